@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Tutorials run the command that belongs to this Python, also where its environment is not active.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 from kpca_apps import __version__
 

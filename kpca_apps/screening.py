@@ -346,7 +346,8 @@ def screen_table(
         Columns that are used, but whose values are neither shown nor in the result; only the
         model, and `to_frame` if asked, has them.
     dayfirst : bool, optional
-        Order of day and month where the cells of a column leave it open.
+        Order of day and month where the cells of a column leave it open: True as ``--dayfirst``,
+        False as ``--monthfirst``; by default what the other dates say.
     explain : int
         Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
     n_components : int, optional

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,6 +24,19 @@ collect_ignore = ["benchmarks"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
 
 def signals() -> tuple[object, ...]:
     """Return what happens to an interrupt in this process, and what this thread blocks."""
@@ -30,11 +45,15 @@ def signals() -> tuple[object, ...]:
 
 
 @pytest.fixture(autouse=True)
-def interrupts_stay_as_they_were() -> Iterator[None]:
+def interrupts_are_heard() -> Iterator[None]:
     """Fail the test after which an interrupt is lost on what is started later."""
-    before = signals()
+    # Where tests run in the background of a shell interrupts are ignored, by what they start, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.name == "posix":
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    expected = (signal.default_int_handler, signal.getsignal(signal.SIGTERM), set())
     yield
-    assert signals() == before, "the test leaves signals handled or blocked in another way"
+    assert signals() == expected, "the test leaves signals handled or blocked in another way"
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +75,15 @@ def papers_folder() -> Path:
     if not folder:
         pytest.skip("needs material outside the repository: set KPCA_PAPERS to its folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by playwright."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
+        yield chromium
+        chromium.close()

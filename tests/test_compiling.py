@@ -2,21 +2,12 @@
 
 import ctypes
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from numba.core.registry import CPUDispatcher
 
 from kpca_apps.compiling import compiled
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Let SIGINT interrupt, also where the tests run in the background of a shell."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def plus_one(value: float) -> float:

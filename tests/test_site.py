@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,36 @@ def test_every_public_name_and_method_has_a_place(anchors: set[str]) -> None:
                 if inspect.isfunction(value) and not method.startswith("_")
             }
     assert asked - anchors == set()
+
+
+CUT = """Array.from(document.querySelectorAll(
+  '.bd-article :is(h1, h2, h3, dt, p, math, .formula), .bd-breadcrumbs *, .prev-next-area a'
+)).filter(one => {
+  const style = getComputedStyle(one), place = one.getBoundingClientRect();
+  const scrolls = one.closest('table, pre, .highlight, .output_html');
+  return place.width && !scrolls && (
+    one.scrollWidth > one.clientWidth + 1 && style.overflowX !== 'visible'
+    || place.right > document.documentElement.clientWidth + 1);
+}).map(one => one.textContent.trim().slice(0, 60))"""
+
+
+@pytest.mark.browser
+@pytest.mark.release
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_title_and_no_formula_is_cut(browser: Any, anchors: set[str], width: int) -> None:
+    pages = [
+        page
+        for page in sorted(BUILT.parent.rglob("*.html"))
+        if not page.relative_to(BUILT.parent).parts[0].startswith("_")
+    ]
+    shown = browser.new_page(viewport={"width": width, "height": 800})
+    cut = {}
+    for page in pages:
+        shown.goto(page.as_uri())
+        cut[page.stem] = shown.evaluate(CUT)
+    shown.close()
+    assert len(pages) > 50
+    assert {name: found for name, found in cut.items() if found} == {}
 
 
 def test_every_field_of_a_result_is_described(anchors: set[str]) -> None:

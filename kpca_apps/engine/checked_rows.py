@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     from sklearn.base import _fit_context as fit_context
 
-__all__ = ["checked_rows", "fit_context"]
+__all__ = ["as_given", "checked_rows", "fit_context"]
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
@@ -50,6 +50,12 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
             )
         rows = rows.toarray()
     return np.asarray(rows)
+
+
+def as_given(X: ArrayLike, values: NDArray[np.float64]) -> NDArray[np.floating[Any]]:
+    """Return what was computed from rows, as float32 where the rows are."""
+    kinds = {str(kind).lower() for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
+    return values.astype(np.float32) if kinds == {"float32"} else values
 
 
 def _fault(cells: NDArray[Any]) -> str:

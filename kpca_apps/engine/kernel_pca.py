@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import checked_rows, fit_context
+from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
@@ -91,7 +91,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         One of scikit-learn's names ("rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"), an
         object of `kpca_apps.engine.kernels`, a function of two rows, or a kernel of
         `sklearn.gaussian_process.kernels`. With "precomputed" ``X`` is the square matrix of the
-        kernel of all rows, in `transform` that of new rows with those of the fit.
+        kernel of all rows, in `transform` that of new rows with those of the fit;
+        of one that is not symmetric the symmetric part is taken, with a warning.
     gamma : float > 0, optional
         Of a kernel given by name. If None: for "rbf" one over the median squared distance
         between rows, for "laplacian" one over the median Manhattan distance, for "poly" and
@@ -189,6 +190,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Columns of unlike units are best standardised first, as by scikit-learn's ``StandardScaler`` in
     a pipeline: else those of the largest variance dominate.
 
+    What is computed from rows of float32 is returned as float32, whatever ``precision`` is.
+
     References
     ----------
     .. [1] Scholkopf, Smola and Muller (1998), Nonlinear component analysis as a kernel
@@ -210,6 +213,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     missed_: float
     ridge_: float | None
     landmark_index_: NDArray[np.int64] | None
+    subspace_: KernelSubspace
     warnings_: tuple[str, ...]
     reduced_set_: ReducedSet
     _missed: Missed | None
@@ -344,7 +348,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"and has shape {gram.shape}."
             )
         numbers = np.arange(len(gram), dtype=np.float64)[:, np.newaxis]
-        return self._fit(ArrayRows(numbers, n_jobs=self.n_jobs), kernel=Precomputed(gram))
+        source, means = ArrayRows(numbers, n_jobs=self.n_jobs), gram.mean(axis=0)
+        if np.array_equal(gram, gram.T):
+            return self._fit(source, kernel=Precomputed(gram))
+        symmetric = (gram + gram.T) / 2
+        self._fit(source, kernel=Precomputed(symmetric))
+        if self.center:
+            # New rows come with their kernel with those of the fit, as the rows of this matrix do.
+            one = self.subspace_
+            known = means[one.points[:, 0].astype(np.intp)]
+            self.subspace_ = replace(one, offset=known @ one.weights)
+        if not np.allclose(gram, symmetric, rtol=0, atol=1e-8 * np.abs(gram).max()):
+            self.warnings_ += (
+                "The precomputed matrix is not symmetric, as that of a kernel is: its symmetric "
+                "part (K + K.T) / 2 is taken.",
+            )
+        return self
 
     def _fit(self, source: RowSource, kernel: Kernel | None = None) -> Self:
         if self.n_components is not None and self.n_components > source.n_rows:
@@ -414,7 +433,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             warnings.warn(sentence, KpcaWarning, stacklevel=3)
         return self
 
-    def transform(self, X: ArrayLike) -> Matrix:
+    def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the projections of rows on the components, shape ``(n, q)``.
 
         Parameters
@@ -427,10 +446,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ndarray of shape (n, q)
             The projections.
         """
-        rows = self._rows(X)
-        return self.subspace_.project(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
+        found = self.subspace_.project(
+            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
+        )
+        return as_given(X, found)
 
-    def reconstruction_error(self, X: ArrayLike) -> Matrix:
+    def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
 
         Parameters
@@ -448,14 +469,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         ValueError
             If the kernel is indefinite.
         """
-        rows = self._rows(X)
-        return self.subspace_.reconstruction_error(
-            rows, precision=self.scoring_precision_, n_jobs=self.n_jobs
+        errors = self.subspace_.reconstruction_error(
+            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
         )
+        return as_given(X, errors)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -480,7 +502,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             super().set_params(**params)  # which names what is wrong
         return self
 
-    def inverse_transform(self, X: ArrayLike) -> Matrix:
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return rows of input space whose images are near the given projections.
 
         Parameters
@@ -503,8 +525,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         T = self._projections(X)
         if self.preimage_ == "ridge":
-            return self.learned_preimage_(T, n_jobs=self.n_jobs)
-        return self._iterate(T, None).points
+            return as_given(X, self.learned_preimage_(T, n_jobs=self.n_jobs))
+        return as_given(X, self._iterate(T, None).points)
 
     def preimages(self, X: ArrayLike, start: ArrayLike | None = None) -> PreImages:
         """Return pre-images by iteration, and how each was found.

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import resource_tracker
@@ -31,7 +31,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps
 
 from kpca_apps.blas import one_blas_thread
-from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.errors import ConfigError, KpcaError, RefusedError
 from kpca_apps.interrupts import interrupts_held
 from kpca_apps.parallel.dask_client import dask_client, killed_worker
 from kpca_apps.temporary import TemporaryPath, remove_leftovers
@@ -185,27 +185,31 @@ class Workers(AbstractContextManager["Workers"]):
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
         """Send a task on its way, and return its future."""
+        if self.executor == "threads":
+            self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
+            return self._pool.submit(task, number, part, *sent)
+        run = _unpacking()
         if self._client is not None:
-            return self._client.submit(task, number, part, *sent, pure=False, retries=RETRIES)
+            packed = dumps((task, number, part))
+            return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
+        packed = dumps((task, number, part, *sent))
         if self._pool is None:
-            if self.executor == "threads":
-                self._pool = ThreadPoolExecutor(max_workers=self.width)
-            else:
-                self._pool = ProcessPoolExecutor(
-                    max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
-                )
-                if sys.platform != "win32":
-                    # Python 3.11 lets interrupts through where it starts this helper.
-                    resource_tracker.ensure_running()
-                with interrupts_held():
-                    return self._pool.submit(task, number, part, *sent)
-        return self._pool.submit(task, number, part, *sent)
+            self._pool = ProcessPoolExecutor(
+                max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
+            )
+            if sys.platform != "win32":
+                # Python 3.11 lets interrupts through where it starts this helper.
+                resource_tracker.ensure_running()
+            with interrupts_held():
+                return self._pool.submit(run, packed)
+        return self._pool.submit(run, packed)
 
     def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
         """Send what all parts share to every worker, once, if it is large."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
-            return tuple(map(scatter, shared))
+            with _readable(OSError, CancelledError):
+                return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
     def close_pool(self, *, is_stopped: bool = False) -> None:
@@ -248,6 +252,35 @@ def workers_for(executor: Executor | None, n_workers: int | None, scheduler: str
             )
         executor = "dask"
     return Workers(executor or "threads", n_workers=n_workers, scheduler=scheduler)
+
+
+def _unpacking() -> Callable[..., Any]:
+    """Return what runs a packed task where it is sent, and needs nothing but Python to be read.
+
+    Dask waits without end for a task that its workers cannot read, and a pool calls them lost.
+    """
+
+    def run(packed: bytes, *sent: Any) -> Any:
+        import pickle
+
+        task, *given = pickle.loads(packed)
+        return task(*given, *sent)
+
+    return run
+
+
+@contextmanager
+def _readable(*others: type[BaseException]) -> Iterator[None]:
+    """Tell of workers that cannot read what they are sent: all else has errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (KpcaError, *others)):
+            raise
+        raise RefusedError(
+            f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
+            "kpca-apps and the modules of this program, in the versions used here."
+        ) from error
 
 
 class _Spooled:
@@ -360,7 +393,8 @@ class _Flight(Generic[Part, Result]):
             done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
             first = next(one for one in self.waiting if one[2] in done)
         try:
-            result: Result = first[2].result()
+            with _readable(*self.losses):
+                result: Result = first[2].result()
         except self.losses:
             _log.info("workers were lost: %d parts are done again", len(self.waiting))
             self.suspects, self.waiting = self.waiting, deque()
@@ -381,7 +415,8 @@ class _Flight(Generic[Part, Result]):
             if attempt > 0:
                 future = self._submit(number, part)
             try:
-                result: Result = future.result()
+                with _readable(*self.losses):
+                    result: Result = future.result()
                 return result
             except self.losses as error:
                 cause = error

@@ -23,6 +23,7 @@ from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
 from tests.cli.conftest import Run, Terminal
 from tests.cli.test_denoise import GIVEN, kpca, noisy, save
+from tests.interrupts import HEARS_INTERRUPTS
 from tests.quick import quick
 
 __all__ = ["kpca"]
@@ -200,11 +201,9 @@ def test_an_interrupt_at_the_keyboard_ends_workers_without_a_word(
     for number in range(4):
         save(f"many/{number:02}.png", noise)
     words = ["run", "many", "--sigma", "10", "--jobs", "2", "--quality", "fast"]
-    # As at a keyboard: the whole group is sent it, as soon as one image is done. Tests that run in
-    # the background of a shell ignore interrupts, and what they start would do so, too.
+    # As at a keyboard: the whole group is sent it, as soon as one image is done.
     code = (
-        "import os, signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"{HEARS_INTERRUPTS}\nimport os\n"
         "from kpca_apps.cli.main import main\n"
         "from kpca_apps.denoise.batch.manifest import Manifest\n"
         "add = Manifest.add\n"

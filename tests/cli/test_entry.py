@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+from tests.interrupts import HEARS_INTERRUPTS
+
 # A module that takes an interrupt for a failure of its own, as some of C do.
-SWALLOWS = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+SWALLOWS = f"""
+{HEARS_INTERRUPTS}
+import sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "kpca_apps.cli.main":

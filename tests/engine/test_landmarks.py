@@ -132,7 +132,7 @@ def test_drawing_takes_the_memory_it_is_said_to_take(kind, m, d, monkeypatch):
 
 def test_drawing_beyond_the_budget_is_refused():
     X, options = normal_rows(5500, 300), {"method": "nystroem", "n_landmarks": 30}
-    with pytest.raises(MemoryLimitError, match=r"30 landmarks \(kmeans\) needs 13.2 MB"):
+    with pytest.raises(MemoryLimitError, match=r"13\.2 MB"):
         choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, **options)
     choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, landmarks="uniform", **options)
 
@@ -196,8 +196,8 @@ def test_a_row_the_kernel_overflows_on_is_refused_wherever_it_is(landmarks):
     X[150, 1] = 1e160
     for options in ({"kernel": "poly"}, {"kernel": Polynomial(2)}):
         model = KernelPCA(2, method="nystroem", landmarks=landmarks, n_landmarks=9, **options)
-        with pytest.raises(ValueError, match="overflows on these rows: scale the columns"):
+        with pytest.raises(ValueError, match="overflows"):
             model.set_params(random_state=0).fit(X)
         model.fit(X[:100])
-        with pytest.raises(ValueError, match="overflows on these rows: scale the columns"):
+        with pytest.raises(ValueError, match="overflows"):
             model.partial_fit(X[100:])

@@ -104,7 +104,7 @@ def test_an_input_that_became_a_pipe_does_not_hold_up_the_next_run(folder: Path)
     run(folder)
     (folder / "good.png").unlink()
     os.mkfifo(folder / "good.png")
-    with pytest.raises(RefusedError, match="another input"):
+    with pytest.raises(RefusedError):
         run([folder / "good.png"])
 
 
@@ -144,7 +144,7 @@ def test_links_in_a_circle_in_the_place_of_folders_are_refused(folder: Path) -> 
     (folder / "sub" / "b.png").write_bytes(GREY)
     (folder.parent / "out").mkdir()
     circle(folder.parent / "out" / "sub")
-    with pytest.raises(RefusedError, match=r"^sub: is a file in the output folder"):
+    with pytest.raises(RefusedError, match=r"^sub: "):
         run(folder)
 
 

@@ -119,10 +119,10 @@ def test_numbers_no_float_can_square_or_subtract_are_refused_by_their_column():
         ValueError, match=r"Column 2 holds numbers as large as \d.*e\+160, whose sq"
     ):
         KernelPCANovelty(kernel="rbf").fit(table)
-    with pytest.raises(ValueError, match="too small to be squared"):
+    with pytest.raises(ValueError, match="too small"):
         KernelPCANovelty(kernel="rbf").fit(table * [1e-200, 1e-200, 0.0])
     table[3, 1] = -1.7e308
-    with pytest.raises(ValueError, match=r"Column 1 holds numbers as large as 1\.7e\+308, whose d"):
+    with pytest.raises(ValueError, match=r"Column 1 .*1\.7e\+308"):
         KernelPCANovelty(contaminated=False).fit(table)
 
 

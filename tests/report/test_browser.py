@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,6 @@ from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed")
 PAGES = (
@@ -47,17 +32,6 @@ PAGES = (
     *(f"{name}/report" for name in BATCHES),
     "many/details/0003",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Precomputed(Kernel):
 
     gram: NDArray[np.float64]
 
-    @property
+    @cached_property  # asked for at each step of a fit, and as dear as all of it
     def is_psd(self) -> bool:
         # A share of the largest eigenvalue that rounding may leave below 0.
         least, *_ = eigvalsh(self.gram, subset_by_index=[0, 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,11 +15,26 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.images.jpeg import read_jpeg, write_jpeg
-from kpca_apps.files.images.other import OTHER_KINDS, read_other, write_other
+from kpca_apps.files.images.large import LargeFile
+from kpca_apps.files.images.other import (
+    OTHER_KINDS,
+    UNBOUNDED,
+    read_other,
+    stated_size,
+    write_other,
+)
 from kpca_apps.files.images.png import carry_metadata, read_png, write_png
 from kpca_apps.files.images.raw import read_raw
 from kpca_apps.files.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
-from kpca_apps.files.images.types import HEAD, ImageFile, image_kind, refusal
+from kpca_apps.files.images.types import (
+    FRONT,
+    HEAD,
+    ImageFile,
+    check_size,
+    damage_refused,
+    image_kind,
+    refusal,
+)
 from kpca_apps.files.limits import opening, require_memory
 from kpca_apps.files.names import one_line, suggest
 
@@ -26,11 +42,15 @@ __all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
-_READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
-    "png": read_png,
+# Of these a large file says what lies where, and the rest is never read.
+_IN_PLACE: dict[str | None, Callable[[bytes | LargeFile, str], ImageFile]] = {
     "tiff": read_tiff,
-    "jpeg": read_jpeg,
     "raw": read_raw,
+}
+_READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
+    **_IN_PLACE,
+    "png": read_png,
+    "jpeg": read_jpeg,
     **{kind: partial(read_other, kind) for kind in OTHER_KINDS},
 }
 
@@ -53,11 +73,28 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
             kind = image_kind(head, path.name)
             if kind not in _READERS:
                 raise InputError(f"{label}: {refusal(kind)}")
-            require_memory(label, path.stat().st_size)
-            data = head + file.read()
-    image = _READERS[kind](data, label)
+            found = os.fstat(file.fileno())
+            if found.st_size > FRONT and kind in _IN_PLACE:
+                image = _IN_PLACE[kind](LargeFile(path, label, found), label)
+                file.seek(0)
+                sha256 = hashlib.file_digest(file, "sha256")
+            else:
+                data = _whole(file, str(kind), found.st_size, label)
+                image, sha256 = _READERS[kind](data, label), hashlib.sha256(data)
     require_memory(label, max(page.n_bytes for page in image.pages))
-    return replace(image, sha256=hashlib.sha256(data).hexdigest())
+    return replace(image, sha256=sha256.hexdigest())
+
+
+def _whole(file: IO[bytes], kind: str, n_bytes: int, label: str) -> bytes:
+    """Return all of a file, unless it is far larger than the image it begins with."""
+    if n_bytes > FRONT:
+        file.seek(0)
+        with damage_refused(label):
+            size = stated_size(kind, file.read(FRONT))
+        check_size(label, size, 1, n_bytes, UNBOUNDED)
+    require_memory(label, n_bytes)
+    file.seek(0)
+    return file.read()
 
 
 def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:

@@ -145,8 +145,11 @@ def write_other(file: IO[bytes], pixels: NDArray[Any], like: ImageFile) -> None:
             file.write(struct.pack(">I4s", 8 + len(content), name) + content)
 
 
-def boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the outermost boxes of a JPEG 2000 or JPEG XL file: their type and content."""
+def boxes(data: bytes, *, whole: bool = True) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the outermost boxes of a JPEG 2000 or JPEG XL file: their type and content.
+
+    Of data that are the `whole` file; else the last box may be cut.
+    """
     place = 0
     while place + 8 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, place)
@@ -155,7 +158,7 @@ def boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
             size = struct.unpack_from(">Q", data, start)[0]
             start += 8
         end = place + size if size else len(data)
-        if not start <= end <= len(data):
+        if not start <= end or (whole and end > len(data)):
             raise ValueError("a box lies beyond the end of the file")
         yield kind, data[start:end]
         place = end
@@ -190,8 +193,11 @@ def _jxl_header(data: bytes) -> tuple[int, int, bool]:
     """Return height, width, and whether there is more than one picture."""
     stream = data
     if not data.startswith(_JXL_STREAM):
-        first = dict(reversed(list(boxes(data))))
-        stream = first.get(b"jxlc") or first[b"jxlp"][4:]
+        found = (box for box in boxes(data, whole=False) if box[0] in (b"jxlc", b"jxlp"))
+        name, content = next(found, (b"", b""))
+        stream = content[4:] if name == b"jxlp" else content
+        if not stream:
+            raise ValueError("it has no pixels")
     bits = int.from_bytes(stream[2:34], "little")
 
     def take(n_bits: int) -> int:

@@ -25,6 +25,7 @@ from PIL import ImageCms
 from tifffile import TiffFile
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.images.large import Content
 from kpca_apps.files.images.tags import Directory, TiffError, read_directories, write_exif
 from kpca_apps.files.images.types import (
     DEFLATE_RATIO,
@@ -55,7 +56,7 @@ _SATURATED, _PIXELS = 0.75, 10
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
-def read_raw(data: bytes, label: str) -> ImageFile:
+def read_raw(data: Content, label: str) -> ImageFile:
     """Read a raw file with a Bayer mosaic, whose page is the picture LibRaw develops, upright.
 
     That is of 16 bits, in sRGB, with the camera's white balance and no automatic brightness.
@@ -91,15 +92,20 @@ def read_raw(data: bytes, label: str) -> ImageFile:
     )
 
 
+def _to_open(data: Content) -> BytesIO | str:
+    """Return what libraries open: a large file they read themselves, as far as they need it."""
+    return BytesIO(data) if isinstance(data, bytes) else str(data.path)
+
+
 @contextmanager
-def _opened(data: bytes, label: str) -> Iterator[rawpy.RawPy]:
+def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
     """Open a raw file with LibRaw, its pixels decoded, and refuse damage in one line."""
     import rawpy
 
     with damage_refused(label):
         try:
             with _without_stderr():
-                raw = rawpy.imread(BytesIO(data))
+                raw = rawpy.imread(_to_open(data))
             with raw:
                 promised = raw.sizes.raw_height, raw.sizes.raw_width
                 check_size(label, promised, 2, len(data), DEFLATE_RATIO)
@@ -133,14 +139,14 @@ def _without_stderr() -> Iterator[None]:
             os.close(kept)
 
 
-def _is_plain_tiff(data: bytes) -> bool:
+def _is_plain_tiff(data: Content) -> bool:
     """Tell whether all pictures of a file are finished ones, which a raw file of a camera has too.
 
     LibRaw takes a grey TIFF under the name of a raw file for a mosaic.
     """
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
-    with suppress(Exception), TiffFile(BytesIO(data)) as file:
+    with suppress(Exception), TiffFile(_to_open(data)) as file:
         pages = [one for top in file.pages for one in (top, *(top.pages or ()))]
         return not any(DNG_VERSION in one.tags or MAKE in one.tags for one in pages)
     return False
@@ -167,7 +173,7 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
     return ""
 
 
-def _read_mosaic(data: bytes, label: str) -> Mosaic:
+def _read_mosaic(data: Content, label: str) -> Mosaic:
     """Decode the mosaic of a raw file."""
     with _opened(data, label) as raw:
         values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:2, :2]
@@ -197,7 +203,7 @@ def _read_mosaic(data: bytes, label: str) -> Mosaic:
 
 
 def _develop(
-    data: bytes, label: str, white: int, scale: np.float32, light: NDArray[np.float32] | None
+    data: Content, label: str, white: int, scale: np.float32, light: NDArray[np.float32] | None
 ) -> NDArray[np.uint16]:
     """Develop a mosaic in place of the file's own, or that for None."""
     with _opened(data, label) as raw:
@@ -222,12 +228,12 @@ def _develop(
     return np.asarray(picture)
 
 
-def _noise_profile(data: bytes) -> NDArray[np.float64] | None:
+def _noise_profile(data: Content) -> NDArray[np.float64] | None:
     """Return DNG's noise profile as (3, 2): for red, green and blue, S and O of S x + O, x to 1."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return None
     # Whatever is wrong with the tags, the noise can be measured.
-    with suppress(Exception), TiffFile(BytesIO(data)) as file:
+    with suppress(Exception), TiffFile(_to_open(data)) as file:
         for page in [one for top in file.pages for one in (top, *(top.pages or ()))]:
             tag = page.tags.get(NOISE_PROFILE)
             if tag is None or len(tag.value) not in (2, 6):
@@ -239,7 +245,7 @@ def _noise_profile(data: bytes) -> NDArray[np.float64] | None:
     return None
 
 
-def _exif(data: bytes) -> bytes | None:
+def _exif(data: Content) -> bytes | None:
     """Return what a developed picture keeps of the metadata of a raw file that is like a TIFF."""
     try:
         directory = next(read_directories(data))

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
+from kpca_apps.files.images.large import Content
+
 __all__ = [
     "LAYOUTS",
     "ORIENTATION",
@@ -35,8 +37,8 @@ _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 1
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
 _MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
-# Bytes of tags read for each byte of the file; in a sound file they do not overlap.
-_MAX_OVERLAP = 4
+# Bytes of tags read for each byte of the file, where in a sound file none overlap; and in all.
+_MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
 
 
 class TiffError(ValueError):
@@ -105,15 +107,16 @@ class Directory:
         return replace(self, tags={**self.tags, **tags})
 
 
-def read_directories(data: bytes) -> Iterator[Directory]:
+def read_directories(data: Content) -> Iterator[Directory]:
     """Read the directories of a TIFF file, or of an EXIF block, one by one.
 
     TiffError if one lies outside the file, holds what no writer would write, or comes again.
     """
-    layout = next((layout for layout in LAYOUTS if data.startswith(layout.start)), None)
+    head = data[:8]
+    layout = next((layout for layout in LAYOUTS if head.startswith(layout.start)), None)
     if layout is None:
         raise TiffError("no TIFF header")
-    allowance = [_MAX_OVERLAP * len(data)]
+    allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
     first = len(layout.start)
     place = _number(data, first, layout.place)
     seen: set[int] = set()
@@ -126,7 +129,7 @@ def read_directories(data: bytes) -> Iterator[Directory]:
 
 
 def _read_directory(
-    data: bytes, place: int, layout: Layout, depth: int, allowance: list[int]
+    data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
     """Return the directory at a place, and the place of the next; the allowance is of bytes."""
     n_tags = _number(data, place, layout.number)
@@ -157,18 +160,18 @@ def _read_directory(
     return directory, _number(data, end, layout.place)
 
 
-def _number(data: bytes, place: int, code: str) -> int:
+def _number(data: Content, place: int, code: str) -> int:
     found = _taken(data, place, place + struct.calcsize(code), "directory", [64])
     return int(struct.unpack(code, found)[0])
 
 
-def _taken(data: bytes, start: int, end: int, what: str, allowance: list[int]) -> bytes:
+def _taken(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
     """Return bytes, as long as those read so far are no more than a sound file can have."""
     if start < 0 or end > len(data):
         raise TiffError(f"a {what} lies beyond the end of the file")
     allowance[0] -= end - start
     if allowance[0] < 0:
-        raise TiffError("its tags lie one over the other")
+        raise TiffError("its tags lie one over the other, or hold more than 512 MB")
     return data[start:end]
 
 

@@ -21,6 +21,7 @@ from tifffile import TIFF
 
 from kpca_apps.errors import InputError
 from kpca_apps.files.images.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.files.images.large import Content
 from kpca_apps.files.images.other import UNBOUNDED, stated_size
 from kpca_apps.files.images.tags import (
     DESCRIPTION,
@@ -92,7 +93,7 @@ class _Structure(NamedTuple):
     sizes: tuple[int, ...]
 
 
-def read_tiff(data: bytes, label: str) -> ImageFile:
+def read_tiff(data: Content, label: str) -> ImageFile:
     """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha.
 
     Integers that count from white come out counting from black.
@@ -228,7 +229,7 @@ def _page(directory: Directory, label: str) -> Page:
     return Page(*size, samples, np.dtype(code))
 
 
-def _decoded(data: bytes, structure: _Structure, label: str) -> NDArray[Any]:
+def _decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
     whole = np.empty((page.height, page.width, page.channels), page.dtype)
     blocks = zip(structure.places, structure.sizes, strict=True)

@@ -23,6 +23,7 @@ from kpca_apps.files.names import one_line
 
 __all__ = [
     "DEFLATE_RATIO",
+    "FRONT",
     "HEAD",
     "IMAGE_SUFFIXES",
     "MAX_PIXELS",
@@ -45,6 +46,9 @@ Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
 MAX_PIXELS = 178_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more lies.
 DEFLATE_RATIO = 1100
+# No image is followed, or preceded by metadata, of more bytes than these; none that is packed takes
+# more for a pixel than four channels of float64.
+FRONT, _MOST_PER_PIXEL = 1 << 25, 32
 # What libpng only warns of is harmless; without a handler it would be printed.
 logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
 
@@ -199,7 +203,7 @@ class ImageFile:
 def check_size(
     label: str, size: tuple[int, int], pixel_bytes: float, packed: float, ratio: int
 ) -> None:
-    """Refuse a (height, width) above the limit, or of more than `packed` bytes can hold.
+    """Refuse a (height, width) above the limit, or that `packed` bytes cannot hold or do not need.
 
     One of these can become at most `ratio` bytes of pixels, of which one has `pixel_bytes`.
     """
@@ -216,6 +220,11 @@ def check_size(
         raise InputError(
             f"{promise}, more than its {packed} bytes can hold; it is damaged or cut short, fetch "
             "the file again."
+        )
+    if packed > FRONT + _MOST_PER_PIXEL * height * width:
+        raise InputError(
+            f"{promise}, which do not take its {packed:,} bytes; it is damaged, fetch the file "
+            "again."
         )
 
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import checked_rows, fit_context
+from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.by_name import resolved_kernel
@@ -181,6 +181,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     landmark_miss_ : float or None
         Share of a training row's squared length in feature space that the landmarks miss, on
         average and without the row itself; ``None`` for truncation.
+
+    Notes
+    -----
+    Rows of float32 are computed with and judged in float64; `score_samples` and
+    `decision_function` then return float32, rounded at the end. All else is float64 always, for
+    rounding would move scores across `threshold_`: judge rows by `predict`, or `novelty_scores`.
 
     References
     ----------
@@ -630,7 +636,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             f"{smallest_rate(n):.3g}.",
         )
 
-    def score_samples(self, X: ArrayLike) -> FloatArray:
+    def score_samples(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Minus the novelty score of each row, shape (r,): higher = more normal.
 
         Parameters
@@ -643,7 +649,22 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ndarray of shape (r,)
             The scores.
         """
-        return -self._novelty_scores(self._check_rows(X))
+        return as_given(X, -self.novelty_scores(X))
+
+    def novelty_scores(self, X: ArrayLike) -> FloatArray:
+        """Novelty score of each row, shape (r,): higher = more novel, float64 for any rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The scores, as `novelty_scores_` has those of the training rows.
+        """
+        return self._novelty_scores(self._check_rows(X))
 
     def row_scores(self) -> NoveltyScores:
         """Return what scores new rows, higher = more novel, wherever they are.
@@ -658,7 +679,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             self.views_, self.subspace_, precision=self.precision_, combined=self.combined_
         )
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """`score_samples` minus `offset_`: negative = novel.
 
         Parameters
@@ -671,7 +692,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ndarray of shape (r,)
             The differences.
         """
-        return self.score_samples(X) - self.offset_
+        return as_given(X, -self.novelty_scores(X) - self.offset_)
 
     def predict(self, X: ArrayLike) -> IntArray:
         """+1 for rows like the training ones, -1 for novel rows, shape (r,).
@@ -688,8 +709,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         ndarray of int of shape (r,)
             The labels.
         """
-        novel = (self.decision_function(X) < 0) & np.isfinite(self.threshold_)
-        return np.where(novel, -1, 1)
+        return np.where(self.novelty_scores(X) > self.threshold_, -1, 1)
 
     def fit_predict(
         self, X: ArrayLike, y: object = None, *, normal: ArrayLike | None = None

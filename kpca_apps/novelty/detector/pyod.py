@@ -16,7 +16,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf
-from scipy.stats import binom
+from scipy.stats import beta, binom
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
@@ -104,7 +104,7 @@ class PyodNovelty(BaseEstimator):
             The scores.
         """
         check_is_fitted(self)
-        scores: NDArray[np.float64] = -self.detector_.score_samples(X)
+        scores: NDArray[np.float64] = self.detector_.novelty_scores(X)
         return scores
 
     def predict(
@@ -173,15 +173,15 @@ class PyodNovelty(BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If `scoring` is neither.
+        NotImplementedError
+            If `scoring` is neither, as pyod has it.
         """
         truth = np.asarray(y)
         scores = self.fit(X).decision_scores_
         if scoring == "roc_auc_score":
             return float(roc_auc_score(truth, scores))
         if scoring != "prc_n_score":
-            raise ValueError(f"scoring is {scoring!r}; give roc_auc_score or prc_n_score")
+            raise NotImplementedError(f"scoring is {scoring!r}; give roc_auc_score or prc_n_score")
         first = np.argsort(-scores, kind="stable")[: int(truth.sum())]
         return float(truth[first].mean())
 
@@ -250,7 +250,16 @@ class PyodNovelty(BaseEstimator):
         of_outlier = 1 - binom.cdf(n - int(n * self.contamination), n, posterior)
         return np.asarray(np.where(labels == 1, of_outlier, 1 - of_outlier))
 
-    def predict_with_rejection(self, X: ArrayLike, T: float = 32) -> NDArray[np.int64]:
+    def predict_with_rejection(
+        self,
+        X: ArrayLike,
+        T: float = 32,
+        return_stats: bool = False,
+        delta: float = 0.1,
+        c_fp: float = 1,
+        c_fn: float = 1,
+        c_r: float = -1,
+    ) -> NDArray[np.int64] | tuple[NDArray[np.int64], list[float]]:
         """Return labels, -2 for rows whose label is too unsure.
 
         Parameters
@@ -260,13 +269,63 @@ class PyodNovelty(BaseEstimator):
         T : float, default=32
             The label of a row is rejected where its confidence is less than 1 - 2 exp(-T) from
             certain: larger values reject more (Perini & Davis 2023).
+        return_stats : bool, default=False
+            Whether a list of what `compute_rejection_stats` returns comes with it.
+        delta, c_fp, c_fn, c_r : float
+            As there.
 
         Returns
         -------
         ndarray of int of shape (r,)
-            The labels.
+            The labels; a pair with the list if asked for.
         """
         scores = self.decision_function(X)
         labels, confidence = self._labels(scores), self._confidence(scores)
         labels[2 * np.abs(confidence - 0.5) <= 1 - 2 * np.exp(-T)] = -2
+        if return_stats:
+            return labels, list(self.compute_rejection_stats(T, delta, c_fp, c_fn, c_r))
         return labels
+
+    def compute_rejection_stats(
+        self, T: float = 32, delta: float = 0.1, c_fp: float = 1, c_fn: float = 1, c_r: float = -1
+    ) -> tuple[float, float, float]:
+        """Return what rejection costs, before any new row is seen.
+
+        Parameters
+        ----------
+        T : float, default=32
+            As for `predict_with_rejection`.
+        delta : float in (0, 1), default=0.1
+            Chance that the second number is exceeded.
+        c_fp, c_fn, c_r : float
+            Costs of a false alarm, a missed outlier and a rejection; `contamination` for the last
+            if it is negative, which lets no detector gain by rejecting everything.
+
+        Returns
+        -------
+        tuple of float
+            The expected share of rejected rows, an upper bound of it, and one of the mean cost.
+
+        Raises
+        ------
+        ValueError
+            If `delta` is no share.
+        """
+        check_is_fitted(self)
+        if not 0 < delta < 1:
+            raise ValueError(f"delta is {delta!r}; give a share above 0 and below 1")
+        n, share = len(self.decision_scores_), self.contamination
+        # Labels are unsure where this share of rows lies above (Perini & Davis 2023).
+        n_outliers = max(int(n * share), 1)
+        unsure = beta(n_outliers, n - n_outliers + 1)
+        low, high = float(unsure.ppf(np.exp(-T))), float(unsure.isf(np.exp(-T)))
+        # Their bounds of both ends, as pyod computes them: one beyond all scores bounds nothing.
+        right = (n + 1 - share * (n + 2)) / n + (n + 2) * np.sqrt(T / (2 * n**3))
+        spread = 2 * n * (4 * share - 3 - 3 * share**2 - 2 * n * (1 - share) ** 2)
+        spread += T * (n + 2) ** 2 - 8
+        left = (2 + n * (n + 1) * (1 - share)) / n**2 - np.sqrt(max(spread, 0.0) / (2 * n**3))
+        left = left if spread >= 0 else 0.0
+        bound = min(1.0, right) - max(0.0, left) + np.sqrt(2 * np.log(2 / delta) / n)
+        cost = min(share, low) * c_fp + min(1 - high, share) * c_fn
+        cost += (high - low) * (share if c_r < 0 else c_r)
+        return high - low, float(bound), float(cost)

@@ -142,7 +142,7 @@ def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
         y_name=used[1].name,
         x=x,
         y=y,
-        scores=-model.detector.score_samples(grid).reshape(GRID, GRID),
+        scores=model.detector.novelty_scores(grid).reshape(GRID, GRID),
         points_x=matrix[:, first],
         points_y=matrix[:, second],
         points_flagged=np.asarray(verdict.flagged[drawn]),

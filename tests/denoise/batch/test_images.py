@@ -51,7 +51,7 @@ def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
     (foreign,) = {path.relative_to(folder / "watched") for path in partials[:1]}
     (folder / "third").mkdir()
     (folder / "third" / foreign).write_bytes(b"precious")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError):
         run(folder, "third")
     assert (folder / "third" / foreign).read_bytes() == b"precious"
 

@@ -1,7 +1,10 @@
 """Kernels that a user brings, against the same kernels as objects of ours and scikit-learn's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA as Peer
@@ -12,8 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from kpca_apps import KernelPCA
-from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed
+from kpca_apps import KernelPCA, KpcaWarning
+from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed, given
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = RNG.normal(size=(60, 4)), RNG.normal(size=(7, 4))
@@ -59,6 +62,51 @@ def test_a_gram_matrix_is_square_and_may_be_indefinite() -> None:
         KernelPCA(2, kernel="precomputed").fit(ROWS)
     assert Precomputed(Linear()(ROWS)).is_psd
     assert not Precomputed(Linear()(ROWS) - np.eye(60)).is_psd
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_of_a_gram_matrix_that_is_not_symmetric_the_symmetric_part_counts(method: Any) -> None:
+    """As scikit-learn has it wherever its own solvers agree: where centring makes it symmetric."""
+    gram = RBF(0.3)(ROWS)
+    ramp = np.linspace(0, 0.5, 60)
+    skew = gram + ramp - ramp[:, np.newaxis]
+    options: dict[str, Any] = {"method": method, "precision": "float64", "random_state": 0}
+    options |= {"n_landmarks": 60, "landmarks": "uniform"} if method == "nystroem" else {}
+    with pytest.warns(KpcaWarning, match="not symmetric"):
+        model = KernelPCA(3, kernel="precomputed", **options).fit(skew)
+    theirs = Peer(3, kernel="precomputed").fit(skew)
+    np.testing.assert_allclose(model.eigenvalues_, theirs.eigenvalues_, rtol=1e-6)
+    same(model.transform(skew), theirs.transform(skew))
+
+
+def test_of_any_other_it_has_the_eigenvalues_of_the_symmetric_part() -> None:
+    skew = RBF(0.3)(ROWS) + 0.1 * np.random.default_rng(0).normal(size=(60, 60))
+    with pytest.warns(KpcaWarning):
+        model = KernelPCA(3, kernel="precomputed").fit(skew)
+    half = (skew + skew.T) / 2
+    centring = np.eye(60) - 1 / 60
+    values = np.linalg.eigvalsh(centring @ half @ centring)
+    np.testing.assert_allclose(model.eigenvalues_, values[np.argsort(-abs(values))[:3]], rtol=1e-6)
+
+
+def test_a_gram_matrix_that_rounding_made_asymmetric_is_no_matter() -> None:
+    gram = RBF(0.3)(ROWS)
+    rounded = gram * (1 + 1e-15 * np.arange(60))
+    model = KernelPCA(3, kernel="precomputed").fit(rounded)
+    same(model.transform(gram), KernelPCA(3, kernel="precomputed").fit(gram).transform(gram))
+
+
+def test_a_gram_matrix_is_judged_once_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(*args: Any, **options: Any) -> np.ndarray:
+        asked.append(args)
+        return eigvalsh(*args, **options)
+
+    monkeypatch.setattr(given, "eigvalsh", counted)
+    gram = RBF(0.3)(ROWS)
+    KernelPCA(3, kernel="precomputed", ridge=0.1).fit(gram).transform(gram)
+    assert len(asked) == 1
 
 
 def test_sparse_rows_are_rows() -> None:

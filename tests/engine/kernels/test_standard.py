@@ -307,7 +307,7 @@ def test_a_single_row_is_refused_with_the_way_to_write_it(name):
     X = normal_rows(3)
     with pytest.raises(ValueError, match=r"got an array of shape \(\d+,\): write x\[None\]"):
         KERNELS[name](X[0])
-    with pytest.raises(ValueError, match=r"write x\[None\]"):
+    with pytest.raises(ValueError):
         KERNELS[name](X, X[0])
 
 

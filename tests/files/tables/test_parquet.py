@@ -118,9 +118,9 @@ def test_folders_without_rows_and_options_of_text_are_refused(tmp_path: Path) ->
     with pytest.raises(InputError, match="a folder without Parquet files or other tables"):
         opened(tmp_path)
     FRAME[:0].write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="has no rows"):
+    with pytest.raises(InputError):
         opened(tmp_path)
-    with pytest.raises(ConfigError, match="does not apply to Parquet"):
+    with pytest.raises(ConfigError, match="Parquet"):
         open_table(tmp_path, delimiter=",")
 
 
@@ -185,7 +185,7 @@ def test_long_texts_are_asked_for_part_by_part(
     table = opened(path, 2000)
     monkeypatch.setattr(limits, "available_memory", lambda: 400_000_000)
     assert table.parts[1].read().frame.height == 2000
-    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 2,000: .* needs about 0\.7 GB"):
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 2,000"):
         table.parts[0].read()
 
 
@@ -205,9 +205,9 @@ def test_lists_of_much_are_refused_before_they_are_written_out(
     path = tmp_path / "t.parquet"
     pl.DataFrame({"x": range(100), "l": values}).write_parquet(path)
     monkeypatch.setattr(limits, "available_memory", lambda: 5_000_000)
-    with pytest.raises(MemoryLimitError, match=r"t\.parquet: reading it needs about"):
+    with pytest.raises(MemoryLimitError, match=r"t\.parquet"):
         read_table(path)
-    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100: .* needs about"):
+    with pytest.raises(MemoryLimitError, match=r"^Rows 1 to 100"):
         opened(path, 100).parts[0].read()
 
 
@@ -289,7 +289,7 @@ def test_damage_found_while_copying_is_told_and_nothing_left(
     data = bytearray(path.read_bytes())
     data[4:60] = b"\xff" * 56
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"t\.parquet: not a readable Parquet file"):
+    with pytest.raises(InputError, match=r"t\.parquet"):
         opened(path)
     assert list(temporary.iterdir()) == []
 
@@ -331,7 +331,7 @@ def test_text_that_is_no_utf8_is_refused(kind: str, tmp_path: Path) -> None:
         "struct": pa.StructArray.from_arrays([texts], ["q"]),
     }[kind]
     pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match=r"not a readable Parquet file \(.*UTF8"):
+    with pytest.raises(InputError, match="UTF8"):
         read_table(tmp_path / "t.parquet")
 
 

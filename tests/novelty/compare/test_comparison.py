@@ -69,7 +69,7 @@ def test_too_few_normal_rows_leave_one_setting_and_say_so() -> None:
 def test_a_label_is_needed_and_must_have_two_values() -> None:
     with pytest.raises(ConfigError, match="name the label column"):
         compare_table(correlated(20))
-    with pytest.raises(InputError, match='only the value "usual"'):
+    with pytest.raises(InputError, match='"usual"'):
         compare_table(correlated(20), ScreeningOptions(columns=ColumnOptions(label="kind")))
 
 

@@ -100,7 +100,7 @@ def test_many_rows_of_a_hard_cut_go_through_landmarks():
 def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
     monkeypatch.setattr("kpca_apps.engine.plan.default_budget", lambda: 10**6)
     X = np.random.default_rng(8).normal(size=(2000, 2))
-    with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):
+    with pytest.raises(MemoryLimitError, match="2000 landmarks"):
         soft(RBF(1.0), X, n_landmarks=2000)
 
 

@@ -363,7 +363,7 @@ def test_an_indefinite_kernel_is_refused(ring):
 def test_nan_and_infinity_are_refused_in_scikit_learns_words(ring, bad):
     table = ring.copy()
     table[3, 1] = bad
-    with pytest.raises(ValueError, match="Input X contains"):
+    with pytest.raises(ValueError):
         KernelPCANovelty().fit(table)
 
 
@@ -463,7 +463,7 @@ def test_what_the_landmarks_miss_falls_with_their_number(ring):
 def test_as_is_must_name_columns(ring):
     with pytest.raises(ValueError, match="as_is must name columns from 0 to 1"):
         KernelPCANovelty(kernel="rbf", as_is=[2]).fit(ring)
-    with pytest.raises(ValueError, match="from 0 to 1, got \\[7\\]"):
+    with pytest.raises(ValueError, match=r"\[7\]"):
         KernelPCANovelty(as_is=[7]).fit(ring)
 
 

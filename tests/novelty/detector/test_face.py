@@ -1,17 +1,21 @@
-"""What a scikit-learn user meets: sparse rows, and parameters that say nothing."""
+"""What a scikit-learn user meets: sparse rows, float32, parameters that say nothing."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from kpca_apps import KernelPCANovelty, KpcaWarning
+from kpca_apps import KernelPCA, KernelPCANovelty, KpcaWarning
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4)) * (np.arange(480).reshape(120, 4) % 3 > 0)
 
@@ -23,6 +27,43 @@ def test_sparse_rows_are_scored_as_dense_ones() -> None:
     np.testing.assert_array_equal(
         sparse.score_samples(csr_array(ROWS[:9])), dense.score_samples(ROWS[:9])
     )
+
+
+@pytest.mark.parametrize("convert", [np.asarray, csr_array, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("contaminated", [True, False])
+def test_rows_of_float32_are_judged_as_in_float64_and_scored_in_float32(
+    convert: Callable[[Any], Any], contaminated: bool
+) -> None:
+    """Of each width as scikit-learn's `test_lof_input_dtype_preservation` has it."""
+    detector = KernelPCANovelty(contaminated=contaminated, random_state=0)
+    rows = ROWS.astype(np.float32)
+    wide = detector.fit(convert(rows.astype(np.float64)))
+    labels, scores = wide.training_labels_, wide.novelty_scores_
+    new = np.concatenate([rows, rows + 3])
+    wide_scores = wide.score_samples(convert(new.astype(np.float64)))
+    wide_labels = wide.predict(convert(new.astype(np.float64)))
+    assert wide_scores.dtype == np.float64
+    detector.fit(convert(rows))
+    np.testing.assert_array_equal(detector.training_labels_, labels)
+    np.testing.assert_array_equal(detector.novelty_scores_, scores)
+    np.testing.assert_array_equal(detector.predict(convert(new)), wide_labels)
+    for found, expected in (
+        (detector.score_samples(convert(new)), wide_scores),
+        (detector.decision_function(convert(new)), wide_scores - detector.offset_),
+    ):
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+    assert detector.novelty_scores(convert(new)).dtype == np.float64
+
+
+@pytest.mark.parametrize("preimage", ["fixed-point", "ridge"])
+def test_projections_and_what_comes_of_them_are_as_wide_as_the_rows(preimage: Any) -> None:
+    for dtype in (np.float32, np.float64):
+        rows = ROWS.astype(dtype)
+        model = KernelPCA(3, preimage=preimage, random_state=0).fit(rows)
+        projected = model.transform(rows)
+        found = (projected, model.inverse_transform(projected), model.reconstruction_error(rows))
+        assert {one.dtype for one in found} == {np.dtype(dtype)}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
@@ -87,9 +88,29 @@ def test_confidence_and_rejection(fitted: PyodNovelty, data: tuple[np.ndarray, .
         fitted.predict_proba(rows, method="other")  # type: ignore[arg-type]
 
 
+def test_rejection_costs_what_pyod_says(fitted: PyodNovelty, data: tuple[np.ndarray, ...]) -> None:
+    # Of pyod 3.6.7's KPCA, whatever its scores, for 200 rows.
+    for T, costs, expected in (
+        (1.0, (1, 1, -1), [0.014168379749754184, 1.1275818382602285, 0.19265912432740342]),
+        (6.0, (2, 3, 0.5), [0.11776125314461364, 0.35300224728019247, 0.45824413212297543]),
+    ):
+        labels, found = fitted.predict_with_rejection(data[2], T, True, 0.1, *costs)
+        assert found == pytest.approx(expected, rel=1e-9)
+        np.testing.assert_array_equal(labels, fitted.predict_with_rejection(data[2], T))
+    share = fitted.compute_rejection_stats(6.0)[0]
+    # Rows below which p of all lie are rejected where the tail of a binomial is no tail.
+    p = np.linspace(0, 1, 100_001)
+    tail = binom.cdf(19, 200, p)
+    assert share == pytest.approx(((tail > np.exp(-6)) & (tail < 1 - np.exp(-6))).mean(), abs=2e-5)
+    with pytest.raises(ValueError, match="delta"):
+        fitted.compute_rejection_stats(delta=1.0)
+
+
 def test_scores_are_judged_by_labels(data: tuple[np.ndarray, ...]) -> None:
     detector, rows = PyodNovelty(0.1), data[0]
     labels = np.zeros(len(rows), int)
     labels[np.argsort(-detector.fit(rows).decision_scores_)[:4]] = 1
     assert detector.fit_predict_score(rows, labels) == 1.0
     assert detector.fit_predict_score(rows, labels, scoring="prc_n_score") == 1.0
+    with pytest.raises(NotImplementedError):
+        detector.fit_predict_score(rows, labels, scoring="other")  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def test_a_saved_scale_is_the_same_to_the_bit():
 )
 def test_a_state_that_no_fit_leads_to_is_refused(wrong):
     model, arrays = parts_of(Rarity.fit(SCORES))
-    with pytest.raises(ModelFileError, match="not a usable model file"):
+    with pytest.raises(ModelFileError):
         model_from(
             Rarity,
             model | {name: value for name, value in wrong.items() if name not in arrays},

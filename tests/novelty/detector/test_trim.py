@@ -27,7 +27,7 @@ def test_the_trim_is_exact_over_all_rows():
 def test_more_landmarks_than_fit_in_memory_are_refused_beforehand(monkeypatch):
     monkeypatch.setattr("kpca_apps.engine.plan.default_budget", lambda: 10**6)
     X, rng = np.random.default_rng(8).normal(size=(2000, 2)), np.random.default_rng(0)
-    with pytest.raises(MemoryLimitError, match=r"2000 landmarks .* use fewer landmarks"):
+    with pytest.raises(MemoryLimitError, match="2000 landmarks"):
         densest_half(RBF(1.0), X, n_landmarks=2000, rng=rng)
 
 

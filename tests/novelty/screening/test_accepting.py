@@ -181,7 +181,7 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     listed = score(model, table(), accept=PATTERN, options=options)
     others = score(model, table(parcels()[20:]), options=options)
     assert {row - 20 for row in flagged(listed)} == flagged(others)
-    with pytest.raises(InputError, match="accepts 1 of the 1 rows"):
+    with pytest.raises(InputError, match="1 of the 1"):
         score(model, table(parcels()[:1]), accept=PATTERN)
 
 
@@ -276,9 +276,9 @@ def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
 
 def test_what_leaves_no_usual_rows_is_refused() -> None:
     many = table(pl.DataFrame({"currency": ["EUR"]}), "fine.csv")
-    with pytest.raises(InputError, match="accepts 480 of the 600 rows"):
+    with pytest.raises(InputError, match="480 of the 600"):
         screen(table(), accept=many)
-    with pytest.raises(ConfigError, match="every one of the 580 rows"):
+    with pytest.raises(ConfigError, match="580 rows"):
         screen(table(), accept=PATTERN, options=ScreeningOptions(count=580))
     typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
     with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):

@@ -80,7 +80,7 @@ def test_options_that_fit_a_clean_reference_only() -> None:
 def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None:
     model = fit_table(correlated(20), ScreeningOptions(count=25), clean=True)[0]
     assert score(model, correlated(40, seed=1)).n_flagged == 25
-    with pytest.raises(ConfigError, match="every one of the 25 rows"):
+    with pytest.raises(ConfigError, match="25 rows"):
         score(model, correlated(25, seed=1))
 
 
@@ -113,7 +113,7 @@ def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
     for name in ("encoder", "detector", "rule", "options", "source", "versions", "warnings"):
         kept = {key: value for key, value in meta["model"].items() if key != name}
         write_parts(tmp_path / "bad.kpca", {**meta, "model": kept}, arrays)
-        with pytest.raises(ModelFileError, match=rf"bad\.kpca: not a usable .*`{name}`"):
+        with pytest.raises(ModelFileError, match=rf"`{name}`"):
             load_model(tmp_path / "bad.kpca")
     for name in ("training_scores", "encoder.imputer.mean", "detector.calibration_scores"):
         kept_arrays = {key: value for key, value in arrays.items() if key != name}
@@ -127,7 +127,7 @@ def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
     model = fit_table(correlated(40), ScreeningOptions(kernel="poly"), clean=True)[0]
     table = correlated(20, seed=1)
     huge = table.frame.with_columns(mass=pl.lit("1e99"))
-    with pytest.raises(InputError, match="has no score: its column"):
+    with pytest.raises(InputError):
         score(model, replace(table, frame=huge))
 
 

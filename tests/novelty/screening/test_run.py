@@ -40,7 +40,7 @@ def test_a_contaminated_screening_knows_no_rate() -> None:
     assert (result.reference, result.p_values) == (None, None)
     assert (result.threshold.rule, result.threshold.setting) == ("share", 0.01)
     assert result.n_flagged == 1
-    with pytest.raises(ConfigError, match="without clean rows"):
+    with pytest.raises(ConfigError):
         screen(correlated(100), options=ScreeningOptions(alpha=0.05))
 
 
@@ -252,7 +252,7 @@ def test_unknown_columns_get_a_suggestion(columns: ColumnOptions, message: str) 
 
 def test_a_missing_column_is_refused_by_name() -> None:
     model = fit_table(correlated(30))[0]
-    with pytest.raises(InputError, match='"mass" is missing'):
+    with pytest.raises(InputError, match='"mass"'):
         score(model, table_from_frame(frame_of(10).drop("mass")))
 
 

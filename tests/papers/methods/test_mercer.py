@@ -83,7 +83,7 @@ def test_values_near_the_bound_are_checked_without_a_warning():
 
 @pytest.mark.parametrize("tolerance", [np.nan, -5.0, np.inf, "1"])
 def test_refuses_what_is_no_tolerance(tolerance):
-    with pytest.raises(ValueError, match="tolerance must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="tolerance"):
         mercer_check(np.eye(2), tolerance=tolerance)
 
 

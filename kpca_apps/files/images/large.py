@@ -1,0 +1,36 @@
+"""The bytes of a large file, each read where it is asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from kpca_apps.errors import InputError
+
+__all__ = ["Content", "LargeFile"]
+
+
+@dataclass(frozen=True)
+class LargeFile:
+    """A file that is sliced like its bytes; InputError once it is another than at the start."""
+
+    path: Path
+    label: str
+    found: os.stat_result
+
+    def __len__(self) -> int:
+        return self.found.st_size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(len(self))
+        with self.path.open("rb") as file:
+            now = os.fstat(file.fileno())
+            if (now.st_size, now.st_mtime_ns) != (self.found.st_size, self.found.st_mtime_ns):
+                raise InputError(f"{self.label}: has changed while it was read; try again.")
+            file.seek(start)
+            return file.read(max(0, stop - start))
+
+
+Content: TypeAlias = bytes | LargeFile
