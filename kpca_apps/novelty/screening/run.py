@@ -499,12 +499,12 @@ def _texts_of(rows: TableRows, name: str | None, told_of: Sequence[int]) -> dict
 def _leading_note(
     model: NoveltyModel, verdict: Verdict, ranked: Sequence[RankedRow], listed_rows: Table
 ) -> Iterator[str]:
-    """Say that one group, too large to be odd, leads the list, and how to rank within it."""
+    """Say that one group leads the list and goes on beyond it, and how to rank within it."""
     if model.clean or model.groups:
         return
     flagged = rows_of(listed_rows, np.flatnonzero([row.flagged for row in ranked]))
     names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
-    found = leading_group(flagged, verdict.rows.sample_table, names)
+    found = leading_group(flagged, verdict.rows.sample_table, verdict.rows.n_rows, names)
     if found is not None:
         name, sentence = found
         yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
