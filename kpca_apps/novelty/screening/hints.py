@@ -92,7 +92,7 @@ def hint_rows(
     names = {
         place: coder.spec.name
         for place, coder in enumerate(encoder.coders)
-        if isinstance(coder.spec.format, NumberFormat)
+        if isinstance(coder.spec.format, NumberFormat) and not coder.spec.format.clock
     }
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
@@ -127,7 +127,7 @@ def _sums(
         return
     summed: list[list[str]] = [[] for _ in range(n_rows)]
     for spec in specs:
-        if isinstance(spec.format, NumberFormat):
+        if isinstance(spec.format, NumberFormat) and not spec.format.clock:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
             values = table.column(spec.name).read(spec.format).values[:n_rows]
             with np.errstate(invalid="ignore"):

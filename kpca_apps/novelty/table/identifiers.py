@@ -56,7 +56,7 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     """
     if values.size < _MIN_ROWS or (values != np.round(values)).any():
         return ""
-    if format.thousands or any(format.units):
+    if format.thousands or any(format.units) or format.word or format.clock:
         return ""
     if np.abs(values).max() >= _EXACT:
         return _why_code(column, values.size)
