@@ -251,7 +251,7 @@ def _rank_within_large_groups(
         if is_accepted is not None:
             scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
         one = find_large_group(rows.sample, scores, columns, rows.encoder.as_is)
-        if one is None:
+        if one is None or one in found.groups:
             break
         notes.append(_large_group_note(rows, one))
         found = LargeGroups((*found.groups, one))
