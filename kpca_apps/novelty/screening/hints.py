@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ MAX_OFF = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
+AS_WRITTEN = 1e-3  # of a number that is written with four digits
 SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 # A column of steps holds each of its few values many times, and next to none once.
 FEW_STEPS, MAX_ONCE = 20, 0.005
@@ -77,11 +79,17 @@ UNITS = (
 
 
 def hint_rows(
-    model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
+    model: NoveltyModel,
+    rows: TableRows,
+    table: Table,
+    matrix: FloatArray,
+    positions: IntArray,
+    meant: Sequence[Mapping[str, float]],
 ) -> list[tuple[str, ...]]:
     """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
 
     `matrix` (r, d) are these rows encoded, and the first of `table`; `rows` are all of their table.
+    `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
     encoder, views = model.encoder, model.detector.views_
     neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
@@ -97,8 +105,10 @@ def hint_rows(
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
     found = [
-        finder.hints(row, scaled, int(position))
-        for row, scaled, position in zip(matrix, views.standardised(matrix), own, strict=True)
+        finder.hints(row, scaled, int(position), of_row)
+        for row, scaled, position, of_row in zip(
+            matrix, views.standardised(matrix), own, meant, strict=True
+        )
     ]
     # Several cells are missing that hardly ever are.
     missing: list[list[str]] = [[] for _ in range(table.frame.height)]
@@ -225,10 +235,17 @@ class HintFinder:
                 distances[j, i] = column.distance(value, expected[j])
         self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
-    def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
+    def hints(
+        self,
+        row: FloatArray,
+        standardised: FloatArray,
+        own: int,
+        meant: Mapping[str, float] = MappingProxyType({}),
+    ) -> tuple[str, ...]:
         """Say what may have gone wrong with a row (d,), given encoded and scaled for distances.
 
-        `own` is its position among the training rows, -1 for a new one.
+        `own` is its position among the training rows, -1 for a new one. A repair of a column of
+        which is known what was `meant` leads there, or is not told.
         """
         if not self.columns:
             return ()
@@ -242,7 +259,7 @@ class HintFinder:
         found: list[str] = []
         exchanged: list[_Column] = []
         for column, _, _ in off if len(off) <= MAX_OFF else ():
-            if column in exchanged:
+            if column in exchanged or column.name in meant:
                 continue
             partner = self._exchanged_with(column, row, around, own)
             if partner is not None:
@@ -251,7 +268,7 @@ class HintFinder:
                 found.append(f"{' and '.join(pair)} fit if exchanged.")
         for column, value, expected in off:
             if column not in exchanged:
-                found += _repaired(column, value, expected)
+                found += _repaired(column, value, expected, meant.get(column.name))
         return tuple(found)
 
     def _exchanged_with(
@@ -309,8 +326,10 @@ class _Surroundings:
         return found
 
 
-def _repaired(column: _Column, value: float, expected: float) -> list[str]:
-    """Say which repairs of one cell make it fit, if these are few."""
+def _repaired(
+    column: _Column, value: float, expected: float, meant: float | None = None
+) -> list[str]:
+    """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -320,6 +339,8 @@ def _repaired(column: _Column, value: float, expected: float) -> list[str]:
     if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
         # In other units a number need not be whole.
         repairs += [one for one in _in_other_units(value) if column.low <= one[0] <= column.high]
+    if meant is not None:
+        repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
     for repaired, words in repairs:
         distance = column.distance(repaired, expected)
         is_clear = repaired == -value or column.is_odd(value)

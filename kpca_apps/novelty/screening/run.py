@@ -54,6 +54,7 @@ from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns, leading_group
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
+from kpca_apps.novelty.screening.suggestions import Suggestions
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.table.columns import (
@@ -338,7 +339,9 @@ def explain_row(
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge_rows(model, rows, options)
         result = _describe(model, verdict, options, None, "", known)
-        listed = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+        suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
+        listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
+        result = replace(result, odd_cells=suggestions.cells)
     (found,) = redact(replace(result, ranked=listed), hidden).ranked
     return found, redact(result, hidden)
 
@@ -417,8 +420,9 @@ def _describe(
     top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
     table, columns = rows.take(top), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
-    ranked = list_rows(model, verdict, table, top, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
+    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     moved: tuple[MovedColumn, ...] = ()
     has_run_on: tuple[str, ...] = ()
     if fitted_on is not rows and not verdict.in_training:
@@ -428,7 +432,11 @@ def _describe(
         ]
         moved = moved_columns(model.encoder.summaries, now)
         has_run_on = tuple(run_on(model.encoder.summaries, now)) if model.clean else ()
-    flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
+    flagged_rows = tuple(
+        suggestions.row(one)
+        for one in list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
+    )
+    odd_cells = suggestions.cells
     evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
