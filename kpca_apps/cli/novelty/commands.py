@@ -358,13 +358,15 @@ def finish(
     save: bool,
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
-    from kpca_apps.cli.commands import next_steps
+    from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_tables
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
+    if hidden := without_label(context, result):
+        result = replace(result, command=reproduce(context, replacing=True, **hidden))
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
     result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
     with run.working("Writing", table), folder as building:
@@ -602,13 +604,15 @@ def compare(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce
+        from kpca_apps.cli.commands import reproduce, without_label
         from kpca_apps.novelty.compare.comparison import compare_table
 
         with run.console.stage("Comparing"):
             result = compare_table(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
+        if hidden := without_label(context, result):
+            result = replace(result, command=reproduce(context, replacing=True, **hidden))
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures

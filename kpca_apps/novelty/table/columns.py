@@ -264,11 +264,6 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
         "--numeric": options.numeric,
         "--by": options.by,
     }
-    if options.label is not None and options.label in options.hide:
-        raise ConfigError(
-            f"{where}: column {quoted(options.label)} is given to both --label and --hide, but the "
-            "report of a list judged by labels names their values; keep one of them."
-        )
     taken: dict[str, str] = {}
     for option, columns in (*uses.items(), ("--hide", options.hide)):
         for name in columns:

@@ -174,10 +174,16 @@ def test_hidden_columns_that_the_model_does_not_know_stay_out_too() -> None:
     assert "Ada Byron" in repr(score(model, table_from_frame(further)))
 
 
-def test_labels_cannot_be_hidden_for_their_values_are_named() -> None:
-    columns = ColumnOptions(label="colour", hide=("colour",))
-    with pytest.raises(ConfigError, match='column "colour" is given to both --label and --hide'):
-        screen(correlated(60), options=ScreeningOptions(columns=columns))
+def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
+    table = correlated(80, odd=3)
+    columns = ColumnOptions(label="kind")
+    told = screen(table, options=ScreeningOptions(columns=columns))[0]
+    hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
+    result = screen(table, options=hidden)[0]
+    aurocs = [[one.auroc for one in of.evaluations[0].methods] for of in (told, result)]
+    assert aurocs[0] == aurocs[1]
+    assert (told.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
+    assert any("one value is taken to mean outlier" in text for text in result.warnings)
 
 
 def test_the_table_fitted_on_is_recognised() -> None:
