@@ -79,7 +79,8 @@ def find_patterns(
                 sentence += f", {who} with {quoted(column)} {one_line(value, 40)}"
             positions = tuple(row.row for row in alike)
             shared = None if common is None else common[:2]
-            found.append(Pattern(positions, names, f"{sentence}.", shared))
+            # A value may end with a full stop itself: "12:30 a.m.".
+            found.append(Pattern(positions, names, f"{sentence.removesuffix('.')}.", shared))
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
 
