@@ -34,7 +34,13 @@ from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
 from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import found_columns, inherit_options, score, screen
+from kpca_apps.novelty.screening.run import (
+    found_columns,
+    inherit_options,
+    score,
+    screen,
+    write_tables,
+)
 from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.novelty.table.parted_rows import Execution, take_rows
 from kpca_apps.novelty.table.rows import AnyTable, column_names
@@ -218,6 +224,38 @@ class Screening(ScreeningResult):
         """Empty hidden columns of a frame, or leave them."""
         names = column_names(self._table)
         return frame if keep_hidden else frame_without(frame, names, self.hidden_columns)
+
+    def save_tables(
+        self,
+        folder: str | Path,
+        *,
+        format: Literal["csv", "parquet", "same"] = "csv",
+        flagged: Literal["csv", "xlsx"] = "csv",
+        keep_hidden: bool = False,
+    ) -> tuple[str, ...]:
+        """Write the scored table, the flagged rows and the odd cells, as the command does.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Where to; made where there is none. Files of these names are replaced.
+        format : {"csv", "parquet", "same"}
+            Of the scored table. ``"same"`` gives all three the delimiter and decimal sign of a text
+            file, and the scored table of a Parquet file its format.
+        flagged : {"csv", "xlsx"}
+            Of the list of flagged rows; a workbook holds the odd cells, too.
+        keep_hidden : bool
+            As for `to_frame`, in the scored table.
+
+        Returns
+        -------
+        tuple of str
+            Sentences on what had to be changed, such as the name of a column.
+        """
+        path, result = Path(folder), replace(self, flagged_file=f"flagged.{flagged}")
+        path.mkdir(parents=True, exist_ok=True)
+        plan = self.model.encoder.plan
+        return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
 
     def save_report(self, path: str | Path) -> None:
         """Write the report: one page of HTML that needs nothing beside itself.

@@ -374,6 +374,22 @@ def test_hidden_columns_are_empty_in_frames_of_every_kind(library: str, tmp_path
     assert "bill" in frame.columns and frame["bill"].null_count() == 0
 
 
+def test_tables_are_saved_like_the_input_if_asked(tmp_path: Path) -> None:
+    sizes = [f"{10 + i % 7},5" for i in range(40)]
+    rows = zip([*sizes, "10,5"], [*sizes, "16,5"], strict=True)
+    text = "height;weight\n" + "".join(f"{a};{b}\n" for a, b in rows)
+    (tmp_path / "people.csv").write_text(text, "utf-8")
+    result = screen_table(tmp_path / "people.csv")
+    assert result.save_tables(tmp_path / "out", format="same") == ()
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"scored.csv", "flagged.csv", "odd_cells.csv"}
+    scored = pl.read_csv(tmp_path / "out" / "scored.csv", separator=";", decimal_comma=True)
+    assert scored["height"].to_list()[:2] == [10.5, 11.5]
+    np.testing.assert_array_equal(scored["novelty_score"], result.scores)
+    result.save_tables(tmp_path / "out", format="parquet")
+    assert pl.read_parquet(tmp_path / "out" / "scored.parquet").height == 41
+
+
 def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("an older one")

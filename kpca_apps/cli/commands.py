@@ -18,10 +18,11 @@ import typer
 from kpca_apps.files.names import safe_stem
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import ScreeningResult
+    from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
+HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
 # How a table is read.
@@ -52,6 +53,14 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
     return command_line([*words, *options, *["--force"] * replacing])
 
 
+def without_label(
+    context: typer.Context, result: ScreeningResult | ComparisonResult
+) -> dict[str, Any]:
+    """Return what stands in a command for a label's value that is hidden."""
+    is_hidden = any(one.positive == HIDDEN for one in result.evaluations)
+    return {"positive": "VALUE"} if is_hidden and context.params.get("positive") else {}
+
+
 def next_steps(
     context: typer.Context, result: ScreeningResult, *, folder: str, saved: str | None
 ) -> tuple[tuple[str, str], ...]:
@@ -80,7 +89,13 @@ def next_steps(
             (
                 "Screen again without the column that made the first row odd"
                 + _missing(*table, beside),
-                reproduce(context, **kept, exclude=[*(params["exclude"] or ()), odd], out=beside),
+                reproduce(
+                    context,
+                    **kept,
+                    **without_label(context, result),
+                    exclude=[*(params["exclude"] or ()), odd],
+                    out=beside,
+                ),
             )
         )
     # --row looks for an id first and for a number then.

@@ -93,7 +93,12 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
     )
     source = _source(result.source, hidden)
     if isinstance(result, ComparisonResult):
-        return replace(result, source=source, columns=columns, evaluations=evaluations)
+        settings = dict(result.settings)
+        if settings.get("label") in hidden:
+            settings["positive"] = HIDDEN
+        return replace(
+            result, source=source, columns=columns, evaluations=evaluations, settings=settings
+        )
     names = {group.name: group.name for group in result.groups}
     if not {*result.by}.isdisjoint(hidden):
         names = {name: name and f"group {number}" for number, name in enumerate(names, 1)}

@@ -75,7 +75,8 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     rows = np.concatenate([[fault.row for fault in faults], flagged, drawn])
     taken = rows_of(opened, rows)
     all_rows = TableRows(model.encoder, opened)
-    hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows)
+    meant: list[dict[str, float]] = [{} for _ in rows]
+    hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows, meant)
     for fault, said in zip(faults, hints, strict=False):
         right = any(is_right(hint, fault, cells) for hint in said)
         outcome = "right" if right else "wrong" if said else "none"

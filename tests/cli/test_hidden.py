@@ -193,6 +193,12 @@ WAYS = {
     "score": partial(fitted_and_scored, by_model=False),
     "score, model": partial(fitted_and_scored, by_model=True),
     "diff": diffed,
+    "screen by labels": lambda run, kind, hide: screened(
+        run, kind, hide, "--label", "site", "--positive", "QZsiteC", "--json"
+    ),
+    "compare by labels": lambda run, kind, hide: run_all(
+        run, ("compare", write(frame(), "given", kind), "--label", "site", *hide, "--out", "seen")
+    ),
     "compare": lambda run, kind, hide: run_all(
         run, ("compare", write(frame(), "given", kind), "--label", "kind", *hide, "--out", "seen")
     ),
@@ -200,7 +206,7 @@ WAYS = {
 PAIRS = list(
     zip(
         WAYS,
-        ("csv", "parquet", "csv", "xlsx", "json", "arrow", "parquet", "jsonl", "csv"),
+        ("csv", "parquet", "csv", "xlsx", "json", "arrow", "parquet", "jsonl", "csv", "csv", "csv"),
         strict=True,
     )
 )
@@ -262,8 +268,9 @@ def test_errors_cite_no_hidden_value(kpca: Run) -> None:
         "2: none of the 60 groups": ("screen", write(few, "few", "csv"), "--by", "site", *HIDE),
         "3: no row with that": ("explain", model, table, "--row", "XQ0000"),
         "3: 132 cells do not read": ("score", model, repeated, "--out", "no"),
-        "2: --label and --hide": ("screen", table, "--label", "site", *HIDE),
-        "2: --label and": ("score", model, table, "--label", "site", "--out", "no"),
+        "2: never says that": ("screen", table, "--label", "site", "--positive", "QZsit", *HIDE),
+        "2: name the one that means": ("screen", table, "--label", "dose", *HIDE),
+        "3: only one value": ("screen", repeated, "--label", "dose", *HIDE),
     }
     for said, words in errors.items():
         done, (code, text) = kpca(*words), said.split(": ")

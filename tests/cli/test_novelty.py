@@ -4,15 +4,17 @@ import io
 import json
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import read_table
+from kpca_apps.files.tables.opening import open_table, read_table
 from kpca_apps.screening import screen_table
 from tests.cli.conftest import Run
+from tests.novelty.tables import frame_of
 
 PARTS = {
     *("figures", "flagged.csv", "model.kpca", "report.html", "result.json", "run.json"),
@@ -85,6 +87,69 @@ def test_flagged_rows_are_written_to_be_sent_on(
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert 'pip install "kpca-apps[excel]"' in refused.err
+
+
+LISTS = ("scored.csv", "flagged.csv", "odd_cells.csv")
+
+
+def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
+    """Write the birds of two places with decimal commas, and return them."""
+    frame = frame_of(200, odd=3)
+    frame[5, "wing"] = 1043.25
+    numbers = ["wing", "bill", "mass"]
+    written = frame.with_columns(
+        pl.col(numbers).round(3).cast(pl.String).str.replace(".", ",", literal=True)
+    )
+    written.write_csv(path, separator=delimiter)
+    return written
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("delimiter", [";", "\t", ","])
+def test_lists_are_written_like_the_input_if_asked(
+    kpca: Run, delimiter: str, in_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = german(Path("voegel.csv"), delimiter)
+    if in_parts:
+        small = partial(open_table, in_memory_rows=50, part_rows=32)
+        monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+    done = kpca("screen", "voegel.csv", "--format", "same", "--id", "name", "--out", "same")
+    assert done.code == 0, done.err
+    assert kpca("screen", "voegel.csv", "--id", "name", "--out", "plain").code == 0
+    for name in LISTS:
+        same, plain = (
+            pl.read_csv(f"{folder}/{name}", separator=cut, infer_schema=False)
+            for folder, cut in (("same", delimiter), ("plain", ","))
+        )
+        ours = [n for n in ("novelty_score", "rarity", "p_value", "share") if n in same.columns]
+        assert same.columns == plain.columns
+        # An empty number is a pair of quotes where numbers are quoted.
+        points = pl.col(ours).str.replace(",", ".", literal=True).replace("", None)
+        assert same.with_columns(points).equals(plain)
+        assert not ours or "," in same[ours[0]].drop_nulls()[0]
+    scored = pl.read_csv("same/scored.csv", separator=delimiter, infer_schema=False)
+    assert scored.select(written.columns).equals(written.cast(pl.String))
+
+
+def test_lists_like_the_input_are_read_back(kpca: Run) -> None:
+    german(Path("voegel.csv"))
+    words = ("screen", "voegel.csv", "--format", "same", "--id", "name", "--out")
+    assert kpca(*words, "first").code == 0
+    done = kpca(*words, "second", "--accept", "first/flagged.csv")
+    assert done.code == 0, done.err
+    first = json.loads(Path("first/result.json").read_text("utf-8"))
+    second = json.loads(Path("second/result.json").read_text("utf-8"))
+    n_listed = len(first["flagged_rows"]) + len(first["odd_cell_rows"])
+    assert second["accepted"]["n_rows"] == n_listed
+    compared = kpca("diff", "first", "second", "--json")
+    assert compared.code == 0, compared.err
+
+
+def test_the_format_of_a_parquet_file_is_parquet(kpca: Run, folder: Path) -> None:
+    pl.read_csv("birds.csv").write_parquet("birds.parquet")
+    assert kpca("screen", "birds.parquet", "--format", "same", "--out", "same").code == 0
+    assert pl.read_parquet("same/scored.parquet").height == 60
+    assert (folder / "same" / "flagged.csv").read_text("utf-8-sig").startswith("rank,row,")
 
 
 def test_a_reference_and_parquet(kpca: Run) -> None:

@@ -41,7 +41,7 @@ app = typer.Typer(
 KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 WorkersName = Literal["threads", "processes", "dask"]
-TableFormat = Literal["csv", "parquet"]
+TableFormat = Literal["csv", "parquet", "same"]
 BadLinesName = Literal["refuse", "skip"]
 FlaggedFormat = Literal["csv", "xlsx"]
 TableArgument = Annotated[
@@ -160,7 +160,10 @@ class NoveltyOptions(Options):
     )
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     format: TableFormat = files(
-        "Format of the scored table: csv or parquet.", "KIND", default="csv"
+        "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
+        "delimiter and decimal sign, too.",
+        "KIND",
+        default="csv",
     )
     keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
     flagged: FlaggedFormat = files(
@@ -355,29 +358,28 @@ def finish(
     save: bool,
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
-    from kpca_apps.cli.commands import next_steps
+    from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
-    from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows, write_odd_cells
     from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.screening.run import write_scored_table
+    from kpca_apps.novelty.screening.run import write_tables
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
+    if hidden := without_label(context, result):
+        result = replace(result, command=reproduce(context, replacing=True, **hidden))
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
-    flagged_file = f"flagged.{run.options.flagged}"
-    result = replace(result, next_steps=steps, flagged_file=flagged_file)
+    result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
     with run.working("Writing", table), folder as building:
-        scored = building / f"scored.{run.options.format}"
-        notes = write_scored_table(
-            table, result, scored, run.execution, keep_hidden=run.options.keep_hidden
+        notes = write_tables(
+            building,
+            table,
+            result,
+            model.encoder.plan,
+            format=run.options.format,
+            keep_hidden=run.options.keep_hidden,
+            execution=run.execution,
         )
-        notes += write_flagged_rows(
-            table, result, model.encoder.plan, building / flagged_file, run.execution
-        )
-        if result.odd_cells_file != flagged_file:
-            write_odd_cells(table, result, building / result.odd_cells_file, run.execution)
-        # Both may have renamed a column for the same reason.
-        result = replace(result, warnings=(*result.warnings, *dict.fromkeys(notes)))
+        result = replace(result, warnings=(*result.warnings, *notes))
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
@@ -602,13 +604,15 @@ def compare(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce
+        from kpca_apps.cli.commands import reproduce, without_label
         from kpca_apps.novelty.compare.comparison import compare_table
 
         with run.console.stage("Comparing"):
             result = compare_table(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
+        if hidden := without_label(context, result):
+            result = replace(result, command=reproduce(context, replacing=True, **hidden))
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from kpca_apps.temporary import TemporaryPath, remove_leftovers
 
 __all__ = [
     "ANY",
+    "PLAIN",
     "Added",
+    "CsvStyle",
     "as_written",
     "csv_bytes",
     "input_names",
@@ -52,6 +55,17 @@ _HARMLESS = (
 _MARK = b"\xef\xbb\xbf"
 # Rows written together; of the file, whatever parts it was made of.
 _GROUP_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class CsvStyle:
+    """What stands between the cells of a CSV file, and in its numbers."""
+
+    delimiter: str = ","
+    decimal: str = "."
+
+
+PLAIN = CsvStyle()
 
 
 def scored_kind(path: str | Path) -> str:
@@ -96,7 +110,9 @@ def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
             held.close()
 
 
-def scored_bytes(table: Table, extra: Added, kind: str, *, header: bool = True) -> bytes:
+def scored_bytes(
+    table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
+) -> bytes:
     """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
 
     `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
@@ -110,14 +126,14 @@ def scored_bytes(table: Table, extra: Added, kind: str, *, header: bool = True) 
         columns.append(added.fill_nan(None) if added.dtype.is_float() else added)
     frame = pl.DataFrame(columns)
     if kind == "csv":
-        return csv_bytes(frame, header=header)
+        return csv_bytes(frame, header=header, style=style)
     file = io.BytesIO()
     # To be compressed well once all parts are there; zstd twice takes twice as long.
     frame.write_parquet(file, compression="lz4", statistics=False)
     return file.getvalue()
 
 
-def csv_bytes(frame: pl.DataFrame, *, header: bool = True) -> bytes:
+def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:
     """Write rows as CSV in which nothing is run as a formula, with the header a mark of UTF-8."""
     names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
     safe = [
@@ -127,7 +143,12 @@ def csv_bytes(frame: pl.DataFrame, *, header: bool = True) -> bytes:
     ]
     file = io.BytesIO(_MARK if header else b"")
     file.seek(0, io.SEEK_END)
-    pl.DataFrame(safe).write_csv(file, include_header=header)
+    pl.DataFrame(safe).write_csv(
+        file,
+        include_header=header,
+        separator=style.delimiter,
+        decimal_comma=style.decimal == ",",
+    )
     return file.getvalue()
 
 

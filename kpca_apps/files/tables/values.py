@@ -12,6 +12,7 @@ unread, never moved.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ __all__ = [
     "infer_number_format",
     "read_dates",
     "read_numbers",
+    "unit_words",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +60,14 @@ THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
 _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
 _UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
+# A word behind a number, "109 min" or "80 sq ft", but no ending of an ordinal; and a time of day or
+# a duration, in hours, minutes and perhaps seconds.
+_WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
+_ORDINAL = r"^(?:st|nd|rd|th)\b"
+_CLOCK = (
+    r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
+    r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
+)
 _DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 _SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
@@ -100,12 +110,16 @@ class NumberFormat:
     thousands: str = ""  # their separator, "" for none
     ambiguous: bool = False  # could be read another way ("1,234"), so the choice must be stated
     units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
+    word: str = ""  # a unit behind the numbers that is a word, as most of them have it
+    clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
         parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
+        if self.clock:
+            parts.append("clock times, in seconds")
         signs = [unit for unit in self.units if unit]
         if signs:
             parts.append("written with " + " or ".join(signs))
@@ -118,16 +132,21 @@ def infer_number_format(
     """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
 
     The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
-    takes the decimal comma where both marks read all, because other columns are written so.
+    takes the decimal comma where both marks read all, because other columns are written so. A word
+    behind most of the numbers is their unit; numbers with another word are not read.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
-    cells = cells.with_columns(_bare(cells["text"]).alias("bare"))
+    words = unit_words(cells["text"], cells["n"].to_numpy())
+    word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
+    cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
     reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
     n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
     best = max(n_read)
+    if _n_clock_times(cells["text"], cells["n"]) > best:
+        return NumberFormat(clock=True)
     if best == 0:
         return None
     readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
@@ -138,9 +157,16 @@ def infer_number_format(
     decimal, thousands = readers[0]
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
-    read = cells["bare"].filter(reads[_CANDIDATES.index((decimal, thousands))])
+    is_read = reads[_CANDIDATES.index((decimal, thousands))]
+    read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
     unit = cells["text"].str.extract(f"({_UNIT})").fill_null("").alias("unit")
+    if word:
+        has_word = cells["text"].str.contains(_ending(word))
+        unit = pl.select(
+            pl.when(has_word).then(pl.lit(word)).otherwise(unit).alias("unit")
+        ).to_series()
+        cells, unit = cells.filter(is_read), unit.filter(is_read)
     units = (
         cells.group_by(unit).agg(pl.col("n").sum()).sort(["n", "unit"], descending=[True, False])
     )
@@ -149,12 +175,46 @@ def infer_number_format(
         thousands=thousands if separated else "",
         ambiguous=ambiguous and (thousands == "," or prefer_comma),
         units=tuple(units["unit"]),
+        word=word,
     )
+
+
+def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
+    """Return the words behind numbers in stripped cells, commonest first, and in how many cells.
+
+    Those that differ in a plural's "s" or a full stop are one, as written most often.
+    """
+    words = texts.str.extract(
+        rf"^[^\p{{L}}]?[.,]?\d[\d.,'\s]*?(?:[eE][+-]?\d+)?\s*({_WORD})$"
+    ).alias("word")
+    cells = pl.DataFrame([words, pl.Series("n", counts)]).drop_nulls()
+    cells = cells.filter(~pl.col("word").str.contains(_ORDINAL))
+    by_word = (
+        cells.group_by("word").agg(pl.col("n").sum()).sort(["n", "word"], descending=[True, False])
+    )
+    found: dict[str, tuple[str, int]] = {}
+    for word, n in by_word.iter_rows():
+        first, n_before = found.get(_stem(word), (word, 0))
+        found[_stem(word)] = first, n_before + n
+    return dict(sorted(found.values(), key=lambda one: -one[1]))
+
+
+def _ending(word: str) -> str:
+    """Return the regular expression of a number's last digit and its unit behind it."""
+    return rf"(\d[.,]?)\s*{re.escape(_stem(word))}s?\.?$"
+
+
+def _stem(word: str) -> str:
+    """Return a unit without a full stop and the "s" of a plural."""
+    stem = word.rstrip(".")
+    return stem.removesuffix("s") if len(stem) > 2 else stem
 
 
 def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
-    bare = _bare(texts)
+    if format.clock:
+        return _clock_seconds(texts)
+    bare = _bare(texts, format.word)
     fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
     if format.thousands:
         bare = bare.str.replace_all(format.thousands, "", literal=True)
@@ -177,8 +237,34 @@ def finite(texts: pl.Series) -> FloatArray:
     return np.where(np.isinf(numbers), np.nan, numbers) if np.isinf(numbers).any() else numbers
 
 
-def _bare(texts: pl.Series) -> pl.Series:
-    """Cells with one kind of minus, space and apostrophe, and without signs of units."""
+def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
+    """Count clock times; none where 59:30 may, beside 1:02:30, be of minutes as well as hours."""
+    n_times = int(counts.filter(pl.Series(np.isfinite(_clock_seconds(texts)))).sum())
+    doubtful = texts.str.contains(r"^(?:2[4-9]|[3-9]\d|\d{3}):\d+$")
+    is_open = (
+        texts.str.contains(r"^\d+:\d+:").any() and 10 * counts.filter(doubtful).sum() > n_times
+    )
+    return 0 if is_open else n_times
+
+
+def _clock_seconds(texts: pl.Series) -> FloatArray:
+    """Seconds of times like 14:05, 14:05:30 and 2:05 pm; NaN for all else."""
+    parts = texts.str.extract_groups(_CLOCK).struct.unnest()
+    hour, minute, second = (
+        parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
+        for name in ("hour", "minute", "second")
+    )
+    half = parts["half"].str.to_lowercase()
+    of_day = half.is_not_null().to_numpy()
+    hours = np.where(of_day, hour % 12 + 12.0 * (half == "p").fill_null(False).to_numpy(), hour)
+    possible = ~of_day | ((hour >= 1) & (hour <= 12))
+    return np.where(possible, hours * 3600 + minute * 60 + np.nan_to_num(second), np.nan)
+
+
+def _bare(texts: pl.Series, word: str) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe, and without signs and words of units."""
+    if word:
+        texts = texts.str.replace(_ending(word), "$1")
     return (
         texts.str.replace_all(_DASHES, "-")
         .str.replace_all(_SPACES, " ")
@@ -411,7 +497,8 @@ class Column:
     def number_format(self, prefer_comma: bool = False) -> NumberFormat | None:
         """Infer how numbers are written (see `infer_number_format`); typed ones have no format."""
         if _typed(self.cells) is not None:
-            return NumberFormat() if self.cells.null_count() < len(self) else None
+            format = NumberFormat(clock=self.cells.dtype == pl.Time)
+            return format if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
             return None if self._plain[1].all() else NumberFormat()
         return infer_number_format(self.levels.texts, prefer_comma, self.levels.counts)
@@ -432,7 +519,7 @@ class Column:
         if isinstance(format, DateFormat):
             key = format.day_first
         elif format is not None:
-            key = (format.decimal, format.thousands)
+            key = (format.decimal, format.thousands, format.word, format.clock)
         if key in self._read:
             return self._read[key]
         if (typed := _typed(self.cells)) is not None:
@@ -446,7 +533,7 @@ class Column:
                 levels.each(read_dates(levels.texts, format)[0], np.nan),
                 levels.codes < 0,
             )
-        elif format is not None and format.decimal == ".":
+        elif format is not None and format.decimal == "." and not format.clock:
             values, missing, places, texts = self._plain
             if len(places):
                 values = values.copy()

@@ -74,7 +74,7 @@ def _compared(
         f"{table.frame.height:,} drawn from them."
     )
     warnings = [drawn] if table is not whole else []
-    warnings += [*filter(None, [labels.note]), *model.warnings]
+    warnings += [*([labels.note] if labels.note else []), *model.warnings]
     normal = np.flatnonzero(labels.known & ~labels.is_outlier)
     if len(normal) >= MIN_NORMAL:
         evaluations.append(_on_normal_half(table, labels, normal, plain))

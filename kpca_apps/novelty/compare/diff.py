@@ -8,6 +8,7 @@ identifies them in both tables, the same cells.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be told
 # Of a result's settings: they differ wherever the tables do.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
+HEADER = 1 << 20  # characters at the head of a scored table that hold its names
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _read(folder: Path) -> _Run:
     scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
     if scored is None:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; screen the table again.")
-    table = open_table(scored, delimiter="," if scored.suffix == ".csv" else None)
+    table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
     run = _Run(folder, result, table)
     try:
         missing = {"flagged", "rank", "reason_column"} - {*_names(table)}
@@ -181,6 +183,13 @@ def _read(folder: Path) -> _Run:
             "again."
         )
     return run
+
+
+def _delimiter(scored: Path) -> str:
+    """Return what stands between two columns that follow each other in every scored table."""
+    with scored.open(encoding="utf-8", errors="replace") as file:
+        found = re.findall("novelty_score(.)flagged", file.read(HEADER))
+    return found[-1] if found else ","
 
 
 def _names(table: AnyTable) -> tuple[str, ...]:

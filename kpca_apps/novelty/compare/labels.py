@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import suggest
 from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.table.columns import quoted
 
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.
@@ -30,7 +31,7 @@ class Labels:
 
     column: str  # the label column
     positive: str  # its value that means outlier
-    note: str  # a sentence on how that value was chosen; empty where it was given
+    note: Note | None  # on how that value was chosen; None where it was given
     is_outlier: NDArray[np.bool_]  # (n,), rows with that value
     known: NDArray[np.bool_]  # (n,), rows whose label is not missing; only these are judged
 
@@ -43,22 +44,23 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     """
     levels = table.column(column).levels
     values = dict(levels.most_frequent())
-    where, note = f"{table.source.name}: label column {quoted(column)}", ""
+    where, note = f"{table.source.name}: label column {quoted(column)}", None
     if len(values) < 2:
-        only = "no value at all" if not values else f"only the value {quoted(next(iter(values)))}"
-        raise InputError(
-            f"{where} holds {only}: two are needed to judge a list; choose another label or leave "
-            "it out"
-        )
+        bare = f"{where} holds {'only one value' if values else 'no value at all'}"
+        text = f"{where} holds only the value {quoted(next(iter(values)))}" if values else bare
+        rest = ": two are needed to judge a list; choose another label or leave it out"
+        raise InputError(Note(text + rest, bare + rest, (column,)))
     if positive is None:
-        positive, why = _guessed(values, where)
-        note = (
-            f"Label column {quoted(column)}: {quoted(positive)} is taken to mean outlier ({why}); "
-            "--positive names another value."
+        positive, why = _guessed(values, where, column)
+        start, rest = f"Label column {quoted(column)}:", "; --positive names another value."
+        note = Note(
+            f"{start} {quoted(positive)} is taken to mean outlier ({why}){rest}",
+            f"{start} one value is taken to mean outlier ({why}){rest}",
+            (column,),
         )
     elif positive not in values:
-        hint = suggest(positive, list(values))
-        raise ConfigError(f"{where} never says {quoted(positive)}.{hint}")
+        text = f"{where} never says {quoted(positive)}.{suggest(positive, list(values))}"
+        raise ConfigError(Note(text, f"{where} never says that.", (column,)))
     return Labels(
         column=column,
         positive=positive,
@@ -68,7 +70,7 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
     )
 
 
-def _guessed(values: dict[str, int], where: str) -> tuple[str, str]:
+def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
     """Which of some values (with their counts) means outlier, and why.
 
     The one word such as "outlier", "yes", "1", else the rarest; none of many values or of numbers.
@@ -81,9 +83,9 @@ def _guessed(values: dict[str, int], where: str) -> tuple[str, str]:
         many = len(values) > MAX_GUESSED
         what = f"{len(values):,} different values" if many else "numbers other than 0 and 1"
         examples = ", ".join(map(quoted, list(values)[:3])) + ", ..." * (len(values) > 3)
-        raise ConfigError(
-            f"{where} holds {what} ({examples}): name the one that means outlier with --positive"
-        )
+        rest = "name the one that means outlier with --positive"
+        bare = f"{where} holds {what}: {rest}"
+        raise ConfigError(Note(f"{where} holds {what} ({examples}): {rest}", bare, (column,)))
     words = [value for value in values if value.lower() in POSITIVE_WORDS]
     if len(words) == 1:
         value, why = words[0], "the word says so"

@@ -30,6 +30,7 @@ from kpca_apps.engine.rows import (
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import RIDGES, KernelSubspace
 from kpca_apps.errors import InputError, KpcaWarning
+from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.leave_one_out import (
     SCORED_BLOCK,
     NoveltyScores,
@@ -292,7 +293,13 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_rows(self, source: RowSource, *, normal: ArrayLike | None = None) -> Self:
+    def fit_rows(
+        self,
+        source: RowSource,
+        *,
+        normal: ArrayLike | None = None,
+        large_groups: LargeGroups | None = None,
+    ) -> Self:
         """Fit the model to rows that need not be in memory, finite numbers, n >= 3.
 
         Parameters
@@ -302,6 +309,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             100,000 rows is all of them; means, covariances and trimming from all rows.
         normal : (n,) array of bool, optional
             As `fit`.
+        large_groups : LargeGroups, optional
+            Rows of a table that may hold outliers that are too many to be odd, although they lie
+            apart: those of each group are learned from like others, and ranked among themselves.
 
         Returns
         -------
@@ -313,9 +323,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             As `fit`.
         """
         validate_data(self, source.sample, dtype=np.float64, ensure_min_samples=3)
-        return self._fit(source, normal)
+        return self._fit(source, normal, large_groups)
 
-    def _fit(self, source: RowSource, normal: ArrayLike | None) -> Self:
+    def _fit(
+        self,
+        source: RowSource,
+        normal: ArrayLike | None,
+        large_groups: LargeGroups | None = None,
+    ) -> Self:
         rng = seeded_generator(self.random_state)
         self._refuse_contradictions()
         is_normal = self._normal_rows(normal, source.n_rows)
@@ -330,12 +345,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             # A first look at a table, in which nothing is known to be normal.
             views = self._fit_views(sample, ordinary_rows(sample), rng)
             draft = DRAFT_LANDMARKS if source.n_rows > MANY_ROWS else CONTAMINATED_LANDMARKS
+            place = None if large_groups is None else source.map(large_groups).astype(np.int64)
             dense = trim(
                 ViewedRows(source, views),
                 views.kernel,
                 n_landmarks=self.n_landmarks or draft,
                 rng=rng,
                 n_jobs=self.n_jobs,
+                place=place,
             )
         elif self.calibration_ == "split":
             dense[rng.permutation(source.n_rows)[max(2, source.n_rows // 2) :]] = False
@@ -344,7 +361,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         # Scales stay those of the dense rows: one value far out would flatten its column for all.
         self.views_ = self._fit_views(sample, np.flatnonzero(dense[index]), rng)
         if self.n_components is None:
-            usual_scores = self._fit_soft(source, in_use, is_normal, as_is, rng)
+            usual_scores = self._fit_soft(source, in_use, is_normal, as_is, rng, large_groups)
         else:
             self._fit_hard(source, in_use, self.n_components, rng)
             usual_scores = None
@@ -418,6 +435,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         is_normal: BoolArray,
         as_is: IntArray,
         rng: np.random.Generator,
+        large_groups: LargeGroups | None,
     ) -> FloatArray | None:
         """Fit with the Tikhonov filter and score all rows, training rows as if each was left out.
 
@@ -466,8 +484,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
                 as_is,
                 contaminated=self.contaminated,
                 normal=is_normal[learned],
+                large_groups=large_groups,
             )
-            usual_scores = scores[usual_rows(of_rows, contaminated=self.contaminated)]
+            place = self.combined_.large_groups.places(X)
+            usual_scores = scores[usual_rows(of_rows, place, contaminated=self.contaminated)]
             if len(X) < source.n_rows:
                 own, scores = scores, source.map(replace(errors, combined=self.combined_), in_use)
                 scores[positions] = self.combined_(

@@ -134,6 +134,7 @@ class DetectorState:
         if self.combined is not None:
             features = self.combined.cells.map
             used += [features.number, features.source, features.group - len(features.group)]
+            used += [np.array([one.column for one in self.combined.large_groups.groups])]
         sound = {
             "views": sees_all,
             "columns": rows.rows.shape[1] == d

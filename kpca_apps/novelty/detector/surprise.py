@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated
 
 import numpy as np
@@ -41,6 +41,7 @@ from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.memory import available_bytes
+from kpca_apps.novelty.detector.large_groups import LargeGroups, of_each_group
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ordinary_rows
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits, mean_and_sd, varies
 
@@ -607,14 +608,16 @@ class CellModel:
         *,
         contaminated: bool,
         normal: BoolArray,
+        place: IntArray | None = None,
     ) -> tuple[CellModel, RowSurprise]:
         """Learn from rows (n, d) and their kernel PCA scores (n,); also what the rows' cells say.
 
         The rows' own surprises come from regressions that have not seen them. Rows known to be
-        `normal` (n,) are learned from whatever their scores are.
+        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group
+        that each is of.
         """
-        learned = usual_rows(scores, contaminated=contaminated) | normal
-        usual = usual_rows(scores, contaminated=contaminated, share=USUAL) | normal
+        lowest = partial(usual_rows, scores, place, contaminated=contaminated)
+        learned, usual = lowest() | normal, lowest(share=USUAL) | normal
         features = AdditiveFeatures.fit(X, groups, as_is)
         rows = features(X)
         # More features than rows, levels of many categories included, explain any row.
@@ -694,10 +697,20 @@ class CellModel:
         return [(having, order[starts[having] + place]) for place, having in enumerate(deep)]
 
 
-def usual_rows(scores: FloatArray, *, contaminated: bool, share: float = LEARNED) -> BoolArray:
-    """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all."""
-    marked: BoolArray = scores <= np.quantile(scores, share if contaminated else 1.0)
-    return marked
+def usual_rows(
+    scores: FloatArray,
+    place: IntArray | None = None,
+    *,
+    contaminated: bool,
+    share: float = LEARNED,
+) -> BoolArray:
+    """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all.
+
+    So large a share of each group, where `place` (n,) says which group each row is of.
+    """
+    if not contaminated:
+        return np.ones(len(scores), dtype=bool)
+    return of_each_group(place, scores, lambda of: of <= np.quantile(of, share))
 
 
 def _cells_off(
@@ -747,13 +760,21 @@ class CombinedScore:
     """The score of rows, learned from rows."""
 
     cells: CellModel
-    error: UpperTail  # of the kernel PCA errors of rows
-    mean: UpperTail  # of the mean surprises
-    scatter: UpperTail
+    large_groups: LargeGroups
+    # Each of the rows of no large group, and of those of each.
+    error: tuple[UpperTail, ...]  # of the kernel PCA errors of rows
+    mean: tuple[UpperTail, ...]  # of the mean surprises
+    scatter: tuple[UpperTail, ...]
     # Of their oddest cells: the exponential tail slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     weights: Annotated[FloatArray, "5", Meta(ge=0, le=LARGEST_WEIGHT)]  # e, a, b, o and c
+
+    def validate(self) -> None:
+        """Refuse large groups without their tails."""
+        n_tails = {len(self.large_groups) + 1}
+        if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
+            raise ValueError("its tails are not those of its large groups")
 
     @classmethod
     def fit(
@@ -765,23 +786,33 @@ class CombinedScore:
         *,
         contaminated: bool,
         normal: BoolArray,
+        large_groups: LargeGroups | None = None,
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out.
 
         Those known to be `normal` (n,) are learned from whatever their errors are.
         """
+        large_groups = large_groups or LargeGroups()
+        place = large_groups.places(X)
         cells, rows = CellModel.fit(
-            X, errors, groups, as_is, contaminated=contaminated, normal=normal
+            X, errors, groups, as_is, contaminated=contaminated, normal=normal, place=place
         )
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
         weights = CONTAMINATED if contaminated else CLEAN
         if cells.map.is_wide:
             weights = WIDE
+
+        def tails(scores: FloatArray, *, ends: bool = False) -> tuple[UpperTail, ...]:
+            of_groups = (scores[place == group] for group in range(len(large_groups) + 1))
+            # Of rows that were drawn, none may be of a group.
+            return tuple(UpperTail.fit(of if len(of) else scores, ends=ends) for of in of_groups)
+
         model = cls(
             cells=cells,
-            error=UpperTail.fit(eight_digits(errors)),
-            mean=UpperTail.fit(rows.mean, ends=not contaminated),
-            scatter=UpperTail.fit(rows.scatter, ends=not contaminated),
+            large_groups=large_groups,
+            error=tails(eight_digits(errors)),
+            mean=tails(rows.mean, ends=not contaminated),
+            scatter=tails(rows.scatter, ends=not contaminated),
             oddest_zero=zero,
             oddest_slope=slope,
             weights=np.array(weights),
@@ -796,11 +827,19 @@ class CombinedScore:
         Of new rows, which are all but those of the fit, the cells are asked here.
         """
         rows = self.cells(X) if rows is None else rows
+        place = self.large_groups.places(X)
+
+        def surprise(tails: tuple[UpperTail, ...], scores: FloatArray) -> FloatArray:
+            found = tails[0](scores)
+            for group, tail in enumerate(tails[1:], start=1):
+                found[place == group] = tail(scores[place == group])
+            return found
+
         e, a, b, o, c = self.weights
         surprises = [
-            self.error(eight_digits(errors)) + np.log(e),
-            self.mean(rows.mean) + np.log(a),
-            self.scatter(rows.scatter) + np.log(b),
+            surprise(self.error, eight_digits(errors)) + np.log(e),
+            surprise(self.mean, rows.mean) + np.log(a),
+            surprise(self.scatter, rows.scatter) + np.log(b),
         ]
         oddest = self.oddest_slope * (rows.oddest - self.oddest_zero)
         if o:

@@ -20,11 +20,13 @@ from kpca_apps.engine.plan import require_nystroem
 from kpca_apps.engine.precision import MEAN_ROWS, agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks, sum_row_blocks
 from kpca_apps.engine.subspace import Resolved
+from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.leave_one_out import SCORED_BLOCK
 
 __all__ = ["densest", "trim"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # A row below the first part of the typical density is sparse, one above the second is not; between
@@ -62,10 +64,12 @@ def trim(
     n_landmarks: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
+    place: IntArray | None = None,
 ) -> BoolArray:
     """Mark the rows (n,) with the highest kernel density <z, zbar>, as `densest` says.
 
-    Landmarks and zbar come from the source's sample.
+    Landmarks and zbar come from the source's sample. With `place` (n,), which group each row is of,
+    those of each group.
     """
     # Not about the mean: a density is a product with the mean, of which nothing would be left.
     sample = source.sample
@@ -81,7 +85,7 @@ def trim(
     density = partial(KernelDensity, kernel, basis.points, weights)
     probe = ArrayRows(sample[np.setdiff1d(evenly_drawn(len(sample)), landmarks)])
     precision = agreeing_precision(lambda p: probe.map(density(p)), source.n_rows)
-    return densest(source.map(density(precision)))
+    return of_each_group(place, source.map(density(precision)), densest)
 
 
 def densest(density: FloatArray) -> BoolArray:

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.files.output import atomic_write
-from kpca_apps.files.tables.scored import csv_bytes, input_names, literal
+from kpca_apps.files.tables.scored import PLAIN, CsvStyle, csv_bytes, input_names, literal
 from kpca_apps.files.tables.table import Table
 from kpca_apps.files.tables.values import Column
 from kpca_apps.files.tables.workbook import (
@@ -265,6 +265,7 @@ def write_flagged_rows(
     plan: ColumnPlan,
     path: Path,
     execution: Execution | None = None,
+    style: CsvStyle = PLAIN,
 ) -> tuple[str, ...]:
     """Write the flagged rows and those with an odd cell, oddest first, to a file to send on.
 
@@ -296,7 +297,7 @@ def write_flagged_rows(
     columns = [*found[:2], *given[:n_leading], *found[2:], *given[n_leading:]]
     if path.suffix == ".csv":
         frame = pl.DataFrame([column.cells.cells.alias(column.name) for column in columns])
-        written, n_cut = csv_bytes(frame), 0
+        written, n_cut = csv_bytes(frame, style=style), 0
     else:
         formats = {spec.name: spec.format for spec in plan.specs}
         sheet = [
@@ -384,12 +385,16 @@ def _lines_of_more(cell: OddCell) -> tuple[int | None, ...]:
 
 
 def write_odd_cells(
-    table: AnyTable, result: ScreeningResult, path: Path, execution: Execution | None = None
+    table: AnyTable,
+    result: ScreeningResult,
+    path: Path,
+    execution: Execution | None = None,
+    style: CsvStyle = PLAIN,
 ) -> None:
     """Write the cells that are odd by themselves to a CSV file, a line each."""
     columns = odd_cell_columns(table, result, execution)
     with atomic_write(path) as file:
-        file.write(csv_bytes(pl.DataFrame(columns)))
+        file.write(csv_bytes(pl.DataFrame(columns), style=style))
 
 
 def odd_cells_note(cells: Sequence[OddCell], n_cells: int) -> str:

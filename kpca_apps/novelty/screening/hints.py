@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,13 @@ from kpca_apps.files.tables.values import NumberFormat
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.table.columns import ColumnSpec, listed, quoted
+from kpca_apps.novelty.table.identifiers import name_words
 from kpca_apps.novelty.table.number_rules import NumberRule, Tail, without_double
 from kpca_apps.novelty.table.rows import TableRows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Of more columns of numbers no slips are sought: what the others suggest of each would take
 # minutes, and chance would fit some factor in every row.
@@ -57,31 +60,50 @@ MAX_OFF = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
+AS_WRITTEN = 1e-3  # of a number that is written with four digits
 SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 # A column of steps holds each of its few values many times, and next to none once.
 FEW_STEPS, MAX_ONCE = 20, 0.005
 # A cell of a column is hardly ever missing if fewer rows than these lack it.
 RARELY_MISSING = 0.01
 
-# What people slip by: a factor, and between which units.
+# What people slip by: a factor, between which units, and of what they are.
 UNITS = (
-    (2.54, "inches and centimetres"),
-    (1 / 0.45359237, "pounds and kilograms"),
-    (1 / 0.3048, "feet and metres"),
-    (1.609344, "miles and kilometres"),
-    (3.6, "metres a second and kilometres an hour"),
-    (60.0, "minutes and hours, or seconds and minutes"),
-    (12.0, "months and years, or inches and feet"),
-    (24.0, "hours and days"),
+    (2.54, "inches and centimetres", "length"),
+    (1 / 0.45359237, "pounds and kilograms", "mass"),
+    (1 / 0.3048, "feet and metres", "length"),
+    (1.609344, "miles and kilometres", "length speed"),
+    (3.6, "metres a second and kilometres an hour", "speed"),
+    (60.0, "minutes and hours, or seconds and minutes", "time"),
+    (12.0, "months and years, or inches and feet", "time length"),
+    (24.0, "hours and days", "time"),
 )
+# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds. A
+# longer one may begin a word.
+OF_UNITS = {
+    "length": "length height width depth dist diam radius thick altitude elev size inch in feet "
+    "foot ft mile metre meter mm cm m km",
+    "mass": "weight mass kilo gram pound kg g lb lbs oz",
+    "speed": "speed velocity wind mph kmh kph",
+    "time": "time duration hour minute second month year week days age min sec hr yr h s",
+    "temperature": "temp celsius fahrenheit degree c f",
+}
+LONG_WORD = 4
+ANOTHER = "in another unit"
 
 
 def hint_rows(
-    model: NoveltyModel, rows: TableRows, table: Table, matrix: FloatArray, positions: IntArray
+    model: NoveltyModel,
+    rows: TableRows,
+    table: Table,
+    matrix: FloatArray,
+    positions: IntArray,
+    meant: Sequence[Mapping[str, float]],
 ) -> list[tuple[str, ...]]:
     """Say what may have gone wrong with the rows at `positions` (r,), a sentence each.
 
     `matrix` (r, d) are these rows encoded, and the first of `table`; `rows` are all of their table.
+    `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
     encoder, views = model.encoder, model.detector.views_
     neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
@@ -92,13 +114,20 @@ def hint_rows(
     names = {
         place: coder.spec.name
         for place, coder in enumerate(encoder.coders)
+        if isinstance(coder.spec.format, NumberFormat) and not coder.spec.format.clock
+    }
+    units = {
+        coder.spec.name: coder.spec.format.word
+        for coder in encoder.coders
         if isinstance(coder.spec.format, NumberFormat)
     }
     groups = [np.array(group.columns) for group in encoder.groups]
-    finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {})
+    finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)
     found = [
-        finder.hints(row, scaled, int(position))
-        for row, scaled, position in zip(matrix, views.standardised(matrix), own, strict=True)
+        finder.hints(row, scaled, int(position), of_row)
+        for row, scaled, position, of_row in zip(
+            matrix, views.standardised(matrix), own, meant, strict=True
+        )
     ]
     # Several cells are missing that hardly ever are.
     missing: list[list[str]] = [[] for _ in range(table.frame.height)]
@@ -127,7 +156,7 @@ def _sums(
         return
     summed: list[list[str]] = [[] for _ in range(n_rows)]
     for spec in specs:
-        if isinstance(spec.format, NumberFormat):
+        if isinstance(spec.format, NumberFormat) and not spec.format.clock:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
             values = table.column(spec.name).read(spec.format).values[:n_rows]
             with np.errstate(invalid="ignore"):
@@ -147,8 +176,11 @@ class _Column:
     farthest: float  # one that hardly any row exceeds
     tail: Tail | None  # of their distances
 
-    def __init__(self, name: str, group: int, place: int, values: FloatArray) -> None:
+    def __init__(
+        self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
+    ) -> None:
         self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.is_of = _is_of(name, unit)
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
         self.rule = NumberRule.fit(values, 1.0)
@@ -198,11 +230,16 @@ class _Column:
 class HintFinder:
     """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
 
-    `groups` are the matrix columns of each column of the table; `names` those that hold numbers.
+    `groups` are the matrix columns of each column of the table; `names` those that hold numbers,
+    and `units` words that some are written with.
     """
 
     def __init__(
-        self, neighbours: NeighbourRows, groups: Sequence[IntArray], names: Mapping[int, str]
+        self,
+        neighbours: NeighbourRows,
+        groups: Sequence[IntArray],
+        names: Mapping[int, str],
+        units: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.compared = GroupDistances(neighbours, groups, FARTHEST)
         self.columns: list[_Column] = []
@@ -212,9 +249,9 @@ class HintFinder:
         columns = []
         for group, name in names.items():
             place = int(groups[group][0])
-            values = neighbours.rows[:, place]
+            values = neighbours.rows[~_is_gap(neighbours.rows, groups[group]), place]
             if len(np.unique(values)) >= MIN_STEPS:
-                columns.append(_Column(name, group, place, values))
+                columns.append(_Column(name, group, place, values, units.get(name, "")))
         picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
         distances = np.empty((len(columns), len(picked)))
         for i, row in enumerate(picked if columns else ()):
@@ -225,10 +262,17 @@ class HintFinder:
                 distances[j, i] = column.distance(value, expected[j])
         self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
 
-    def hints(self, row: FloatArray, standardised: FloatArray, own: int) -> tuple[str, ...]:
+    def hints(
+        self,
+        row: FloatArray,
+        standardised: FloatArray,
+        own: int,
+        meant: Mapping[str, float] = MappingProxyType({}),
+    ) -> tuple[str, ...]:
         """Say what may have gone wrong with a row (d,), given encoded and scaled for distances.
 
-        `own` is its position among the training rows, -1 for a new one.
+        `own` is its position among the training rows, -1 for a new one. A repair of a column of
+        which is known what was `meant` leads there, or is not told.
         """
         if not self.columns:
             return ()
@@ -237,12 +281,14 @@ class HintFinder:
         each = around.expected_of_each(self.columns, own)
         for column, expected in zip(self.columns, each, strict=True):
             value = float(row[column.place])
+            if _is_gap(row[None], self.compared.columns[column.group])[0]:
+                continue
             if column.is_off(value, expected):
                 off.append((column, value, expected))
         found: list[str] = []
         exchanged: list[_Column] = []
         for column, _, _ in off if len(off) <= MAX_OFF else ():
-            if column in exchanged:
+            if column in exchanged or column.name in meant:
                 continue
             partner = self._exchanged_with(column, row, around, own)
             if partner is not None:
@@ -251,7 +297,7 @@ class HintFinder:
                 found.append(f"{' and '.join(pair)} fit if exchanged.")
         for column, value, expected in off:
             if column not in exchanged:
-                found += _repaired(column, value, expected)
+                found += _repaired(column, value, expected, meant.get(column.name))
         return tuple(found)
 
     def _exchanged_with(
@@ -278,6 +324,12 @@ class HintFinder:
             if len(ratios) == 2 and (best is None or max(ratios) < best[0]):
                 best = max(ratios), other
         return None if best is None else best[1]
+
+
+def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
+    """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
+    marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
+    return marked
 
 
 class _Surroundings:
@@ -309,8 +361,10 @@ class _Surroundings:
         return found
 
 
-def _repaired(column: _Column, value: float, expected: float) -> list[str]:
-    """Say which repairs of one cell make it fit, if these are few."""
+def _repaired(
+    column: _Column, value: float, expected: float, meant: float | None = None
+) -> list[str]:
+    """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
     fitting: dict[float, tuple[float, str]] = {}
     sign = column.rule.sign
     repairs = [*_repairs(value)]
@@ -319,11 +373,19 @@ def _repaired(column: _Column, value: float, expected: float) -> list[str]:
     repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
     if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
         # In other units a number need not be whole.
-        repairs += [one for one in _in_other_units(value) if column.low <= one[0] <= column.high]
+        other = _in_other_units(value, column.is_of)
+        repairs += [one for one in other if column.low <= one[0] <= column.high]
+    if meant is not None:
+        repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
+    is_odd = column.is_odd(value)
+    near = column.clear_fitting if is_odd else column.fitting
+    # Where 0 would do, so would anything that makes the value small.
+    small_fits = column.distance(0.0, expected) <= near
     for repaired, words in repairs:
         distance = column.distance(repaired, expected)
-        is_clear = repaired == -value or column.is_odd(value)
-        fits = column.clear_fitting if is_clear else column.fitting
+        fits = column.clear_fitting if repaired == -value else near
+        if small_fits and abs(repaired) < PART_OF_WAY * abs(value):
+            continue
         if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
             fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
     if not 0 < len(fitting) <= MAX_ALTERNATIVES:
@@ -350,10 +412,31 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
             yield century, f"read as {century:.0f} (another century?)"
 
 
-def _in_other_units(value: float) -> Iterator[tuple[float, str]]:
-    """Yield a value in the units it may have been meant in, and the repair."""
-    for factor, units in UNITS:
-        yield value / factor, f"divided by {factor:.4g} ({units}?)"
-        yield value * factor, f"multiplied by {factor:.4g} ({units}?)"
-    for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
-        yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"
+def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float, str]]:
+    """Yield a value in the units it may have been meant in, and the repair.
+
+    They are named where it is known what the value is of; without that any factor may do.
+    """
+    for factor, units, of in UNITS:
+        if is_of and is_of.isdisjoint(of.split()):
+            continue
+        words = units if is_of else ANOTHER
+        yield value / factor, f"divided by {factor:.4g} ({words}?)"
+        yield value * factor, f"multiplied by {factor:.4g} ({words}?)"
+    if "temperature" in is_of:
+        for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
+            yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"
+
+
+def _is_of(name: str, unit: str) -> frozenset[str]:
+    """Say of what a column is, a length or a mass, by the words of its name and its unit."""
+    said = [*name_words(name), unit.lower()]
+    return frozenset(
+        of
+        for of, words in OF_UNITS.items()
+        if any(
+            one == word or (len(word) >= LONG_WORD and one.startswith(word))
+            for one in said
+            for word in words.split()
+        )
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -17,19 +17,32 @@ from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomi
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.files.models import load_model_file, save_model_file
+from kpca_apps.files.names import one_line
 from kpca_apps.files.tables.source_info import SourceInfo
 from kpca_apps.files.tables.table import PartedTable
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.large_groups import (
+    LargeGroup,
+    LargeGroups,
+    find_large_group,
+)
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.screening.options import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
     ScreeningOptions,
     resolve_rule,
 )
-from kpca_apps.novelty.table.columns import ColumnPlan, check_options, infer_plan, listed
-from kpca_apps.novelty.table.encoding import TableEncoder
+from kpca_apps.novelty.table.columns import (
+    ColumnPlan,
+    check_options,
+    infer_plan,
+    listed,
+    quoted,
+)
+from kpca_apps.novelty.table.encoding import MISSING, TableEncoder
 from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
 from kpca_apps.novelty.table.rows import AnyTable, GroupKey, TableRows, column_names
 
@@ -38,6 +51,7 @@ BoolArray = NDArray[np.bool_]
 
 KIND = "novelty"
 MAX_GROUPS = 100  # with a model of their own
+MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 IN_PARTS = "and is read in parts"
 
@@ -179,6 +193,7 @@ def fit_table(
     detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)
     try:
         detector.fit_rows(rows, normal=is_accepted)
+        large_groups = _rank_within_large_groups(detector, rows, options.columns.by, is_accepted)
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
@@ -204,6 +219,7 @@ def fit_table(
             *plan.warnings,
             *(_running_note(plan) if clean else ()),
             *(rows.warnings() if is_new else ()),
+            *large_groups,
             *of_fit,
         ),
     )
@@ -219,6 +235,44 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
             f"{listed(names)} {verb} on with the rows: of later rows, what repeats there is "
             "compared (time of day, day of the week), not how far it has run."
         )
+
+
+def _rank_within_large_groups(
+    detector: KernelPCANovelty,
+    rows: TableRows,
+    by: Collection[str],
+    is_accepted: BoolArray | None,
+) -> tuple[str, ...]:
+    """Fit anew where a group too large to be odd fills the list, and say so of each."""
+    found, notes = LargeGroups(), []
+    columns = [*rows.encoder.state_columns(by)] if detector.contaminated else []
+    while detector.combined_ is not None and len(found) < MAX_LARGE_GROUPS:
+        scores = detector.novelty_scores_[rows.sample_index]
+        if is_accepted is not None:
+            scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
+        one = find_large_group(rows.sample, scores, columns, rows.encoder.as_is)
+        if one is None or one in found.groups:
+            break
+        notes.append(_large_group_note(rows, one))
+        found = LargeGroups((*found.groups, one))
+        detector.fit_rows(rows, normal=is_accepted, large_groups=found)
+    return tuple(notes)
+
+
+def _large_group_note(rows: TableRows, large: LargeGroup) -> Note:
+    """Say which rows lie apart and are too many to be odd."""
+    encoder, is_of = rows.encoder, rows.sample[:, large.column] == large.value
+    group = next(g for g, of in enumerate(encoder.groups) if large.column in of.columns)
+    name = encoder.groups[group].name
+    text, _ = encoder.seen(rows.sample_table, int(is_of.argmax()), group)
+    start = f"{100 * is_of.mean():.0f} % of the rows have"
+    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {one_line(text, 40)}"
+    rest = (
+        "and lie apart from the others. So many are not odd by themselves: they are ranked among "
+        "each other, and the oddest of them are listed."
+    )
+    bare = f"{start} one value of {quoted(name)} {rest}"
+    return Note(f"{start} {value} {rest}", bare, (name,))
 
 
 def _unfitted_detector(

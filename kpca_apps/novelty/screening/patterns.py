@@ -27,9 +27,9 @@ LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
 # A value of another column is told where so many rows of the pattern share it, so few of the other
 # rows have it, and chance would so rarely do the same in any of the columns looked at.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
-# A value that more of the table has than an outlier may be rare: so many of the flagged rows are
-# needed to say that it leads the list, so large a share of them, and this many times its own share.
-MIN_LEADING, LEADING, USUAL_SHARE, TIMES_COMMONER = 20, 0.5, 0.05, 4.0
+# So many of the flagged rows are needed to say that one value leads the list, so large a share of
+# them, and this many times its share of the table.
+MIN_LEADING, LEADING, TIMES_COMMONER = 20, 0.5, 4.0
 YEAR = 365.25 * 86_400.0
 PLURALS = {"is": "are", "has": "have"}
 ABOVE, BELOW = "is above what the rest suggests", "is below what the rest suggests"
@@ -79,14 +79,18 @@ def find_patterns(
                 sentence += f", {who} with {quoted(column)} {one_line(value, 40)}"
             positions = tuple(row.row for row in alike)
             shared = None if common is None else common[:2]
-            found.append(Pattern(positions, names, f"{sentence}.", shared))
+            # A value may end with a full stop itself: "12:30 a.m.".
+            found.append(Pattern(positions, names, f"{sentence.removesuffix('.')}.", shared))
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
 
-def leading_group(flagged: Table, sample: Table, names: Sequence[str]) -> tuple[str, str] | None:
-    """Find the value that most flagged rows share although it is usual in the table.
+def leading_group(
+    flagged: Table, sample: Table, n_rows: int, names: Sequence[str]
+) -> tuple[str, str] | None:
+    """Find the value that most flagged rows share, and more rows of the table have than these.
 
-    Return its column, of those called `names`, and a sentence; ``None`` where there is none.
+    Return its column, of those called `names`, and a sentence; ``None`` where there is none. Of a
+    table of `n_rows` there is a `sample`.
     """
     n, n_all = flagged.frame.height, sample.frame.height
     if n < MIN_LEADING:
@@ -98,13 +102,13 @@ def leading_group(flagged: Table, sample: Table, names: Sequence[str]) -> tuple[
         if value is None or n_sharing < LEADING * n:
             continue
         share = int((sample.column(name).texts == value).sum()) / n_all
-        times = n_sharing / n / share if share >= USUAL_SHARE else 0.0
+        times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
         if times > most_often:
             shown = one_line(flagged.column(name).text(texts.index(value)), 40)
             sentence = (
                 f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {shown}, as about "
-                f"{100 * share:.0f} % of the table do: the group lies apart from the rest, and is "
-                "too large to be odd."
+                f"{100 * share:.2g} % of the table do: the group lies apart from the rest, and "
+                "other odd rows may stand behind it."
             )
             best, most_often = (name, sentence), times
     return best

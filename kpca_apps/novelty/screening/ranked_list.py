@@ -13,6 +13,7 @@ from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.suggestions import Suggestions
 from kpca_apps.novelty.screening.verdict import Piece, Verdict
 from kpca_apps.novelty.table.encoding import TableEncoder
 from kpca_apps.novelty.table.rows import TableRows, rows_of
@@ -34,19 +35,24 @@ def list_rows(
     positions: IntArray,
     n_explained: int,
     id_column: str | None,
+    suggestions: Suggestions,
 ) -> tuple[RankedRow, ...]:
     """Put some rows into words, those of `table`; reasons and hints for the first of them.
 
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
+    What is expected of cells that are odd by themselves agrees with what is suggested for them.
     """
     reasons: dict[int, tuple[Reason, ...]] = {}
     hints: dict[int, tuple[str, ...]] = {}
     for part in judged_by(model, verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
         found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
+        rows = [int(positions[place]) + 1 for place in places]
+        found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         reasons |= zip(places, found, strict=True)
+        meant = [suggestions.numbers(row) for row in rows]
         compared = part.compared(verdict)
-        told = hint_rows(part.model, compared, part.table, part.matrix, part.positions)
+        told = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
         hints |= zip(places, told, strict=True)
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:

@@ -14,14 +14,19 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
 from kpca_apps.files.tables.frames import frame_without
 from kpca_apps.files.tables.scored import (
+    PLAIN,
     Added,
+    CsvStyle,
     open_scored,
     scored_bytes,
     scored_kind,
     scored_notes,
 )
 from kpca_apps.files.tables.several import extended
+from kpca_apps.files.tables.source_info import SourceInfo
 from kpca_apps.files.tables.table import PartedTable, Table, TablePart
+from kpca_apps.files.tables.text import ONE_COLUMN
+from kpca_apps.files.tables.values import NumberFormat
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.redact import Note, redact, told, without_values
@@ -40,6 +45,8 @@ from kpca_apps.novelty.screening.flagged_rows import (
     list_odd_cell_rows,
     odd_cells_note,
     reasons_between,
+    write_flagged_rows,
+    write_odd_cells,
 )
 from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
@@ -47,11 +54,13 @@ from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.patterns import find_patterns, leading_group
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
+from kpca_apps.novelty.screening.suggestions import Suggestions
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.table.columns import (
     UNKNOWN,
     ColumnOptions,
+    ColumnPlan,
     ColumnSpec,
     check_options,
     infer_plan,
@@ -330,7 +339,9 @@ def explain_row(
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge_rows(model, rows, options)
         result = _describe(model, verdict, options, None, "", known)
-        listed = list_rows(model, verdict, rows.take(position), position, 1, id_column)
+        suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
+        listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
+        result = replace(result, odd_cells=suggestions.cells)
     (found,) = redact(replace(result, ranked=listed), hidden).ranked
     return found, redact(result, hidden)
 
@@ -409,8 +420,9 @@ def _describe(
     top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
     table, columns = rows.take(top), rows.profiles()
     id_column = naming_column(rows, options.columns.id)
-    ranked = list_rows(model, verdict, table, top, n_explained, id_column)
     odd_cells, n_odd_cells = rows.odd_cells()
+    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     moved: tuple[MovedColumn, ...] = ()
     has_run_on: tuple[str, ...] = ()
     if fitted_on is not rows and not verdict.in_training:
@@ -420,7 +432,11 @@ def _describe(
         ]
         moved = moved_columns(model.encoder.summaries, now)
         has_run_on = tuple(run_on(model.encoder.summaries, now)) if model.clean else ()
-    flagged_rows = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
+    flagged_rows = tuple(
+        suggestions.row(one)
+        for one in list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
+    )
+    odd_cells = suggestions.cells
     evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
@@ -499,12 +515,12 @@ def _texts_of(rows: TableRows, name: str | None, told_of: Sequence[int]) -> dict
 def _leading_note(
     model: NoveltyModel, verdict: Verdict, ranked: Sequence[RankedRow], listed_rows: Table
 ) -> Iterator[str]:
-    """Say that one group, too large to be odd, leads the list, and how to rank within it."""
+    """Say that one group leads the list and goes on beyond it, and how to rank within it."""
     if model.clean or model.groups:
         return
     flagged = rows_of(listed_rows, np.flatnonzero([row.flagged for row in ranked]))
     names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
-    found = leading_group(flagged, verdict.rows.sample_table, names)
+    found = leading_group(flagged, verdict.rows.sample_table, verdict.rows.n_rows, names)
     if found is not None:
         name, sentence = found
         yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
@@ -611,6 +627,47 @@ def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
     return {**here, **reasons_between(result, start, stop)}
 
 
+def write_tables(
+    folder: Path,
+    table: AnyTable,
+    result: ScreeningResult,
+    plan: ColumnPlan,
+    *,
+    format: str = "csv",
+    keep_hidden: bool = False,
+    execution: Execution | None = None,
+) -> tuple[str, ...]:
+    """Write the scored table, the flagged rows and the odd cells into a folder.
+
+    `format` is that of the scored table; ``"same"`` is that of a Parquet file, and for all three
+    the delimiter and decimal sign of a text file, as the `plan` of its columns has it. Return
+    sentences on what had to be changed.
+    """
+    source, style, kind = result.source, PLAIN, format
+    if format == "same":
+        kind = "parquet" if source.format == "parquet" else "csv"
+        style = _style_of(source, plan)
+    notes = write_scored_table(
+        table, result, folder / f"scored.{kind}", execution, keep_hidden=keep_hidden, style=style
+    )
+    flagged = folder / result.flagged_file
+    notes += write_flagged_rows(table, result, plan, flagged, execution, style)
+    if result.odd_cells_file != result.flagged_file:
+        write_odd_cells(table, result, folder / result.odd_cells_file, execution, style)
+    # Both may have renamed a column for the same reason.
+    return tuple(dict.fromkeys(notes))
+
+
+def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
+    """Return how a text file is written; of other files, and rare delimiters, the plain style."""
+    cut = source.delimiter
+    if cut is None or not cut.isascii() or cut == ONE_COLUMN:
+        return PLAIN
+    formats = [spec.format for spec in plan.specs]
+    comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in formats)
+    return CsvStyle(cut, "," if comma else ".")
+
+
 def write_scored_table(
     table: AnyTable,
     result: ScreeningResult,
@@ -618,6 +675,7 @@ def write_scored_table(
     execution: Execution | None = None,
     *,
     keep_hidden: bool = False,
+    style: CsvStyle = PLAIN,
 ) -> tuple[str, ...]:
     """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
 
@@ -629,10 +687,11 @@ def write_scored_table(
     with open_scored(path) as append:
         if isinstance(table, PartedTable):
             parts, work = _with_found(table, result, hidden), execution or Execution()
-            for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind):
+            for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
                 append(data)
         else:
-            append(scored_bytes(_without(table, hidden), found_columns(result), kind))
+            rows = _without(table, hidden)
+            append(scored_bytes(rows, found_columns(result), kind, style=style))
     return scored_notes(column_names(table), found_columns(result, slice(0)))
 
 
@@ -644,9 +703,9 @@ def _with_found(
         yield _ScoredPart(part, found, part.stop - part.start, hidden)
 
 
-def _bytes_of(task: _ScoredPart, kind: str) -> bytes:
+def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> bytes:
     rows = _without(task.part.read(), task.hidden)
-    return scored_bytes(rows, task.found, kind, header=task.part.number == 0)
+    return scored_bytes(rows, task.found, kind, header=task.part.number == 0, style=style)
 
 
 def _without(rows: Table, hidden: Collection[str]) -> Table:

@@ -42,6 +42,7 @@ from kpca_apps.files.tables.values import (
     Levels,
     NumberFormat,
     ValueFormat,
+    unit_words,
 )
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.table.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
@@ -59,6 +60,7 @@ _MANY_WORDS = 3.0  # words on average from which such a column is prose, not nam
 _ONE_WORD = 1.5  # words on average below which it holds codes
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _LISTED = 5  # names quoted in one sentence
+_LONGEST_WORD = 40  # of a unit
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class ColumnSpec:
             marks = self.format.decimal, self.format.thousands
             if marks[0] not in DECIMAL_MARKS or marks[1] not in ("", *THOUSANDS_MARKS):
                 raise ValueError(f"no numbers are written with {marks!r:.40}")
+            if len(self.format.word) > _LONGEST_WORD:
+                raise ValueError(f"no unit is {self.format.word!r:.40}")
 
     @property
     def used(self) -> bool:
@@ -260,11 +264,6 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
         "--numeric": options.numeric,
         "--by": options.by,
     }
-    if options.label is not None and options.label in options.hide:
-        raise ConfigError(
-            f"{where}: column {quoted(options.label)} is given to both --label and --hide, but the "
-            "report of a list judged by labels names their values; keep one of them."
-        )
     taken: dict[str, str] = {}
     for option, columns in (*uses.items(), ("--hide", options.hide)):
         for name in columns:
@@ -329,13 +328,13 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
         timed = cells.dtype == pl.Datetime
         return _valued(column, "datetime", DateFormat(has_time=timed), "dates")
     if cells.dtype not in (pl.String, pl.Boolean):
-        return _valued(column, "numeric", NumberFormat(), "numbers")
+        return _valued(column, "numeric", column.number_format() or NumberFormat(), "numbers")
     format = column.number_format(prefer_comma) if cells.dtype == pl.String else None
     if format is not None:
         read = _share_read(column, format)
         if read >= _READS_AS:
             return _valued(column, "numeric", format, "numbers")
-        if read > _MOSTLY:
+        if read > _MOSTLY and not _mixed_units(column):
             note = (
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
                 "the others for typing errors, so it is used as text; --numeric overrides this."
@@ -349,7 +348,21 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
         shaped = column.n_like_dates(dates) / column.levels.counts.sum()
         if shaped >= _READS_AS and _share_read(column, dates) > _MOSTLY:
             return _valued(column, "datetime", dates, "dates")
-    return _of_text(column)
+    return replace(_of_text(column), notes=_mixed_units(column))
+
+
+def _mixed_units(column: Column) -> tuple[str, ...]:
+    """Say that numbers of a column have words of different units behind them."""
+    words = unit_words(column.levels.texts, column.levels.counts)
+    lower = [word for word in words if word != word.upper()]  # others may be codes: 1A, 2B
+    if not 1 < len(lower) == len(words) <= _LISTED:
+        return ()
+    if sum(words.values()) < _READS_AS * column.levels.counts.sum():
+        return ()
+    return (
+        f"Column {quoted(column.name)}: numbers with different units ({listed(lower)}) are not "
+        "converted into each other, and used as text; written in one unit they are compared.",
+    )
 
 
 def least_level_count(n_cells: int) -> int:

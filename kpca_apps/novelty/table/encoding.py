@@ -6,6 +6,7 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
@@ -245,6 +246,22 @@ class TableEncoder:
             for coder, group in zip(self.coders, self.groups, strict=True)
             for column in group.columns[len(coder.features) :]
         )
+
+    def state_columns(self, but: Collection[str]) -> Iterator[int]:
+        """Matrix columns in which rows read the same or not: numbers, dates, levels and gaps.
+
+        None of the columns called `but`, and not of levels that are pooled.
+        """
+        for coder, group in zip(self.coders, self.groups, strict=True):
+            if coder.spec.name in but:
+                continue
+            if isinstance(coder, LevelCoder):
+                yield from (j for j in group.columns if j - group.columns[0] != len(coder.levels))
+                continue
+            if coder.spec.format is not None and coder.features and not coder.repeats:
+                yield group.columns[0]
+            if coder.gap:
+                yield group.columns[-1]
 
     def matrix(self, table: Table) -> FloatArray:
         """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).

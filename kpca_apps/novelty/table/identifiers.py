@@ -56,7 +56,7 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
     """
     if values.size < _MIN_ROWS or (values != np.round(values)).any():
         return ""
-    if format.thousands or any(format.units):
+    if format.thousands or any(format.units) or format.word or format.clock:
         return ""
     if np.abs(values).max() >= _EXACT:
         return _why_code(column, values.size)
@@ -67,7 +67,7 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
         return COUNTING
     if distinct[0] < 0:
         return ""
-    words = _words(column.name)
+    words = name_words(column.name)
     named = is_named_as_identifier(column.name)
     if len(words) > 1 and words[-1] in _ENDINGS:
         widths = np.floor(np.log10(np.maximum(distinct, 1)))
@@ -87,7 +87,7 @@ def is_named_as_identifier(name: str) -> bool:
     >>> [is_named_as_identifier(name) for name in ("PID", "customerId", "paid", "id of ring")]
     [True, True, False, False]
     """
-    return not _NAMES.isdisjoint(_words(name)[-1:])
+    return not _NAMES.isdisjoint(name_words(name)[-1:])
 
 
 def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
@@ -115,7 +115,7 @@ def _why_code(column: Column, n_values: int) -> str:
         return ""
     which = "all" if texts.n_unique() == texts.len() else "nearly all"
     if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
-        measures = _MEASURES & {*_words(column.name)}
+        measures = _MEASURES & {*name_words(column.name)}
         return "" if measures else f"whole numbers that {which} differ, of 16 digits or more"
     if not texts.str.contains(r"^0\d").any():
         return ""
@@ -140,7 +140,7 @@ def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
     return f"whole numbers that {seen}, where chance gives {expected:,.0f} repeats"
 
 
-def _words(name: str) -> list[str]:
-    """Words of a name in lower case, also those of ``orderNo``."""
+def name_words(name: str) -> list[str]:
+    """Return the words of a name in lower case, also those of ``orderNo``."""
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]

@@ -8,6 +8,7 @@ in any spelling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ _MARKS = ("-", "/", ".")
 _SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 _BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
 _AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
+# Of clock times: an hour of one digit, seconds, and the half of the day.
+_SHORT_HOUR, _SECONDS, _HALF = r"^\d:", r":\d+:\d", r"(\s*[AaPp]\.?[Mm]\.?)$"
 # Digits parted by marks: the year first, or last after day and month in either order.
 _YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
 _YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
@@ -53,6 +56,7 @@ class Notation:
     padded: bool = True  # days and months have two digits
     short_year: bool = False  # years have two digits
     whole: bool = False  # nearly all numbers are whole, or no date has a time of day
+    seconds: bool = True  # most clock times have them
 
     def validate(self) -> None:
         """Refuse what no column leads to."""
@@ -75,6 +79,15 @@ class Notation:
             return cls()
         levels = column.levels
         if isinstance(format, NumberFormat):
+            if format.clock:
+                padded, half = (
+                    not levels.texts.str.contains(_SHORT_HOUR).any(),
+                    _commonest(levels, _HALF),
+                )
+                seconds = 2 * _n_cells(levels, _SECONDS) > levels.counts.sum()
+                return cls(after=half, padded=padded, seconds=seconds)
+            if format.word:
+                return cls(after=_commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$"))
             if not any(format.units):
                 return cls()
             return cls(_commonest(levels, _BEFORE), _commonest(levels, _AFTER))
@@ -104,6 +117,8 @@ class Notation:
                 rest = [str(int(part)) for part in rest]
             written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
             return self.mark.join(written[part] for part in self.order) + space + time
+        if format.clock:
+            return self._clock(value)
         # About four significant digits.
         size = abs(round(value) if self.whole else value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
@@ -116,6 +131,22 @@ class Notation:
             digits = digits.replace(".", ",")
         minus = "-" if value < 0 and digits.strip("0.,") else ""
         return f"{minus}{self.before}{digits}{self.after}"
+
+    def _clock(self, value: float) -> str:
+        """Write seconds as a time of day or a duration, to the minute where most times are."""
+        minutes, second = divmod(round(abs(value)), 60)
+        if not self.seconds:
+            minutes, second = round(abs(value) / 60), 0
+        hour, minute = divmod(minutes, 60)
+        after = self.after
+        if after:
+            # "p.m." for "a.m.", however that is written.
+            is_upper, half = after.strip().isupper(), "p" if hour % 24 >= 12 else "a"
+            after = re.sub("[AaPp]", half.upper() if is_upper else half, after, count=1)
+            hour = hour % 12 or 12
+        digits = f"{hour:02}:{minute:02}" if self.padded else f"{hour}:{minute:02}"
+        minus = "-" if value < 0 else ""
+        return f"{minus}{digits}{f':{second:02}' if self.seconds else ''}{after}"
 
 
 def _n_cells(levels: Levels, pattern: str) -> int:

@@ -25,6 +25,7 @@ CellRule = NumberRule | SpellingRule | None  # none for free text
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 UNREADABLE, MISSPELT = "unreadable", "misspelt"
 UNREADABLE_CLEARNESS = 6.0
+MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01
 # Letters typed for the digits they look like.
 LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 
@@ -185,24 +186,32 @@ def _misspelt(
 
 
 def odd_cells(
-    columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]], *, in_lines: bool
+    columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]],
+    *,
+    n_rows: int,
+    in_lines: bool,
 ) -> tuple[tuple[OddCell, ...], int]:
-    """Put the odd cells of a table into words, clearest first; say how many were found in all.
+    """Put the odd cells of a table of `n_rows` into words, clearest first; say how many were found.
 
-    Of each column the model uses: what it is, allows, how it is written, and what was found.
+    Of each column the model uses: what it is, allows, how it is written, and what was found. A word
+    that stands for numbers again and again, "empty", is how the column says that one is missing.
     """
-    found = [
-        (value, spec, rule, notation)
-        for spec, rule, notation, values in columns
-        for value in values.values
-    ]
+    few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_rows)
+    found, n_cells = [], 0
+    for spec, rule, notation, values in columns:
+        n_cells += values.n_cells
+        for value in values.values:
+            if value.kind == UNREADABLE and value.n_cells > few and value.seen.isalpha():
+                n_cells -= value.n_cells
+            else:
+                found.append((value, spec, rule, notation))
     found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
     listed = tuple(
         _in_words(value, spec, rule, notation, in_lines=in_lines)
         for value, (_, spec, rule, notation) in zip(kept, found, strict=False)
     )
-    return listed, sum(values.n_cells for *_, values in columns)
+    return listed, n_cells
 
 
 def _in_words(
@@ -211,6 +220,10 @@ def _in_words(
     format, kind = spec.format, value.kind
     if kind == UNREADABLE:
         sentence = "Not a possible date." if isinstance(format, DateFormat) else "Not a number."
+        if isinstance(format, NumberFormat) and format.clock:
+            sentence = "Not a clock time."
+        elif isinstance(format, NumberFormat) and format.word:
+            sentence = f"Not a number with {quoted(format.word)} behind it."
         suggestion = _readable(value.seen, format, rule)
     elif isinstance(rule, SpellingRule):
         suggestion = rule.meant(value.seen) or ""
@@ -261,10 +274,10 @@ def _of_number(
     reach = notation.write(side.reach, format)
     sentence = f"Far {where} the rest of the column, whose {end} is {reach}."
     meant = rule.meant(value.value)
-    if meant is None:
+    # Of a clock time no digit is likelier to be wrong than another.
+    if meant is None or (isinstance(format, NumberFormat) and format.clock):
         return sentence, ""
-    whole = meant == round(meant) and not rule.is_date
-    return sentence, f"{meant:.0f}" if whole else notation.write(meant, format)
+    return sentence, notation.write(meant, format)
 
 
 def _readable(seen: str, format: ValueFormat | None, rule: CellRule) -> str:

@@ -177,7 +177,8 @@ class TableRows:
         coders = self.encoder.coders
         notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
         columns = zip(self.encoder.plan.used, self.rules, notations, self.faults.odd, strict=True)
-        return odd_cells(tuple(columns), in_lines=self.sample_table.lines is not None)
+        in_lines = self.sample_table.lines is not None
+        return odd_cells(tuple(columns), n_rows=self.n_rows, in_lines=in_lines)
 
 
 def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:

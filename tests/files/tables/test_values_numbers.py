@@ -51,10 +51,43 @@ def test_plain_floats_come_back_to_the_bit(numbers: list[float]) -> None:
         (["1", "inf", "-Infinity", "nan", "1e999"], [1, None, None, None, None]),
         (["1.5", "1,23,4", "1_000"], [1.5, None, None]),
         (["5", None], [5, None]),
+        (["109 min", "95min", "9 min", "100", "2 h"], [109, 95, 9, 100, None]),
+        (["3,5 kg", "4 kg", "1.200,25 kg"], [3.5, 4, 1200.25]),
+        (["1 year", "2 years", "10 years", "12 oz."], [1, 2, 10, None]),
+        (["80 sq ft", "1,200 sq ft"], [80, 1200]),
+        (["21 \u00b0C", "-3.5 \u00b0C", "12 \u00b5m"], [21, -3.5, None]),
+        (["1.5e3 kg", "2 kg"], [1500, 2]),
     ],
 )
 def test_signs_units_and_typing_errors(cells: list[str], values: list[float]) -> None:
     assert read(cells) == values
+
+
+@pytest.mark.parametrize(
+    ("cells", "hours"),
+    [
+        (["14:05", "9:30", "0:00", "1405", "14:60"], [14 + 5 / 60, 9.5, 0, None, None]),
+        (["14:05:30", "36:00:00", "9:30"], [14 + 5.5 / 60, 36, 9.5]),
+        (["2:05 PM", "12:30 a.m.", "12:00pm", "13:00 pm"], [14 + 5 / 60, 0.5, 12, None]),
+    ],
+)
+def test_clock_times_are_read_as_seconds(cells: list[str], hours: list[float | None]) -> None:
+    seconds = [None if value is None else pytest.approx(3600 * value) for value in hours]
+    assert read(cells) == seconds
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1st", "2nd", "3rd", "4th", "21st"],
+        # Minutes, or hours?
+        ["59:30", "1:02:10", "58:12"],
+        ["1a", "a1", "b 2"],
+        ["5'10", "6'1"],
+    ],
+)
+def test_what_is_no_number_with_a_unit_is_not_read(cells: list[str]) -> None:
+    assert infer_number_format(pl.Series(cells)) is None
 
 
 def test_ambiguous_thousands_are_marked_and_settled_by_the_table() -> None:

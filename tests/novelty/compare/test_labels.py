@@ -6,8 +6,10 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.compare import labels as of_tables
 from kpca_apps.novelty.compare.comparison import compare_table
-from kpca_apps.novelty.compare.labels import read_labels
+from kpca_apps.novelty.compare.labels import Labels
+from kpca_apps.novelty.redact import without_values
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.table.columns import ColumnOptions
 
@@ -15,6 +17,12 @@ from kpca_apps.novelty.table.columns import ColumnOptions
 def labelled(*values: object) -> Table:
     frame = pl.DataFrame({"class": list(values), "x": list(range(len(values)))}, strict=False)
     return table_from_frame(frame, "birds.csv")
+
+
+def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
+    """Read labels where no column is hidden."""
+    with without_values(()):
+        return of_tables.read_labels(table, column, positive)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +40,7 @@ def labelled(*values: object) -> Table:
 def test_the_value_that_means_outlier(values: tuple[object, ...], positive: str, why: str) -> None:
     labels = read_labels(labelled(*values), "class")
     assert labels.positive == positive
+    assert labels.note is not None
     assert why in labels.note
     texts = [str(value).lower() for value in values]
     assert labels.is_outlier.tolist() == [text == positive.lower() for text in texts]
@@ -58,7 +67,7 @@ def test_rows_without_a_label_are_not_judged() -> None:
     labels = read_labels(labelled("a", None, "NA", "b", "a"), "class", "a")
     assert labels.known.tolist() == [True, False, False, True, True]
     assert labels.is_outlier.tolist() == [True, False, False, False, True]
-    assert labels.note == ""
+    assert labels.note is None
 
 
 def test_one_class_is_refused() -> None:

@@ -42,7 +42,7 @@ def hints(row: FloatArray) -> tuple[str, ...]:
     ("change", "said"),
     [
         ((2.54, 1, 1, 1, 1), '"height" fits if divided by 2.54 (inches and centimetres?).'),
-        ((1, 1 / 2.54, 1, 1, 1), '"arm" fits if multiplied by 2.54 (inches and centimetres?).'),
+        ((1, 1 / 2.54, 1, 1, 1), '"arm" fits if multiplied by 2.54 (in another unit?).'),
         ((1, 1, 1000, 1, 1), '"hand" fits if divided by 1000.'),
         ((0.01, 1, 1, 1, 1), '"height" fits if multiplied by 100.'),
         ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
@@ -53,6 +53,53 @@ def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     # Rows that keep less to the others than three in four do get none.
     assert sum(said in one for one in told) >= 14
     assert all(len(one) <= 1 for one in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "said"),
+    [
+        ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
+        ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
+        ("body", "", "divided by 2.205 (in another unit?)"),
+        # Nobody gives the length of a film in pounds, nor its speed.
+        ("duration", "", ""),
+        ("film", "min", ""),
+    ],
+)
+def test_units_are_named_where_the_column_is_of_them(name: str, unit: str, said: str) -> None:
+    names = {0: name, 1: "arm", 2: "hand"}
+    finder = HintFinder(STORED, [np.array([j]) for j in range(5)], names, {name: unit})
+    rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
+    told = [" ".join(finder.hints(row, (row - MEAN) / SD, own=-1)) for row in rows]
+    assert sum(said in one and bool(one) == bool(said) for one in told) >= 14
+
+
+def test_what_only_makes_a_value_small_is_no_repair_where_0_would_do() -> None:
+    row = people(1, seed=5)[0]
+    row[4] = 90.0
+    assert hints(row) == ()
+
+
+def test_what_filled_a_gap_is_no_value_of_the_column() -> None:
+    rng = np.random.default_rng(0)
+    is_gap = rng.random(1000) < 0.2
+    tested = np.where(
+        is_gap, rng.normal(0, 0.3, 1000), rng.choice([-1.0, 0.0, 1.0], 1000, p=[0.02, 0.9, 0.08])
+    )
+    rows = np.column_stack([tested, is_gap, ROWS[:, :3]])
+    stored = NeighbourRows(rows, rows / rows.std(axis=0), np.array([1]), np.arange(1000))
+    groups = [np.array([0, 1]), np.array([2]), np.array([3]), np.array([4])]
+    finder = HintFinder(stored, groups, {0: "tested", 1: "height", 2: "arm", 3: "hand"})
+    assert [column.name for column in finder.columns] == ["height", "arm", "hand"]
+
+
+def test_a_repair_leads_to_what_was_probably_meant_or_is_not_told() -> None:
+    row = people(1, seed=1)[0] * np.array([100.0, 1, 1, 1, 1])
+    scaled = (row - MEAN) / SD
+    meant = row[0] / 100
+    (said,) = FINDER.hints(row, scaled, -1, {"height": meant})
+    assert said == FINDER.hints(row, scaled, -1)[0] == '"height" fits if divided by 100.'
+    assert FINDER.hints(row, scaled, -1, {"height": meant * 1.05}) == ()
 
 
 def test_a_sign_is_missed_in_a_column_below_0_too() -> None:

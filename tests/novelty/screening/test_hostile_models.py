@@ -233,7 +233,7 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
         ("combined.cells.residuals.factor", lambda a: np.full_like(a, 1e150)),
         ("combined.cells.alone.exponents", lambda a: np.full_like(a, 1e308)),
         ("combined.cells.given_others.knots", lambda a: a[:, ::-1].copy()),
-        ("combined.error.surprise", lambda a: a - 1e308),
+        ("combined.error.0.surprise", lambda a: a - 1e308),
         ("combined.weights", lambda a: np.full_like(a, 1e308)),
         ("combined.cells.share", lambda a: -a),
         ("combined.cells.map.number", lambda a: np.full_like(a, a[0])),

@@ -174,10 +174,16 @@ def test_hidden_columns_that_the_model_does_not_know_stay_out_too() -> None:
     assert "Ada Byron" in repr(score(model, table_from_frame(further)))
 
 
-def test_labels_cannot_be_hidden_for_their_values_are_named() -> None:
-    columns = ColumnOptions(label="colour", hide=("colour",))
-    with pytest.raises(ConfigError, match='column "colour" is given to both --label and --hide'):
-        screen(correlated(60), options=ScreeningOptions(columns=columns))
+def test_hidden_labels_judge_the_list_and_are_not_named() -> None:
+    table = correlated(80, odd=3)
+    columns = ColumnOptions(label="kind")
+    told = screen(table, options=ScreeningOptions(columns=columns))[0]
+    hidden = ScreeningOptions(columns=replace(columns, hide=("kind",)))
+    result = screen(table, options=hidden)[0]
+    aurocs = [[one.auroc for one in of.evaluations[0].methods] for of in (told, result)]
+    assert aurocs[0] == aurocs[1]
+    assert (told.evaluations[0].positive, result.evaluations[0].positive) == ("odd", "(hidden)")
+    assert any("one value is taken to mean outlier" in text for text in result.warnings)
 
 
 def test_the_table_fitted_on_is_recognised() -> None:
@@ -308,26 +314,3 @@ def test_what_is_told_anew_replaces_what_is_inherited() -> None:
     told = inherit_options(model, correlated(10), fdr=0.2, id="colour", hide=("bill",), share=None)
     assert (told.alpha, told.fdr, told.share) == (None, 0.2, None)
     assert (told.columns.id, told.columns.label, told.columns.hide) == ("colour", "kind", ("bill",))
-
-
-def test_a_group_too_large_to_be_odd_is_named_once_when_it_leads_the_list() -> None:
-    rng = np.random.default_rng(0)
-    n, n_apart = 700, 70
-    is_apart = np.arange(n) < n_apart
-    size = rng.normal(size=n)
-    columns = {
-        "limits": np.where(is_apart, "yes", "no"),
-        **{name: size + 0.3 * rng.normal(size=n) + 6.0 * is_apart * rng.random(n) for name in "ab"},
-    }
-    table = table_from_frame(pl.DataFrame(columns), "visits")
-    result = screen(table, options=ScreeningOptions(count=30, explain=0))[0]
-    assert result.is_flagged[is_apart].sum() >= 20
-    (said,) = [text for text in result.warnings if "lies apart" in text]
-    assert '"limits" yes' in said
-    assert "10 %" in said
-    hidden = screen(
-        table,
-        options=ScreeningOptions(count=30, explain=0, columns=ColumnOptions(hide=("limits",))),
-    )[0]
-    ordinary = screen(correlated(700), options=ScreeningOptions(count=30, explain=0))[0]
-    assert not any("lies apart" in text for r in (hidden, ordinary) for text in r.warnings)

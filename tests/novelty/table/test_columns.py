@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,10 @@ CODES = [f"K{i:03d}" for i in range(40)]
         (["2008-13-45"] + [f"2008-01-{1 + i % 28}" for i in range(39)], "datetime"),
         (["12O", "1.5"] + [str(i * i) for i in range(38)], "numeric"),
         ([date(2008, 1, 1 + i % 28) for i in range(40)], "datetime"),
+        ([f"{100 + i} min" for i in range(40)], "numeric"),
+        ([f"{i % 24}:{i}" for i in range(10, 50)], "numeric"),
+        ([time(i % 24, i) for i in range(40)], "numeric"),
+        ([f"{i} {unit}" for i in range(20) for unit in ("min", "h")], "identifier"),
         ([True, False] * 20, "boolean"),
         ([1.0, None] * 20, "constant"),
         ([True, None] * 20, "categorical"),
@@ -132,6 +136,12 @@ def test_a_column_half_of_numbers_is_text_and_said() -> None:
 def test_mixed_units_are_said() -> None:
     (note,) = spec_of([f"{i * i}%" for i in range(30)] + ["0.5"] * 10).notes
     assert "different units (%, none)" in note
+
+
+def test_numbers_in_words_of_different_units_are_text_and_said() -> None:
+    (note,) = spec_of([f"{i % 9} {'min' if i % 3 else 'h'}" for i in range(40)]).notes
+    assert 'numbers with different units ("min", "h") are not converted' in note
+    assert spec_of([f"{i % 9}{'AB'[i % 2]}" for i in range(40)]).notes == ()
 
 
 @pytest.mark.parametrize(

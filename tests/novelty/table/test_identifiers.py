@@ -81,7 +81,8 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
     seed: int, n: int, spread: float, size: float
 ) -> None:
     values = np.exp(np.random.default_rng(seed).normal(size, spread, n)).astype(np.int64)
-    assert spec_of(np.unique(values) if len(np.unique(values)) > 0.95 * n else values).role in {
+    # One repeat may be left out by chance; ten that are expected are not.
+    assert spec_of(np.unique(values) if len(np.unique(values)) > 0.99 * n else values).role in {
         "numeric",
         "categorical",
         "constant",

@@ -75,7 +75,7 @@ def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[li
     )
     notations = [getattr(coder, "notation", Notation()) for coder in encoder.coders]
     columns = list(zip(plan.used, rules, notations, faults.odd, strict=True))
-    listed, n_cells = odd_cells(columns, in_lines=lines is not None)
+    listed, n_cells = odd_cells(columns, n_rows=table.frame.height, in_lines=lines is not None)
     return list(listed), n_cells
 
 
@@ -161,3 +161,22 @@ def test_a_town_of_another_state_is_no_town_mistyped() -> None:
     told = {cell.seen: cell.suggestion for cell in found if cell.column == "town"}
     # A state that is as rare as the town may be as wrong.
     assert told == {"PORTLAMD": "PORTLAND", "ALBAMY": "ALBANY"}
+
+
+def test_a_slip_in_a_column_with_a_unit_is_told_in_its_unit() -> None:
+    rng = np.random.default_rng(0)
+    minutes = [f"{value} min" for value in rng.integers(80, 140, N)]
+    times = [f"{value // 60}:{value % 60:02}" for value in rng.integers(480, 1080, N)]
+    minutes[4], minutes[9], times[5], times[6] = "1090 min", "2 h", "noon", "0:00"
+    for place in range(20, 40):
+        minutes[place] = "unknown"
+    table = table_from_frame(pl.DataFrame({"runtime": minutes, "start": times}), "films.csv")
+    listed, n_cells = found_in(table, [0, 90, N])
+    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
+    assert told == {
+        ("runtime", 4): ("far above", "1090 min", "109 min"),
+        ("runtime", 9): ("unreadable", "2 h", ""),
+        ("start", 5): ("unreadable", "noon", ""),
+        ("start", 6): ("zero", "0:00", ""),
+    }
+    assert n_cells == 4

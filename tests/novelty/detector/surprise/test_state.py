@@ -1,10 +1,13 @@
 """A combined score in a model file: the same bits again, and nothing unsound comes in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups
 from kpca_apps.novelty.detector.state import DetectorState
 from tests.files.model_parts import from_file, model_from, parts_of
 from tests.quick import quick
@@ -126,7 +129,7 @@ def test_numbers_that_are_none_are_refused(detector, value):
 
 def test_counts_out_of_order_are_refused(detector):
     arrays = arrays_of(detector)
-    for name in ("combined.mean.knots", "combined.mean.surprise"):
+    for name in ("combined.mean.0.knots", "combined.mean.0.surprise"):
         for bad in (arrays[name][::-1].copy(), first_set(arrays[name], 1e9)):
             with pytest.raises(ModelFileError):
                 damaged(detector, name, bad)
@@ -149,3 +152,9 @@ def test_other_numbers_are_refused_or_lead_to_scores(detector, value):
                 assert np.isfinite(again.score_samples(X)).all()
             except ValueError as error:
                 assert "has no score" in str(error)
+
+
+def test_a_large_group_without_its_tails_is_refused(detector):
+    combined = replace(detector.combined_, large_groups=LargeGroups((LargeGroup(0, 1.0),)))
+    with pytest.raises(ModelFileError):
+        from_file(combined)

@@ -1,0 +1,143 @@
+"""A group too large to be odd does not fill the list; a small one that is odd does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.files.tables.opening import open_table
+from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.model import load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import score, screen
+from kpca_apps.novelty.table.columns import ColumnOptions
+from tests.novelty.screening.test_large_tables import in_parts
+
+N = 2_000
+SHARE = 0.02
+APART, BY_HAND = "apart from the others", "other odd rows may stand behind it"
+
+
+def visits(part: float, seed: int = 0, *, n_odd: int = 8) -> tuple[pl.DataFrame, np.ndarray]:
+    """Rows of two sizes that go together; a part of them is limited, sparser and lies apart.
+
+    The first `n_odd` rows of either kind have sizes that do not go together. Return the rows and
+    which of them are limited.
+    """
+    rng = np.random.default_rng(seed)
+    is_limited = np.arange(N) < round(part * N)
+    rng.shuffle(is_limited)
+    size = rng.normal(size=N)
+    wide = np.where(is_limited, 2.0, 1.0)
+    columns = {name: wide * (size + 0.3 * rng.normal(size=N)) + 4.0 * is_limited for name in "ab"}
+    for of_kind in (is_limited, ~is_limited):
+        rows = np.flatnonzero(of_kind)[:n_odd]
+        centre = 4.0 * is_limited[rows]
+        columns["a"][rows], columns["b"][rows] = centre + 4.0, centre - 4.0
+    limits = np.where(is_limited, "yes", rng.choice(["no", "not asked"], N))
+    frame = pl.DataFrame({"limits": limits, **columns})
+    return frame, is_limited
+
+
+def odd_of(is_limited: np.ndarray, n_odd: int = 8) -> np.ndarray:
+    return np.r_[np.flatnonzero(is_limited)[:n_odd], np.flatnonzero(~is_limited)[:n_odd]]
+
+
+def screened(frame: pl.DataFrame, **changes: object) -> ScreeningResult:
+    options = ScreeningOptions(**{"share": SHARE, "explain": 0, **changes})  # type: ignore[arg-type]
+    return screen(table_from_frame(frame, "visits"), options=options)[0]
+
+
+@pytest.mark.parametrize("part", [0.06, 0.12, 0.25])
+def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
+    part: float,
+) -> None:
+    frame, is_limited = visits(part)
+    result = screened(frame)
+    flagged = result.is_flagged
+    assert flagged[odd_of(is_limited)].mean() > 0.8
+    others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
+    assert is_limited[others].mean() < 2.5 * part
+    (said,) = [text for text in result.warnings if APART in text]
+    assert f'{100 * part:.0f} % of the rows have "limits" yes' in said
+
+
+@pytest.mark.parametrize("values", ["numbers", "flags", "gaps"])
+def test_the_group_may_be_of_a_number_a_flag_or_a_gap(values: str) -> None:
+    frame, is_limited = visits(0.12)
+    limits = frame["limits"].to_numpy()
+    rng = np.random.default_rng(1)
+    column, words = {
+        "numbers": (np.where(is_limited, 3, rng.integers(0, 3, N)).tolist(), '"limits" 3'),
+        "flags": (is_limited.tolist(), '"limits" true'),
+        "gaps": ([None if text == "yes" else text for text in limits], 'no "limits"'),
+    }[values]
+    result = screened(frame.with_columns(pl.Series("limits", column)))
+    (said,) = [text for text in result.warnings if APART in text]
+    assert words in said
+    assert result.is_flagged[is_limited].sum() < 0.5 * result.is_flagged.sum()
+
+
+def test_a_cluster_of_few_rows_is_listed() -> None:
+    frame, is_limited = visits(0.015, n_odd=0)
+    result = screened(frame)
+    assert result.is_flagged[is_limited].mean() > 0.8
+    assert not any(APART in text for text in result.warnings)
+
+
+def test_a_cluster_that_is_more_than_the_list_is_listed_and_said() -> None:
+    frame, is_limited = visits(0.03, n_odd=0)
+    result = screened(frame, share=0.015)
+    assert is_limited[result.is_flagged].mean() > 0.8
+    assert not any(APART in text for text in result.warnings)
+    (said,) = [text for text in result.warnings if BY_HAND in text]
+    assert '30 flagged rows have "limits" yes, as about 3 % of the table do' in said
+
+
+def test_the_value_of_a_hidden_column_is_not_told() -> None:
+    frame, _ = visits(0.12)
+    hidden = ColumnOptions(hide=("limits",))
+    (said,) = [text for text in screened(frame, columns=hidden).warnings if APART in text]
+    assert "yes" not in said
+
+
+def test_a_table_without_such_a_group_is_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, is_limited = visits(0.12)
+    usual = frame.filter(~is_limited)
+    result = screened(usual)
+    assert not any(APART in text for text in result.warnings)
+    monkeypatch.setattr("kpca_apps.novelty.screening.model.MAX_LARGE_GROUPS", 0)
+    np.testing.assert_array_equal(screened(usual).scores, result.scores)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables") / "visits.csv"
+    visits(0.12)[0].write_csv(path)
+    return path
+
+
+def test_a_table_in_parts_has_the_same_groups(path: Path) -> None:
+    parted = in_parts(path, 256)
+    assert isinstance(parted, PartedTable)
+    options = ScreeningOptions(share=SHARE, explain=0)
+    whole, parts = (screen(table, options=options)[0] for table in (open_table(path), parted))
+    assert any(APART in text for text in parts.warnings)
+    np.testing.assert_allclose(parts.scores, whole.scores, rtol=1e-6)
+
+
+def test_a_model_that_was_saved_knows_the_group(path: Path, tmp_path: Path) -> None:
+    options = ScreeningOptions(share=SHARE, explain=0)
+    _, model = screen(open_table(path), options=options)
+    save_model(model, tmp_path / "visits.kpca")
+    frame, is_limited = visits(0.12, seed=1)
+    new = table_from_frame(frame, "more visits")
+    result = score(load_model(tmp_path / "visits.kpca"), new)
+    others = np.setdiff1d(np.flatnonzero(result.is_flagged), odd_of(is_limited))
+    assert is_limited[others].mean() < 0.5
+    np.testing.assert_array_equal(result.scores, score(model, new).scores)
