@@ -94,7 +94,7 @@ EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 # energy at the least, and where in a quarter of the levels the energies differ so little; or as
 # little as those of noise, if it is white or has some share: texture's never do.
 SURE, MOST_UNEVEN = 0.6, 1.5
-AS_NOISE, MUCH, HARDLY_BLURRED = 1.15, 0.35, 1  # of BLURS
+AS_NOISE, MUCH, HARDLY_BLURRED = 1.25, 0.25, 1  # of BLURS
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
 LOW, HIGH = 0.05, 0.95
