@@ -68,11 +68,11 @@ BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
 # Variances looked at, as logarithms below the highest that the energies allow, then around the best
 # law; amplitudes of texture, relative to the noise; variance in the dark over that in the light.
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
-AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 13)]) ** 2
-DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 17)])
+AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
+DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
 # Spectra of texture: slopes and curvatures of their logarithm, and the log prior of each.
 _SLOPES, _CURVATURES = (
-    x.ravel() for x in np.meshgrid(np.linspace(-2.4, 2.4, 7), np.linspace(-1.5, 1.5, 3))
+    x.ravel() for x in np.meshgrid(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
 )
 _FALLS = (
     FALL
