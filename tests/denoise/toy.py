@@ -32,6 +32,8 @@ class Info:
     data_range: float = 255.0
     established: bool = True
     impulses: bool = False
+    sigma_range: tuple[float, float] | None = None
+    laws: tuple[Any, ...] = ()
 
 
 def smooth(

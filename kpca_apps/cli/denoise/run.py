@@ -29,6 +29,9 @@ from kpca_apps.report.denoising.text import (
     headline,
     in_units,
     is_left,
+    law_lines,
+    left_note,
+    noise_range,
     standing_sentences,
     trial_sentence,
     trial_title,
@@ -459,15 +462,7 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
             if doubt := doubt_level(sigma, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
                 break
-    if left := sum(not image.established for image in result.images):
-        which = (
-            "1 image was left as it was" if left == 1 else f"{left:,} images were left as they were"
-        )
-        notes.append(
-            f"{which}: no noise could be established, for what was measured may be texture. Give "
-            "the noise level by --sigma if there is noise, or denoise with a dictionary made from "
-            "clean images of the kind (kpca denoise fit)."
-        )
+    notes += left_note(result)
     if impulses := sum(image.impulses for image in result.images):
         which = "1 image" if impulses == 1 else f"{impulses:,} images"
         notes.append(
@@ -483,12 +478,16 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     console.say(headline(result))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
-    if result.mean_comparison is not None and (levels := _noise_range(result)):
-        console.say(levels)
+    changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
+    if result.mean_comparison is not None and changed:
+        # The headline speaks of something else.
+        console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(image.noise == "camera" for image in result.images)
     if n_camera and result.settings.get("noise") == "auto":
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
+    for line in law_lines(result):
+        console.say(line)
     if result.n_resumed:
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         console.say(f"{were} done by an earlier run.")
@@ -496,19 +495,6 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
         console.say(f"The images are in {near(batch.images.resolve())}.")
-
-
-def _noise_range(result: DenoisingResult) -> str:
-    """Say how strong the noise removed was, where the headline speaks of something else."""
-    shares = [
-        100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
-        for image in result.images
-        if image.sigma is not None and image.data_range and not is_left(image)
-    ]
-    if not shares:
-        return ""
-    low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
-    return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
@@ -237,6 +238,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         trials=tuple(trial for trial, *_ in found),
         settings=denoiser.settings,
         established=info.established,
+        evidence=evidence_of(info, denoiser.options.noise),
     )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.comparing import compare, measure_residual
+from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.previews import make_previews, used_range
@@ -141,6 +142,7 @@ def _fresh(task: Task, run: Run) -> Done:
             os.fsync(file.fileno())
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _pooled(image, infos)
+        telling = next((info for info in infos if not info.established), infos[0])
         stored = read_image(partial, label=name)
         outcome = ImageOutcome(
             name=name,
@@ -160,11 +162,12 @@ def _fresh(task: Task, run: Run) -> Done:
             data_range=data_range,
             established=all(info.established for info in infos),
             impulses=any(info.impulses for info in infos),
+            evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             notes=(
                 *image.notes,
                 *_stack_note(image, task.planned.source, run.denoise),
                 *other_types,
-                *_doubts(infos, run.denoise),
+                *_doubts(infos),
             ),
             seconds=seconds,
         )
@@ -343,22 +346,13 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
     return level, max(float(info.data_range) for info in alike), tuple(notes)
 
 
-def _doubts(infos: list[DenoiseInfo], denoise: Any) -> tuple[str, ...]:
-    """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
+def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
+    """Say so where no noise of a sensor could be measured, or what was done is the wrong thing."""
     sentences = []
     if any(info.noise == "raw" and not info.established for info in infos):
         sentences.append(
             "No noise could be measured in the image, which was left as it was: it is too small, "
             "or too much of it is black or white."
-        )
-    elif any(info.estimated and not info.established for info in infos):
-        page = "the image" if len(infos) == 1 else "at least one of the pages"
-        stacked = len(infos) > 1 and getattr(denoise, "stack", False)
-        other = "leave --stack out" if stacked else "--noise camera"
-        sentences.append(
-            f"No noise could be established in {page}, which was left as it was: what was measured "
-            f"may be texture. If it is noisy, give the level by --sigma, or {other} for "
-            "photographs as a camera saved them."
         )
     if any(info.impulses for info in infos):
         sentences.append(

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome
-from kpca_apps.report.denoising.text import METHODS, compared_images
+from kpca_apps.report.denoising.text import METHODS, compared_images, typical_level
 from kpca_apps.report.drawing import (
     PALETTE,
     Drawing,
@@ -98,7 +98,7 @@ def _level(image: ImageOutcome) -> float:
     """Return the noise level in per cent, if there is one; a speckle level has another scale."""
     if image.sigma is None or image.noise == "speckle" or not image.established:
         return math.nan
-    return 100 * image.sigma / image.own_range
+    return 100 * typical_level(image) / image.own_range
 
 
 def _taken(image: ImageOutcome) -> float:

@@ -36,6 +36,7 @@ from kpca_apps.report.denoising.text import (
     standing_sentences,
     trial_sentence,
     trial_title,
+    typical_level,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import count, cut, join, number, plural
@@ -254,8 +255,9 @@ def _views(result: DenoisingResult, images: str, apart: bool) -> list[View]:
 
 
 def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
-    previews, residual, sigma = image.previews, image.residual, image.sigma
+    previews, residual = image.previews, image.residual
     address = quote(os.fsencode(image.output), safe="/")
+    scale = 1.0 if image.noise == "speckle" else image.own_range
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
@@ -263,8 +265,8 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "name": cut(image.name, MAX_NAME),
         "size": _facts(image),
         "file": f"{images.rstrip('/')}/{address}" if image.output else "",
-        "level": "" if sigma is None else level_text(image, sigma) + doubt,
-        "level_value": (sigma or 0.0) / (1.0 if image.noise == "speckle" else image.own_range),
+        "level": "" if image.sigma is None else level_text(image) + doubt,
+        "level_value": typical_level(image) / scale,
         "taken": "" if residual is None else in_units(image, residual.sd),
         "taken_value": 0.0 if residual is None else residual.sd / image.own_range,
         "looks": f"{looks}; impulses" if image.impulses else looks,
