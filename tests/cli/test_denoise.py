@@ -436,7 +436,7 @@ def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
 
 
 def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
-    save("mixed/a.png", data.gravel()[:64, :64])
+    save("mixed/a.png", data.grass()[:96, :96])
     save("mixed/b.png", noisy(1, (64, 64)))
     said = " ".join(kpca("run", "mixed", *FAST).err.split())
     images = result()["images"]
@@ -504,12 +504,12 @@ def test_the_marks_of_the_table_of_noise_are_explained(kpca: Run) -> None:
 
 
 def test_a_preview_of_an_image_left_alone_says_why(kpca: Run) -> None:
-    save("gravel.png", data.gravel()[:64, :64])
-    said = " ".join(kpca("run", "gravel.png", *FAST, "--preview").err.split())
+    save("grass.png", data.grass()[:96, :96])
+    said = " ".join(kpca("run", "grass.png", *FAST, "--preview").err.split())
     assert "as it is: what was measured (" in said
     assert "--sigma" in said
     assert "removes 0" not in said
-    page = Path("kpca-preview-gravel/report.html").read_text(encoding="utf-8")
+    page = Path("kpca-preview-grass/report.html").read_text(encoding="utf-8")
     headline = page[page.index("<h1>") : page.index("</h1>")]
     assert "as it is: what was measured (" in headline
     assert "--sigma" in headline

@@ -193,13 +193,10 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
     rows = []
     for one in files:
         laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()
-        for place, law in enumerate(laws):
-            channel = f" {CHANNELS[place]}" if len(laws) == len(CHANNELS) else ""
+        for law, channel in zip(laws, CHANNELS[len(laws)] if laws else (), strict=True):
+            name = f"{one_line(one.name, MAX_NAME)} {channel}".strip()
             shared = f"yes (blur of {number(law.blur)} pixels)" if law.shared else "no"
-            between = interval_text((law,))
-            rows.append(
-                (f"{one_line(one.name, MAX_NAME)}{channel}", law_text(law), between, shared)
-            )
+            rows.append((name, law_text(law), interval_text((law,)), shared))
     head = ("file", "variance at brightness x", "nine in ten", "shared by neighbours")
     return column_lines([head, *rows]) if rows else []
 

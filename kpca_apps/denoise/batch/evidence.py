@@ -12,8 +12,8 @@ from kpca_apps.denoise.result import Evidence, FoundLaw
 DIGITS = 6  # of a law: its two terms may nearly cancel where black is a large number
 POINT_DIGITS = 4
 LEAST_ODDS = 1e-12  # no model is less likely than that
-FLAT, RISING = "noise as strong everywhere", "noise that grows with brightness"
-WHITE, SHARED = "white noise", "noise that neighbours share"
+FLAT, WHITE = "noise as strong everywhere", "white noise"
+RISING = "noise that grows with brightness"
 
 
 def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
@@ -58,17 +58,13 @@ def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | Non
     flat = sum(law.log_odds_flat for law in laws)
     n_rising = len(DARK_SHARES) ** len(laws) - 1
     rising = math.log(max(-math.expm1(flat), LEAST_ODDS) / n_rising) - flat
-    # One blur holds for all channels.
-    white, is_blurred = laws[0].log_odds_white, laws[0].blur > 0
     others: dict[str, float] = {}
     if noise == "poisson":
         others = {FLAT: -rising} if any(law.rises for law in laws) else {RISING: rising}
     elif noise == "gaussian":
         others = {RISING: rising}
-    if is_blurred and noise in ("poisson", "camera"):
-        others[WHITE] = white
-    elif is_blurred and noise == "gaussian":
-        others[SHARED] = -white
+    if laws[0].shared and noise in ("poisson", "camera"):
+        others[WHITE] = laws[0].log_odds_white  # one blur holds for all channels
     if not others:
         return "", None
     name = max(others, key=lambda one: others[one])

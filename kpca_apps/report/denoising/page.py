@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from kpca_apps.denoise.result import (
@@ -40,6 +40,9 @@ from kpca_apps.report.denoising.text import (
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import count, cut, join, number, plural
+
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
 MAX_TOGETHER = 12  # images whose pictures stand in one page
 MAX_BYTES = 4_500_000  # of the pictures in one page
@@ -80,10 +83,16 @@ def denoising_pages(
     """
     done = [image for image in result.images if image.status == "ok"]
     apart = len(done) > MAX_TOGETHER or sum(map(_n_bytes, done)) > MAX_BYTES
-    yield "report.html", _overview(result, _views(result, images, apart), apart)
+    drawings: dict[str, Drawing] = {}
+    if has_figures(result):
+        # What draws them takes most of a second to load.
+        from kpca_apps.report.denoising.figures import denoising_drawings
+
+        drawings = denoising_drawings(result)
+    yield "report.html", _overview(result, _views(result, images, apart, drawings), apart, drawings)
     if not apart:
         return
-    views = _views(result, f"../{images}", apart)
+    views = _views(result, f"../{images}", apart, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -123,16 +132,13 @@ def render_trial(result: TrialResult) -> str:
     )
 
 
-def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
+def _overview(
+    result: DenoisingResult, views: list[View], apart: bool, drawings: Mapping[str, Drawing]
+) -> str:
     sentence = headline_parts(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
     notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
-    dictionary, drawings = result.dictionary, {}
-    if has_figures(result):
-        # What draws them takes most of a second to load.
-        from kpca_apps.report.denoising.figures import denoising_drawings
-
-        drawings = denoising_drawings(result)
+    dictionary = result.dictionary
     return make_page(
         "denoising.html.j2",
         parts=PARTS,
@@ -147,6 +153,7 @@ def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
         apart=apart,
         extremes=_extremes(views),
         likeness=[view for view in views if view["cells"]],
+        with_laws=[view for view in views if view["law"]] if apart else [],
         total=_cells(result.mean_comparison),
         drawings=drawings,
         dictionary=dictionary,
@@ -244,12 +251,18 @@ def _thumb(picture: Preview) -> Picture:
     return Picture(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
-def _views(result: DenoisingResult, images: str, apart: bool) -> list[View]:
+def _views(
+    result: DenoisingResult, images: str, apart: bool, drawings: Mapping[str, Drawing]
+) -> list[View]:
     """Return the denoised images, ready to show; `apart`, each on a page of its own."""
     done = [image for image in result.images if image.status == "ok"]
     return [
         _image(image, images, result.dictionary is None)
-        | {"number": number, "page": f"details/{number:04d}.html" if apart else f"#image-{number}"}
+        | {
+            "number": number,
+            "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
+            "law": drawings.get(f"law_{number:04d}"),
+        }
         for number, image in enumerate(done, 1)
     ]
 

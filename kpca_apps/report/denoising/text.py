@@ -40,7 +40,8 @@ KINDS = {
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
-CHANNELS = ("red", "green", "blue")
+# Of laws, by their number: a channel without noise has none.
+CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
 MOST_LIKELY = 1e6  # how many times a model is less likely is said up to that
 TELLING = 0.005  # dB; less is no difference in two decimals
@@ -271,15 +272,15 @@ def law_sentences(noise: str, evidence: Evidence) -> list[str]:
     if noise == "poisson" and evidence.is_law:
         laws = [law_text(law) for law in evidence.laws]
         if len(set(laws)) > 1:
-            names = CHANNELS if len(laws) == len(CHANNELS) else range(1, len(laws) + 1)
-            laws = [f"{law} in {name}" for law, name in zip(laws, names, strict=True)]
+            named = zip(laws, CHANNELS[len(laws)], strict=True)
+            laws = [f"{law} in {name}" for law, name in named]
         else:
             laws = laws[:1]
         blur = evidence.laws[0].blur
         shared = f", as after a blur of {number(blur)} pixels" if evidence.is_shared else ""
         sentences.append(
             f"At brightness x its variance is {join(laws)}{shared}; in nine of ten such pictures "
-            f"it is {interval_text(evidence.laws)} that."
+            f"it is {interval_text(evidence.laws)}."
         )
     if evidence.runner_up and evidence.log_odds is not None:
         sentences.append(f"{_capital(evidence.runner_up)} is {odds_text(evidence.log_odds)}.")
@@ -330,8 +331,8 @@ def law_text(law: FoundLaw) -> str:
     '2.016 x - 192.3'
     """
     low, _, high = law.deviations
-    if high**2 < 1.01 * low**2:
-        return number(law.variance(law.brightness[0]))
+    if not law.rises and high**2 < 1.1 * low**2:
+        return number((high**2 + low**2) / 2)
     # Far from 0 the terms nearly cancel in the dark.
     terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
     lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
@@ -343,9 +344,11 @@ def law_text(law: FoundLaw) -> str:
 
 
 def interval_text(laws: Sequence[FoundLaw]) -> str:
-    """Write between which factors of the laws the variance is, the widest of the channels."""
+    """Write where the variance is beside the laws, the widest of the channels."""
     low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
-    return f"{low:.2f} to {high:.2f} times" if f"{low:.2f}" != f"{high:.2f}" else f"{low:.2f} times"
+    if 0.99 <= low <= high <= 1.01:
+        return "within 1 % of that"
+    return f"{low:.2f} to {high:.2f} times that"
 
 
 def odds_text(log_odds: float) -> str:
