@@ -37,7 +37,9 @@ class RunOptions(Options):
             f"{name} ({model.about})" if model.about else name
             for name, model in NOISE_MODELS.items()
         )
-        + ". auto takes camera where neighbouring pixels share their noise, else gaussian.",
+        + ". auto takes poisson where noise for sure grows with brightness or is shared by "
+        "neighbours, with the law measured; camera for photographs as a camera saves them; else "
+        "gaussian. It leaves alone what may be texture.",
         "KIND",
         default="auto",
         common=True,
