@@ -34,6 +34,7 @@ class Info:
     impulses: bool = False
     sigma_range: tuple[float, float] | None = None
     laws: tuple[Any, ...] = ()
+    n_components: int | None = None
 
 
 def smooth(

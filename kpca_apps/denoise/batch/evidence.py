@@ -21,7 +21,10 @@ def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
 
     `asked` is the noise asked for; that of a raw file is known.
     """
-    if not info.estimated or info.noise == "raw":
+    if info.noise == "raw":
+        unseen = "is too small, or too much of it is black or white"
+        return Evidence() if info.established else Evidence(why=unseen)
+    if not info.estimated:
         return Evidence()
     laws = tuple(map(_kept, info.laws))
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
@@ -79,7 +82,8 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         faint = info.sigma <= FAINT * info.data_range
         return f"{'is too faint to be told from' if faint else 'may be'} fine texture"
     if asked != "auto":
-        return "it was asked for"
+        # A dictionary knows no other.
+        return "it was asked for" if info.n_components is None else ""
     if info.noise == "camera":
         return "neighbouring pixels share it, as in photographs that a camera saved"
     if info.noise == "poisson":

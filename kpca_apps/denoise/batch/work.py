@@ -36,6 +36,9 @@ from kpca_apps.files.images.types import ImageFile, Mosaic
 from kpca_apps.files.names import one_line
 
 BUG = "a bug in kpca"
+IMPULSES = (
+    "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
+)
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
 Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
@@ -167,7 +170,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *image.notes,
                 *_stack_note(image, task.planned.source, run.denoise),
                 *other_types,
-                *_doubts(infos),
+                *([IMPULSES] if any(info.impulses for info in infos) else []),
             ),
             seconds=seconds,
         )
@@ -344,22 +347,6 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
         )
     level = float(np.sqrt(np.mean([info.sigma**2 for info in alike])))
     return level, max(float(info.data_range) for info in alike), tuple(notes)
-
-
-def _doubts(infos: list[DenoiseInfo]) -> tuple[str, ...]:
-    """Say so where no noise of a sensor could be measured, or what was done is the wrong thing."""
-    sentences = []
-    if any(info.noise == "raw" and not info.established for info in infos):
-        sentences.append(
-            "No noise could be measured in the image, which was left as it was: it is too small, "
-            "or too much of it is black or white."
-        )
-    if any(info.impulses for info in infos):
-        sentences.append(
-            "Single pixels stand out as impulse noise (salt and pepper) makes them: try "
-            "--noise impulse."
-        )
-    return tuple(sentences)
 
 
 def _examined(

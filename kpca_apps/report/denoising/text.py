@@ -260,6 +260,8 @@ def left_sentence(image: ImageOutcome | TrialResult) -> str:
     """
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
+    if image.noise == "raw":
+        return f"{start} as it is: no noise could be measured, for the image {image.evidence.why}."
     why = image.evidence.why or "may be fine texture"
     option = image.evidence.option
     advice = f"{option} takes it out" if option else "if it is noise, give its level by --sigma"

@@ -217,6 +217,10 @@ def test_what_is_left_says_why_and_what_takes_it_out() -> None:
         "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
         "to be told from fine texture; --noise poisson takes it out."
     )
+    raw = image(noise="raw", established=False, evidence=Evidence(why="is too small"))
+    assert noise_sentence(raw) == (
+        "Left as it is: no noise could be measured, for the image is too small."
+    )
 
 
 def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
