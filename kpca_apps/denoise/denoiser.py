@@ -531,8 +531,12 @@ def clean_image(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
+    known_laws: Sequence[NoiseLaw] = (),
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0."""
+    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0.
+
+    `known_laws` are those of its channels, in its units, if found in other pages or images.
+    """
     picture = read_picture(
         image, data_range=data_range, channel_axis=channel_axis, stack_axis=stack_axis
     )
@@ -544,7 +548,11 @@ def clean_image(
         by_camera = white.correlated and options.pages == 1 and np.ndim(sigma) == 0  # type: ignore[arg-type]
         noise = "camera" if by_camera else "gaussian"
     laws: list[PageLaws] = []
-    if sigma is None and options.noise in ("auto", "poisson"):
+    if known_laws:
+        lowest = -picture.lowest * unit
+        own = tuple(law.in_units(1 / unit, lowest) for law in known_laws)
+        laws, noise = [PageLaws(own, seen=True)], "poisson"
+    elif sigma is None and options.noise in ("auto", "poisson"):
         laws = _measured_laws(pages, picture)
     lights = _light_found(laws) if laws else None
     if options.noise == "auto" and lights is not None and noise == "gaussian":

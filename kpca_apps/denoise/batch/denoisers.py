@@ -21,6 +21,7 @@ from kpca_apps.denoise.denoiser import (
     sampled_pages,
     value_range,
 )
+from kpca_apps.denoise.law import NoiseLaw
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import part
@@ -63,6 +64,7 @@ class GroupDenoiser:
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
     stack: bool = False  # whether the pages of a file are one volume or film
+    laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None
@@ -98,6 +100,12 @@ class GroupDenoiser:
         info = unchanged.clean(some, axis, stack_axis=0).info
         del some
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
+        if info.noise == "poisson":
+            # A level alone would be taken for that of noise as strong everywhere.
+            options = replace(self.options, noise="poisson")
+            known = replace(known, options=options)
+            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
+                known = replace(known, sigma=None, laws=info.laws)
         blocks = list(page_blocks(len(numbers), samples))
         need = STACK_BYTES * samples * max(stop - begin for _, _, begin, stop in blocks)
         if need > (there_is := available_bytes()):
@@ -127,6 +135,7 @@ class GroupDenoiser:
                 data_range=self.data_range,
                 channel_axis=channel_axis,
                 stack_axis=stack_axis,
+                known_laws=self.laws,
             )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
