@@ -710,20 +710,29 @@ def _measured_laws(pages: list[Planes], picture: Picture) -> list[PageLaws]:
 
 def _light_found(pages: list[PageLaws]) -> Lights | None:
     """Return the light that makes the noise, where most pages show it."""
-    found = [
+    found = [page for page in pages if page.seen]
+    return _lights_of(found) if 2 * len(found) >= len(pages) else None
+
+
+def _lights_of(pages: list[PageLaws]) -> Lights:
+    """Return the light that makes the noise, typical of pages."""
+    return _typical_lights([
         tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
         for page in pages
-        if page.seen
-    ]
-    return _typical_lights(found) if 2 * len(found) >= len(pages) else None
+    ])  # fmt: skip
 
 
 def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
-    """Return the laws of the page in the middle, in the units of the image."""
+    """Return the typical laws, in the units of the image, with what the page in the middle shows."""
     if not pages:
         return ()
     found = [page for page in pages if page.seen] or pages
-    laws = found[len(found) // 2].laws
+    laws, lights = found[len(found) // 2].laws, _lights_of(found)
+    if len(found) > 1:
+        laws = tuple(
+            law and replace(law, gain=one.gain, constant=one.gain * one.dark, blur=one.blur)
+            for law, one in zip(laws, lights, strict=True)
+        )
     return tuple(law.in_units(picture.unit, picture.lowest) for law in laws if law is not None)
 
 
