@@ -723,7 +723,7 @@ def _lights_of(pages: list[PageLaws]) -> Lights:
 
 
 def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
-    """Return the typical laws, in the units of the image, with what the page in the middle shows."""
+    """Return the typical laws, in the units of the image, with what the middle page shows."""
     if not pages:
         return ()
     found = [page for page in pages if page.seen] or pages

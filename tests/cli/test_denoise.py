@@ -542,3 +542,22 @@ def test_a_wrong_choice_is_said_plainly(kpca: Run) -> None:
     done = kpca("run", "in", "--quality", "best")
     assert (done.code, "Value error" in done.err) == (2, False)
     assert "'best' is not one of 'fast', 'balanced', 'high'" in done.err
+
+
+def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
+    for number in range(2):
+        save(f"alike/{number}.png", noisy(number, (96, 96)))
+    done = kpca("run", "alike", *FAST, "--same-noise")
+    assert done.code == 0, done.err
+    images = result()["images"]
+    assert isinstance(images, list)
+    assert images[0]["sigma"] == images[1]["sigma"]
+    levels = [measure_noise(load(f"alike/{number}.png")).sigma for number in range(2)]
+    assert images[0]["sigma"] == pytest.approx(np.median(levels))
+    assert all("--same-noise" in one["notes"][-1] for one in images)
+    for options in (("--sigma", 5), ("--noise", "camera"), ("--stack",), ("--preview",)):
+        refused = kpca("run", "alike", "--same-noise", *options)
+        assert (refused.code, f"{options[0]} cannot be used with --same-noise" in refused.err) == (
+            2,
+            True,
+        )

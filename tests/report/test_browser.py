@@ -32,7 +32,7 @@ OPTIONS = (
     "--disable-sync",
 )
 
-BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed")
+BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed", "counted")
 PAGES = (
     *(
         "usual",

@@ -50,6 +50,12 @@ class RunOptions(Options):
         "at the range of their type.",
         "R",
     )
+    same_noise: bool = _noise(
+        "Take the noise of all images of one kind (camera and ISO, where EXIF says so, else size "
+        "and type) for the same: measured on each, the median of those in which it is there for "
+        "sure.",
+        default=False,
+    )
     quality: QualityName = _method(
         "fast, balanced or high: three, four or five passes. balanced takes about 1.8 times as "
         "long as fast and gains about 0.1 dB; high takes 1.6 times as long as balanced and gains "

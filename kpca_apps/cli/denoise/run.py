@@ -119,6 +119,12 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
                 f"--noise {options.noise} cannot be used with --stack, which is for "
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
             )
+        for name in ("stack", "preview", "sigma", "noise"):
+            if options.same_noise and is_given(context, name):
+                raise ConfigError(
+                    f"--{name} cannot be used with --same-noise, which measures the noise of whole "
+                    "batches; leave one of them out"
+                )
         if options.stack and options.preview:
             raise ConfigError(
                 "--preview shows one image denoised on its own, and --stack denoises pages "
@@ -128,8 +134,9 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         Options(**given, pages=2 if options.stack else 1)
         chosen = Options(**given)
         return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
-    for name in (*_SETTINGS, "preview", "stack"):
+    for name in (*_SETTINGS, "preview", "stack", "same_noise"):
         if is_given(context, name):
+            name = name.replace("_", "-")
             raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
     if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
@@ -186,10 +193,10 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
     from kpca_apps.denoise.batch.run import make_folder
 
-    clock, place = Clock(), batch.options.out
+    options, clock, place = batch.options, Clock(), batch.options.out
     with made_for_use(place):
         folder = OutputFolder(make_folder(place) / REPORT, force=True)
         folder.check()
@@ -202,6 +209,12 @@ def run_whole(batch: Batch) -> int:
         jobs = _processors(batch.options.jobs, samples, stack=batch.options.stack)
         if batch.options.model is None:
             jobs = warm(batch, jobs)
+        if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
+            from kpca_apps.denoise.batch.same_noise import with_same_noise
+
+            with batch.console.stage("Measuring the noise of all images"):
+                same = with_same_noise(batch.planned, batch.denoiser, jobs[0])
+            batch = replace(batch, denoiser=same)
         clock.lap("starting")
         result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")

@@ -57,6 +57,20 @@ class CleanedMosaic:
 
 
 @dataclass(frozen=True)
+class SameNoise:
+    """The noise of all images of one kind: its laws, or its levels if it is white."""
+
+    kind: str  # as `kpca_apps.denoise.batch.work.kind_of` says
+    sigma: tuple[float, ...] | None = None
+    laws: tuple[NoiseLaw, ...] = ()
+
+    def __str__(self) -> str:
+        """Say all that a result depends on."""
+        laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
+        return f"{self.kind}: {' and '.join(laws) or self.sigma}"
+
+
+@dataclass(frozen=True)
 class GroupDenoiser:
     """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
@@ -65,6 +79,14 @@ class GroupDenoiser:
     data_range: float | None = None
     stack: bool = False  # whether the pages of a file are one volume or film
     laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
+    same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
+
+    def of_kind(self, kind: str) -> GroupDenoiser:
+        """Return how to denoise images of a kind whose noise is known."""
+        for one in self.same:
+            if one.kind == kind:
+                return replace(self, sigma=one.sigma, laws=one.laws)
+        return self
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None
@@ -157,8 +179,9 @@ class GroupDenoiser:
         """All that the result depends on, in what JSON can hold."""
         options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"]
-        known = {"sigma": self.sigma, "data_range": self.data_range}
-        return {"mode": "local", **options, **known, "stack": self.stack}
+        known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
+        same = {"same_noise": [str(one) for one in self.same]} if self.same else {}
+        return {"mode": "local", **options, **known, **same}
 
 
 @dataclass(frozen=True)

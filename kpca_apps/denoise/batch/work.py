@@ -32,6 +32,7 @@ from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images.front_door import encode_image, read_image, target_format
 from kpca_apps.files.images.stacks import page_groups
+from kpca_apps.files.images.tags import camera_and_iso
 from kpca_apps.files.images.types import ImageFile, Mosaic
 from kpca_apps.files.names import one_line
 
@@ -39,6 +40,7 @@ BUG = "a bug in kpca"
 IMPULSES = (
     "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
 )
+POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
 Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
@@ -122,6 +124,11 @@ def _fresh(task: Task, run: Run) -> Done:
     name, output = task.planned.name, task.planned.output
     image = read_image(task.planned.source, label=name)
     written = target_format(image, run.format)
+    alike: Any = getattr(run.denoise, "of_kind", None)
+    uniform = image.mosaic is None and all(page == image.pages[0] for page in image.pages)
+    own = alike(kind_of(image)) if alike and uniform else run.denoise
+    is_pooled = own is not run.denoise
+    run = replace(run, denoise=own)
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
             f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
@@ -160,7 +167,7 @@ def _fresh(task: Task, run: Run) -> Done:
             sigma=sigma,
             page_sigmas=tuple(float(info.sigma) for info in infos),
             page_ranges=tuple(float(info.data_range) for info in infos),
-            estimated=any(info.estimated for info in infos),
+            estimated=is_pooled or any(info.estimated for info in infos),
             correlated=any(info.correlated for info in infos),
             data_range=data_range,
             established=all(info.established for info in infos),
@@ -171,6 +178,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *_stack_note(image, task.planned.source, run.denoise),
                 *other_types,
                 *([IMPULSES] if any(info.impulses for info in infos) else []),
+                *([POOLED] if is_pooled else []),
             ),
             seconds=seconds,
         )
@@ -180,6 +188,14 @@ def _fresh(task: Task, run: Run) -> Done:
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, partial, stored.sha256, _compared_with(reference, run))
+
+
+def kind_of(image: ImageFile) -> str:
+    """Return what tells images apart whose noise may differ: camera and ISO, or else the size."""
+    page = image.pages[0]
+    channels = page.shape[2] if len(page.shape) == 3 else 1
+    where = " x ".join(map(str, page.shape[1::-1]))
+    return f"{camera_and_iso(image.metadata.exif) or where}, {channels} x {page.dtype}"
 
 
 def _resumed(task: Task, outcome: ImageOutcome, run: Run) -> Done:
