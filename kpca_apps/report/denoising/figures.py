@@ -137,13 +137,16 @@ def law_drawings(result: DenoisingResult) -> list[Drawing]:
 def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
     """Variance over brightness: what was measured, and the laws with their intervals."""
     figure, (axes,) = new_axes(4.9, 2.7)
-    highest = [HEADROOM * law.interval[1] * law.deviations[2] ** 2 for law in laws]
-    top = 1.08 * max(map(min, highest, [max(law.variances) for law in laws]))
+    highest = [max(1.0, law.interval[1]) * law.deviations[2] ** 2 for law in laws]
+    top = 1.08 * max(
+        np.clip(max(law.variances), high, HEADROOM * high)
+        for law, high in zip(laws, highest, strict=True)
+    )
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
         # Several are told apart by their points, too.
-        axes.lines[-1 if channel else 0].set_label(f"{channel} {law_text(law)}".strip())
+        axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")
     axes.set_ylabel("variance")

@@ -87,7 +87,7 @@ def test_a_law_is_drawn_with_its_points_and_its_interval() -> None:
     assert corners[:, 1].max() == pytest.approx(1.3 * (3.76 * 80 - 12.45))
     right = corners[np.isclose(corners[:, 0], 80), 1]
     assert right.min() == pytest.approx(0.8 * (3.76 * 80 - 12.45))
-    assert line.get_label() == "3.76 x - 12.45"
+    assert line.get_label() == "variance = 3.76 x - 12.45"
 
 
 def test_texture_far_above_a_law_does_not_press_it_to_the_floor() -> None:
@@ -107,7 +107,8 @@ def test_channels_are_told_apart_by_more_than_colour() -> None:
     assert len({line.get_marker() for line in points}) == 3
     legend = axes.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()][1] == "green 3 x + 5"
+    assert [text.get_text() for text in legend.get_texts()] == ["red", "green", "blue"]
+    assert axes.get_ylim()[1] > 3.76 * 80 - 12.45
 
 
 def test_laws_are_drawn_where_they_are_sure_and_not_too_many() -> None:
