@@ -542,8 +542,12 @@ def clean_image(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
+    known_laws: Sequence[NoiseLaw] = (),
 ) -> Cleaned:
-    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0."""
+    """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0.
+
+    `known_laws` are those of its channels, in its units, if found in other pages or images.
+    """
     picture = read_picture(
         image, data_range=data_range, channel_axis=channel_axis, stack_axis=stack_axis
     )
@@ -555,9 +559,14 @@ def clean_image(
         by_camera = white.correlated and options.pages == 1 and np.ndim(sigma) == 0  # type: ignore[arg-type]
         noise = "camera" if by_camera else "gaussian"
     laws: list[PageLaws] = []
-    if sigma is None and options.noise in ("auto", "poisson"):
+    lights: Lights | None = None
+    if known_laws:
+        own = tuple(law.in_units(1 / unit, -picture.lowest * unit) for law in known_laws)
+        laws, noise = [PageLaws(own)], "poisson"
+        lights = _lights_of(laws)
+    elif sigma is None and options.noise in ("auto", "poisson"):
         laws = _measured_laws(pages, picture, white.established)
-    lights = _light_found(laws, white, len(planes)) if laws else None
+        lights = _light_found(laws, white, len(planes))
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     if options.noise == "auto" and lights and (noise == "gaussian" or len(planes) == 1):
         noise = "poisson"
@@ -692,9 +701,9 @@ class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
     laws: tuple[NoiseLaw | None, ...]  # of each channel; None for one of one value
-    seen: bool  # there is noise for sure, in all channels, and it is not too faint
-    rises_far: bool  # it is much stronger in the light
-    deviation: float  # at mean brightness
+    seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
+    rises_far: bool = True  # it is plainly stronger in the light
+    deviation: float = 0.0  # at mean brightness
 
 
 def _measured_laws(pages: list[Planes], picture: Picture, white: bool) -> list[PageLaws]:
@@ -731,15 +740,24 @@ def _light_found(pages: list[PageLaws], white: DenoiseInfo, n_channels: int) -> 
     Beside white noise that is there for sure, texture is taken for a law: it must be plain, and in
     colours be confirmed by their differences, for texture is the same in all channels.
     """
-    found = []
-    for page in pages:
-        believed = not white.established or (
-            page.rises_far and (n_channels == 1 or page.deviation <= CONFIRMED * white.sigma)
+    found = [
+        page
+        for page in pages
+        if page.seen
+        and (
+            not white.established
+            or (page.rises_far and (n_channels == 1 or page.deviation <= CONFIRMED * white.sigma))
         )
-        if page.seen and believed:
-            lights = (Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
-            found.append(tuple(lights))
-    return _typical_lights(found) if 2 * len(found) >= len(pages) else None
+    ]
+    return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
+
+
+def _lights_of(pages: list[PageLaws]) -> Lights:
+    """Return the light that makes the noise, typical of pages."""
+    return _typical_lights([
+        tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
+        for page in pages
+    ])  # fmt: skip
 
 
 def _before_clipping(pages: list[PageLaws]) -> Levels | None:
@@ -771,11 +789,16 @@ def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
 
 
 def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
-    """Return the laws of the page in the middle, in the units of the image."""
+    """Return the typical laws, in the units of the image, with what the middle page shows."""
     if not pages:
         return ()
     found = [page for page in pages if page.seen] or pages
-    laws = found[len(found) // 2].laws
+    laws, lights = found[len(found) // 2].laws, _lights_of(found)
+    if len(found) > 1:
+        laws = tuple(
+            law and replace(law, gain=one.gain, constant=one.gain * one.dark, blur=one.blur)
+            for law, one in zip(laws, lights, strict=True)
+        )
     return tuple(law.in_units(picture.unit, picture.lowest) for law in laws if law is not None)
 
 

@@ -28,7 +28,7 @@ class NoiseModel(NamedTuple):
 # takes each out.
 NOISE_MODELS = {
     "gaussian": NoiseModel(),
-    "poisson": NoiseModel("few photons", from_black=True),
+    "poisson": NoiseModel("counted light, which is noisier where it is brighter", from_black=True),
     "speckle": NoiseModel("multiplied", from_black=True, relative=True),
     "impulse": NoiseModel("salt and pepper"),
     "camera": NoiseModel(

@@ -8,6 +8,7 @@ same images; they have no place in a file that is to be the same for any number 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,70 @@ class Residual:
 
 
 @dataclass(frozen=True)
+class FoundLaw:
+    """How the noise of one channel grows with brightness, in the units of the image.
+
+    What is not described is as in `kpca_apps.denoise.law.NoiseLaw`.
+    """
+
+    gain: float
+    constant: float
+    blur: float
+    interval: tuple[float, float]
+    established: bool
+    clipped: bool
+    rises: bool  # clearly stronger in the light than in the dark
+    shared: bool  # by neighbouring pixels, clearly
+    log_odds_flat: float
+    log_odds_white: float
+    brightness: tuple[float, ...] = field(repr=False)
+    variances: tuple[float, ...] = field(repr=False)
+
+    def variance(self, brightness: float) -> float:
+        """Return the variance of the noise at some brightness."""
+        return max(self.gain * brightness + self.constant, 0.0)
+
+    @property
+    def deviations(self) -> tuple[float, float, float]:
+        """Deviation of the noise where the image is darkest, in the middle, where it is brightest.
+
+        The middle has as many levels of brightness below as above.
+        """
+        low, middle, high = (
+            math.sqrt(self.variance(self.brightness[place]))
+            for place in (0, len(self.brightness) // 2, -1)
+        )
+        return low, middle, high
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why the noise of an image, if measured, was taken as it was; of the page it is about."""
+
+    why: str = ""  # "it ...", of a model chosen; "may be ...", of an image left as it was
+    runner_up: str = ""  # the next likely model, in words
+    log_odds: float | None = None  # of the runner-up against the model chosen
+    option: str = ""  # denoises an image all the same that was left as it was
+    sigma_range: tuple[float, float] | None = None  # as in `DenoiseInfo`
+    laws: tuple[FoundLaw, ...] = ()  # of each channel, where enough was seen
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether there are laws, and all are of noise for sure."""
+        return bool(self.laws) and all(law.established for law in self.laws)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether neighbouring pixels clearly share the noise."""
+        return self.is_sure and any(law.shared for law in self.laws)
+
+    @property
+    def is_law(self) -> bool:
+        """Whether the noise is there for sure, and not white and everywhere the same."""
+        return self.is_shared or (self.is_sure and any(law.rises for law in self.laws))
+
+
+@dataclass(frozen=True)
 class ImageOutcome:
     """What became of one image."""
 
@@ -98,6 +163,7 @@ class ImageOutcome:
     used_range: float | None = None  # of the values of the first page, denoised, but for a few
     established: bool = True  # there is noise for sure; else the image was left as it was
     impulses: bool = False  # single pixels stand out, but the noise was not taken for impulses
+    evidence: Evidence = Evidence()  # of the first page that was left as it was, or else the first
     residual: Residual | None = None  # of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # whole sentences on what is other than in the input
@@ -210,6 +276,7 @@ class TrialResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     established: bool = True
+    evidence: Evidence = Evidence()
 
 
 def mean_comparison(found: Sequence[Comparison]) -> Comparison:

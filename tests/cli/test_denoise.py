@@ -206,8 +206,8 @@ def test_a_reference_and_baselines(kpca: Run) -> None:
     heard = " ".join(done.err.split())
     assert "PSNR rose from " in heard
     assert "ahead of non-local means" in heard
-    shares = [100 * image["sigma"] / 255 for image in result()["images"]]  # type: ignore[index]
-    assert f"The noise was {min(shares):.3g} to {max(shares):.3g} % of the range" in heard
+    levels = [image["sigma"] for image in result()["images"]]  # type: ignore[index]
+    assert f"The noise was {min(levels):.3g} to {max(levels):.3g} of 255." in heard
     alone = kpca("run", "in", "--compare", *FAST)
     assert (alone.code, "--reference" in alone.err) == (2, True)
 
@@ -436,21 +436,54 @@ def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
 
 
 def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
-    save("mixed/a.png", data.gravel()[:64, :64])
+    save("mixed/a.png", data.grass()[:96, :96])
     save("mixed/b.png", noisy(1, (64, 64)))
     said = " ".join(kpca("run", "mixed", *FAST).err.split())
-    assert "1 image was left as it was: no noise could be established" in said
-    assert "kpca denoise fit" in said
     images = result()["images"]
     assert isinstance(images, list)
     assert [one["established"] for one in images] == [False, True]
-    assert ["left as it was" in " ".join(one["notes"]) for one in images] == [True, False]
+    option = images[0]["evidence"]["option"]
+    assert "a.png: left as it is: what was measured" in said
+    assert f"{option} takes it out." in said
     np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), load("mixed/a.png"))
     assert "left as" not in kpca("run", "mixed", *GIVEN, "--out", "given").err
     measured = kpca("noise", "mixed")
     assert "?: no noise could be established" in " ".join(measured.err.split())
+    assert f"{option} (for a.png)" in " ".join(measured.err.split())
     assert "--model" not in measured.err
     assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
+    # The one option named does it.
+    again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
+    assert (again.code, "left as" in again.err) == (0, False)
+    assert np.any(load(f"again/{IMAGES}/a.png") != load("mixed/a.png"))
+
+
+def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
+    rng = np.random.default_rng(0)
+    light = data.camera()[:160, 150:310] * 0.5
+    counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
+    save("cells.tif", np.clip(counts, 0, None).astype(np.uint16))
+    measured = kpca("noise", "cells.tif")
+    table, laws = measured.out.split("\n\n")
+    assert "poisson" in table
+    assert "variance at brightness x" in laws
+    (line,) = laws.splitlines()[1:]
+    gain = float(line.split()[1])
+    assert gain == pytest.approx(2, rel=0.15)
+    assert "noise of counted light" in " ".join(measured.err.split())
+    (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)
+    assert told["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
+    done = kpca("run", "cells.tif", *FAST)
+    said = " ".join(done.err.split())
+    assert "Taken as noise of counted light" in said
+    assert f"At brightness x its variance is {line.split('  ')[1]}" in said
+    (image,) = result()["images"]  # type: ignore[misc]
+    assert image["evidence"] == told["evidence"]
+    page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
+    assert "taken as noise of counted light" in page
+    # What is read back from the record gives the same report.
+    assert kpca("run", "cells.tif", *FAST).code == 0
+    assert Path("kpca-denoised/report/report.html").read_text(encoding="utf-8") == page
 
 
 def test_names_that_differ_late_differ_in_the_table_of_noise(kpca: Run) -> None:
@@ -471,14 +504,14 @@ def test_the_marks_of_the_table_of_noise_are_explained(kpca: Run) -> None:
 
 
 def test_a_preview_of_an_image_left_alone_says_why(kpca: Run) -> None:
-    save("gravel.png", data.gravel()[:64, :64])
-    said = " ".join(kpca("run", "gravel.png", *FAST, "--preview").err.split())
-    assert "No noise could be established (" in said
+    save("grass.png", data.grass()[:96, :96])
+    said = " ".join(kpca("run", "grass.png", *FAST, "--preview").err.split())
+    assert "as it is: what was measured (" in said
     assert "--sigma" in said
     assert "removes 0" not in said
-    page = Path("kpca-preview-gravel/report.html").read_text(encoding="utf-8")
+    page = Path("kpca-preview-grass/report.html").read_text(encoding="utf-8")
     headline = page[page.index("<h1>") : page.index("</h1>")]
-    assert "No noise could be established (" in headline
+    assert "as it is: what was measured (" in headline
     assert "--sigma" in headline
 
 
@@ -509,3 +542,22 @@ def test_a_wrong_choice_is_said_plainly(kpca: Run) -> None:
     done = kpca("run", "in", "--quality", "best")
     assert (done.code, "Value error" in done.err) == (2, False)
     assert "'best' is not one of 'fast', 'balanced', 'high'" in done.err
+
+
+def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
+    for number in range(2):
+        save(f"alike/{number}.png", noisy(number, (96, 96)))
+    done = kpca("run", "alike", *FAST, "--same-noise")
+    assert done.code == 0, done.err
+    images = result()["images"]
+    assert isinstance(images, list)
+    assert images[0]["sigma"] == images[1]["sigma"]
+    levels = [measure_noise(load(f"alike/{number}.png")).sigma for number in range(2)]
+    assert images[0]["sigma"] == pytest.approx(np.median(levels))
+    assert all("--same-noise" in one["notes"][-1] for one in images)
+    for options in (("--sigma", 5), ("--noise", "camera"), ("--stack",), ("--preview",)):
+        refused = kpca("run", "alike", "--same-noise", *options)
+        assert (refused.code, f"{options[0]} cannot be used with --same-noise" in refused.err) == (
+            2,
+            True,
+        )

@@ -32,6 +32,9 @@ class Info:
     data_range: float = 255.0
     established: bool = True
     impulses: bool = False
+    sigma_range: tuple[float, float] | None = None
+    laws: tuple[Any, ...] = ()
+    n_components: int | None = None
 
 
 def smooth(

@@ -19,6 +19,8 @@ from kpca_apps.denoise.result import (
     ComponentView,
     DenoisingResult,
     DictionaryView,
+    Evidence,
+    FoundLaw,
     ImageOutcome,
     ImagePreviews,
     Preview,
@@ -98,6 +100,37 @@ def image(name: str = "a.png", sigma: float = 20.0, **changes: object) -> ImageO
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
+def law(gain: float = 3.76, constant: float = -12.45, **changes: object) -> FoundLaw:
+    """Return the law of counted light in an image of 8 bits."""
+    brightness = tuple(np.linspace(4.0, 80.0, 12).tolist())
+    usual = FoundLaw(
+        gain,
+        constant,
+        blur=0.0,
+        interval=(0.9, 1.1),
+        established=True,
+        clipped=False,
+        rises=True,
+        shared=False,
+        log_odds_flat=-90.0,
+        log_odds_white=0.0,
+        brightness=brightness,
+        variances=tuple(1.02 * (gain * x + constant) for x in brightness),
+    )
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def counted(name: str = "cells.tif", *laws: FoundLaw, **changes: object) -> ImageOutcome:
+    """Return an image whose noise is that of counted light."""
+    evidence = Evidence(
+        why="it is stronger where the image is brighter",
+        runner_up="noise as strong everywhere",
+        log_odds=-90.0,
+        laws=laws or (law(),),
+    )
+    return image(name, 30.8, noise="poisson", evidence=evidence, **changes)
+
+
 def failed(
     name: str = "broken.png", reason: str = "ends too early; fetch it again."
 ) -> ImageOutcome:
@@ -175,6 +208,7 @@ BATCHES = {
     "one": lambda: DenoisingResult((image(),)),
     "two": lambda: DenoisingResult((image(), image("b.png", 10.0))),
     "all_failed": lambda: DenoisingResult((failed(), failed("b.png"))),
+    "counted": lambda: DenoisingResult((counted(),)),
     "without_pictures": lambda: DenoisingResult((image(previews=None, residual=None),)),
     "many": lambda: many(30),
     "hostile": hostile,

@@ -17,7 +17,7 @@ from tests.report.pages import render_denoising, rendered
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
 
-BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed")
+BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed", "counted")
 PAGES = (
     *(
         "usual",

@@ -95,8 +95,13 @@ def noise(
     """Measure the noise of images, without denoising them.
 
     Prints the level in the units of the image, as kpca denoise run would use it. A level marked "?"
-    may be texture: kpca denoise run would leave that image as it is. For a raw file it is that of
-    the sensor, on a scale from 0 (no light) to 65,535 (white).
+    may be texture: kpca denoise run would leave that image as it is, and the option that takes it
+    out is named. For a raw file it is that of the sensor, on a scale from 0 (no light) to 65,535
+    (white).
+
+    Where noise follows a law of brightness, a second table has the law: the variance at brightness
+    x, in the units of the image, within which range of it nine of ten such pictures lie, and
+    whether neighbours share the noise.
 
     shared: neighbouring pixels or the colours share their noise, as in photographs saved by a
     camera; it is treated as --noise camera.

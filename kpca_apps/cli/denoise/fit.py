@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.cli.console import Console, column_lines, say_failure, terminal_width
+from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
 from kpca_apps.cli.denoise.run import check_jobs, check_range
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.files.names import one_line
@@ -120,6 +120,8 @@ def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
         console.data_json([_noise_record(one) for one in files])
     elif measured:
         console.data_lines(_noise_lines(measured))
+        if laws := _law_lines(measured):
+            console.data_lines(["", *laws])
     for sentence in _noise_sentences(measured):
         console.say(sentence)
     for note in notes:
@@ -183,6 +185,22 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
 
 
+def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    """Lay out the laws by which noise grows with brightness, one a channel."""
+    from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
+    from kpca_apps.report.text import number
+
+    rows = []
+    for one in files:
+        laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()
+        for law, channel in zip(laws, CHANNELS[len(laws)] if laws else (), strict=True):
+            name = f"{one_line(one.name, MAX_NAME)} {channel}".strip()
+            shared = f"yes (blur of {number(law.blur)} pixels)" if law.shared else "no"
+            rows.append((name, law_text(law), interval_text((law,)), shared))
+    head = ("file", "variance at brightness x", "nine in ten", "shared by neighbours")
+    return column_lines([head, *rows]) if rows else []
+
+
 def distinct(names: Sequence[str], room: int) -> list[str]:
     """Show names in `room` characters, cut in the middle; whole where that tells too little.
 
@@ -212,13 +230,20 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
         )
     if any(one.noise == "poisson" for one in files):
         sentences.append(
-            "poisson: the noise grows with brightness, as that of counted light does; sigma is "
-            "what it would be where the image is as bright as its range."
+            "poisson: noise of counted light, which grows with brightness, or noise of that kind "
+            "that neighbours share; sigma is what it would be where the image is as bright as its "
+            "range."
         )
-    if not all(one.established for one in files):
+    if left := [one for one in files if not one.established]:
+        options = [
+            f"{one.evidence.option} (for {one_line(one.name, MAX_NAME)})"
+            for one in left[:MOST_FAILURES]
+            if one.evidence.option
+        ]
+        instead = f" What was measured is taken out by {', '.join(options)}." if options else ""
         sentences.append(
             "?: no noise could be established, for what was measured may be texture; kpca denoise "
-            "run leaves the image as it is unless --sigma is given."
+            f"run leaves the image as it is.{instead}"
         )
     if any(one.impulses for one in files):
         sentences.append(

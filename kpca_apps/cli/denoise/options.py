@@ -37,7 +37,9 @@ class RunOptions(Options):
             f"{name} ({model.about})" if model.about else name
             for name, model in NOISE_MODELS.items()
         )
-        + ". auto takes camera where neighbouring pixels share their noise, else gaussian.",
+        + ". auto takes poisson where noise for sure grows with brightness or is shared by "
+        "neighbours, with the law measured; camera for photographs as a camera saves them; else "
+        "gaussian. It leaves alone what may be texture.",
         "KIND",
         default="auto",
         common=True,
@@ -47,6 +49,12 @@ class RunOptions(Options):
         "floats, 12 bits stored in 16. It clips nothing: floats are never clipped, integers only "
         "at the range of their type.",
         "R",
+    )
+    same_noise: bool = _noise(
+        "Take the noise of all images of one kind (camera and ISO, where EXIF says so, else size "
+        "and type) for the same: measured on each, the median of those in which it is there for "
+        "sure.",
+        default=False,
     )
     quality: QualityName = _method(
         "fast, balanced or high: three, four or five passes. balanced takes about 1.8 times as "

@@ -29,6 +29,9 @@ from kpca_apps.report.denoising.text import (
     headline,
     in_units,
     is_left,
+    law_lines,
+    left_note,
+    noise_range,
     standing_sentences,
     trial_sentence,
     trial_title,
@@ -116,6 +119,12 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
                 f"--noise {options.noise} cannot be used with --stack, which is for "
                 f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
             )
+        for name in ("stack", "preview", "sigma", "noise"):
+            if options.same_noise and is_given(context, name):
+                raise ConfigError(
+                    f"--{name} cannot be used with --same-noise, which measures the noise of whole "
+                    "batches; leave one of them out"
+                )
         if options.stack and options.preview:
             raise ConfigError(
                 "--preview shows one image denoised on its own, and --stack denoises pages "
@@ -125,8 +134,9 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         Options(**given, pages=2 if options.stack else 1)
         chosen = Options(**given)
         return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
-    for name in (*_SETTINGS, "preview", "stack"):
+    for name in (*_SETTINGS, "preview", "stack", "same_noise"):
         if is_given(context, name):
+            name = name.replace("_", "-")
             raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
     if options.noise not in ("auto", "gaussian", "impulse"):
         raise ConfigError(
@@ -183,10 +193,10 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
     from kpca_apps.denoise.batch.run import make_folder
 
-    clock, place = Clock(), batch.options.out
+    options, clock, place = batch.options, Clock(), batch.options.out
     with made_for_use(place):
         folder = OutputFolder(make_folder(place) / REPORT, force=True)
         folder.check()
@@ -199,6 +209,12 @@ def run_whole(batch: Batch) -> int:
         jobs = _processors(batch.options.jobs, samples, stack=batch.options.stack)
         if batch.options.model is None:
             jobs = warm(batch, jobs)
+        if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
+            from kpca_apps.denoise.batch.same_noise import with_same_noise
+
+            with batch.console.stage("Measuring the noise of all images"):
+                same = with_same_noise(batch.planned, batch.denoiser, jobs[0])
+            batch = replace(batch, denoiser=same)
         clock.lap("starting")
         result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")
@@ -459,15 +475,7 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
             if doubt := doubt_level(sigma, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
                 break
-    if left := sum(not image.established for image in result.images):
-        which = (
-            "1 image was left as it was" if left == 1 else f"{left:,} images were left as they were"
-        )
-        notes.append(
-            f"{which}: no noise could be established, for what was measured may be texture. Give "
-            "the noise level by --sigma if there is noise, or denoise with a dictionary made from "
-            "clean images of the kind (kpca denoise fit)."
-        )
+    notes += left_note(result)
     if impulses := sum(image.impulses for image in result.images):
         which = "1 image" if impulses == 1 else f"{impulses:,} images"
         notes.append(
@@ -483,12 +491,16 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     console.say(headline(result))
     for sentence in standing_sentences(result):
         console.say("".join(sentence))
-    if result.mean_comparison is not None and (levels := _noise_range(result)):
-        console.say(levels)
+    changed = [image for image in result.images if image.status == "ok" and not is_left(image)]
+    if result.mean_comparison is not None and changed:
+        # The headline speaks of something else.
+        console.say(f"{noise_range(changed).capitalize()}.")
     n_camera = sum(image.noise == "camera" for image in result.images)
     if n_camera and result.settings.get("noise") == "auto":
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")
+    for line in law_lines(result):
+        console.say(line)
     if result.n_resumed:
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
         console.say(f"{were} done by an earlier run.")
@@ -496,19 +508,6 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
         console.say(f"The images are in {near(batch.images.resolve())}.")
-
-
-def _noise_range(result: DenoisingResult) -> str:
-    """Say how strong the noise removed was, where the headline speaks of something else."""
-    shares = [
-        100 * image.sigma / (1.0 if image.noise == "speckle" else image.data_range)
-        for image in result.images
-        if image.sigma is not None and image.data_range and not is_left(image)
-    ]
-    if not shares:
-        return ""
-    low, high = f"{min(shares):.3g}", f"{max(shares):.3g}"
-    return f"The noise was {low if low == high else f'{low} to {high}'} % of the range of values."
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
@@ -20,6 +21,7 @@ from kpca_apps.denoise.denoiser import (
     sampled_pages,
     value_range,
 )
+from kpca_apps.denoise.law import NoiseLaw
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import part
@@ -55,6 +57,20 @@ class CleanedMosaic:
 
 
 @dataclass(frozen=True)
+class SameNoise:
+    """The noise of all images of one kind: its laws, or its levels if it is white."""
+
+    kind: str  # as `kpca_apps.denoise.batch.work.kind_of` says
+    sigma: tuple[float, ...] | None = None
+    laws: tuple[NoiseLaw, ...] = ()
+
+    def __str__(self) -> str:
+        """Say all that a result depends on."""
+        laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
+        return f"{self.kind}: {' and '.join(laws) or self.sigma}"
+
+
+@dataclass(frozen=True)
 class GroupDenoiser:
     """Denoise by kernel PCA on groups of similar patches of an image; see `denoise_kpca`."""
 
@@ -62,6 +78,15 @@ class GroupDenoiser:
     sigma: float | tuple[float, ...] | None = None
     data_range: float | None = None
     stack: bool = False  # whether the pages of a file are one volume or film
+    laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
+    same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
+
+    def of_kind(self, kind: str) -> GroupDenoiser:
+        """Return how to denoise images of a kind whose noise is known."""
+        for one in self.same:
+            if one.kind == kind:
+                return replace(self, sigma=one.sigma, laws=one.laws)
+        return self
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None
@@ -97,6 +122,12 @@ class GroupDenoiser:
         info = unchanged.clean(some, axis, stack_axis=0).info
         del some
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
+        if info.noise == "poisson":
+            # A level alone would be taken for that of noise as strong everywhere.
+            options = replace(self.options, noise="poisson")
+            known = replace(known, options=options)
+            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
+                known = replace(known, sigma=None, laws=info.laws)
         blocks = list(page_blocks(len(numbers), samples))
         need = STACK_BYTES * samples * max(stop - begin for _, _, begin, stop in blocks)
         if need > (there_is := available_bytes()):
@@ -126,6 +157,7 @@ class GroupDenoiser:
                 data_range=self.data_range,
                 channel_axis=channel_axis,
                 stack_axis=stack_axis,
+                known_laws=self.laws,
             )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
@@ -147,8 +179,9 @@ class GroupDenoiser:
         """All that the result depends on, in what JSON can hold."""
         options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"]
-        known = {"sigma": self.sigma, "data_range": self.data_range}
-        return {"mode": "local", **options, **known, "stack": self.stack}
+        known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
+        same = {"same_noise": [str(one) for one in self.same]} if self.same else {}
+        return {"mode": "local", **options, **known, **same}
 
 
 @dataclass(frozen=True)
@@ -237,6 +270,7 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         trials=tuple(trial for trial, *_ in found),
         settings=denoiser.settings,
         established=info.established,
+        evidence=evidence_of(info, denoiser.options.noise),
     )
 
 

@@ -7,7 +7,7 @@ import os
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.denoiser import measure_noise, value_range
 from kpca_apps.denoise.mosaic import measure_mosaic
+from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.files.images.front_door import read_image
 from kpca_apps.files.images.types import (
@@ -316,6 +318,7 @@ class MeasuredFile:
     correlated: bool = False
     established: bool = True
     impulses: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
@@ -346,6 +349,7 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
         correlated=info.correlated,
         established=info.established,
         impulses=info.impulses,
+        evidence=evidence_of(info),
     )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.comparing import compare, measure_residual
+from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.previews import make_previews, used_range
@@ -31,10 +32,15 @@ from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.files.images.front_door import encode_image, read_image, target_format
 from kpca_apps.files.images.stacks import page_groups
+from kpca_apps.files.images.tags import camera_and_iso
 from kpca_apps.files.images.types import ImageFile, Mosaic
 from kpca_apps.files.names import one_line
 
 BUG = "a bug in kpca"
+IMPULSES = (
+    "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
+)
+POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
 Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
@@ -118,6 +124,11 @@ def _fresh(task: Task, run: Run) -> Done:
     name, output = task.planned.name, task.planned.output
     image = read_image(task.planned.source, label=name)
     written = target_format(image, run.format)
+    alike: Any = getattr(run.denoise, "of_kind", None)
+    uniform = image.mosaic is None and all(page == image.pages[0] for page in image.pages)
+    own = alike(kind_of(image)) if alike and uniform else run.denoise
+    is_pooled = own is not run.denoise
+    run = replace(run, denoise=own)
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
             f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
@@ -141,6 +152,7 @@ def _fresh(task: Task, run: Run) -> Done:
             os.fsync(file.fileno())
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _pooled(image, infos)
+        telling = next((info for info in infos if not info.established), infos[0])
         stored = read_image(partial, label=name)
         outcome = ImageOutcome(
             name=name,
@@ -155,16 +167,18 @@ def _fresh(task: Task, run: Run) -> Done:
             sigma=sigma,
             page_sigmas=tuple(float(info.sigma) for info in infos),
             page_ranges=tuple(float(info.data_range) for info in infos),
-            estimated=any(info.estimated for info in infos),
+            estimated=is_pooled or any(info.estimated for info in infos),
             correlated=any(info.correlated for info in infos),
             data_range=data_range,
             established=all(info.established for info in infos),
             impulses=any(info.impulses for info in infos),
+            evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             notes=(
                 *image.notes,
                 *_stack_note(image, task.planned.source, run.denoise),
                 *other_types,
-                *_doubts(infos, run.denoise),
+                *([IMPULSES] if any(info.impulses for info in infos) else []),
+                *([POOLED] if is_pooled else []),
             ),
             seconds=seconds,
         )
@@ -174,6 +188,14 @@ def _fresh(task: Task, run: Run) -> Done:
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, partial, stored.sha256, _compared_with(reference, run))
+
+
+def kind_of(image: ImageFile) -> str:
+    """Return what tells images apart whose noise may differ: camera and ISO, or else the size."""
+    page = image.pages[0]
+    channels = page.shape[2] if len(page.shape) == 3 else 1
+    where = " x ".join(map(str, page.shape[1::-1]))
+    return f"{camera_and_iso(image.metadata.exif) or where}, {channels} x {page.dtype}"
 
 
 def _resumed(task: Task, outcome: ImageOutcome, run: Run) -> Done:
@@ -341,31 +363,6 @@ def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, t
         )
     level = float(np.sqrt(np.mean([info.sigma**2 for info in alike])))
     return level, max(float(info.data_range) for info in alike), tuple(notes)
-
-
-def _doubts(infos: list[DenoiseInfo], denoise: Any) -> tuple[str, ...]:
-    """Say so where nothing was done for want of noise, or what was done is the wrong thing."""
-    sentences = []
-    if any(info.noise == "raw" and not info.established for info in infos):
-        sentences.append(
-            "No noise could be measured in the image, which was left as it was: it is too small, "
-            "or too much of it is black or white."
-        )
-    elif any(info.estimated and not info.established for info in infos):
-        page = "the image" if len(infos) == 1 else "at least one of the pages"
-        stacked = len(infos) > 1 and getattr(denoise, "stack", False)
-        other = "leave --stack out" if stacked else "--noise camera"
-        sentences.append(
-            f"No noise could be established in {page}, which was left as it was: what was measured "
-            f"may be texture. If it is noisy, give the level by --sigma, or {other} for "
-            "photographs as a camera saved them."
-        )
-    if any(info.impulses for info in infos):
-        sentences.append(
-            "Single pixels stand out as impulse noise (salt and pepper) makes them: try "
-            "--noise impulse."
-        )
-    return tuple(sentences)
 
 
 def _examined(

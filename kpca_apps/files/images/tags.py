@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from kpca_apps.files.images.large import Content
+from kpca_apps.files.names import one_line
 
 __all__ = [
     "LAYOUTS",
@@ -24,15 +25,16 @@ __all__ = [
     "Layout",
     "Tag",
     "TiffError",
+    "camera_and_iso",
     "exif_orientation",
     "pack_tags",
     "read_directories",
     "write_exif",
 ]
 
-DESCRIPTION, ORIENTATION = 270, 274
+DESCRIPTION, MAKE, MODEL, ORIENTATION, EXIF, ISO = 270, 271, 272, 274, 34665, 34855
 # Tags whose value is the place of another directory: EXIF, GPS, interoperability.
-_POINTERS = frozenset({34665, 34853, 40965})
+_POINTERS = frozenset({EXIF, 34853, 40965})
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
 _SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
 _SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
@@ -198,6 +200,19 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
     start = place + len(block)
     block += struct.pack(layout.number, len(entered)) + entries + bytes(size)
     return bytes(block) + bytes(len(block) % 2), start
+
+
+def camera_and_iso(exif: bytes | None) -> str:
+    """Return the camera and its sensitivity by an EXIF block; empty where it does not say both."""
+    try:
+        directory = next(read_directories(exif or b""))
+    except (TiffError, StopIteration):
+        return ""
+    own = directory.children.get(EXIF)
+    iso = own.integer(ISO, 0) if own else 0
+    names = [directory.tags[tag].data for tag in (MAKE, MODEL) if tag in directory.tags]
+    camera = " ".join(name.decode("latin-1").strip("\0 ") for name in names)
+    return f"{one_line(camera, 80)} at ISO {iso}" if camera and iso else ""
 
 
 def write_exif(directory: Directory) -> bytes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from kpca_apps.denoise.result import (
@@ -36,9 +36,13 @@ from kpca_apps.report.denoising.text import (
     standing_sentences,
     trial_sentence,
     trial_title,
+    typical_level,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
 from kpca_apps.report.text import count, cut, join, number, plural
+
+if TYPE_CHECKING:
+    from kpca_apps.report.drawing import Drawing
 
 MAX_TOGETHER = 12  # images whose pictures stand in one page
 MAX_BYTES = 4_500_000  # of the pictures in one page
@@ -79,10 +83,16 @@ def denoising_pages(
     """
     done = [image for image in result.images if image.status == "ok"]
     apart = len(done) > MAX_TOGETHER or sum(map(_n_bytes, done)) > MAX_BYTES
-    yield "report.html", _overview(result, _views(result, images, apart), apart)
+    drawings: dict[str, Drawing] = {}
+    if has_figures(result):
+        # What draws them takes most of a second to load.
+        from kpca_apps.report.denoising.figures import denoising_drawings
+
+        drawings = denoising_drawings(result)
+    yield "report.html", _overview(result, _views(result, images, apart, drawings), apart, drawings)
     if not apart:
         return
-    views = _views(result, f"../{images}", apart)
+    views = _views(result, f"../{images}", apart, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -122,16 +132,13 @@ def render_trial(result: TrialResult) -> str:
     )
 
 
-def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
+def _overview(
+    result: DenoisingResult, views: list[View], apart: bool, drawings: Mapping[str, Drawing]
+) -> str:
     sentence = headline_parts(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
     notes = [cut(text, MAX_SENTENCE) for text in result.notes[:MAX_NOTES]]
-    dictionary, drawings = result.dictionary, {}
-    if has_figures(result):
-        # What draws them takes most of a second to load.
-        from kpca_apps.report.denoising.figures import denoising_drawings
-
-        drawings = denoising_drawings(result)
+    dictionary = result.dictionary
     return make_page(
         "denoising.html.j2",
         parts=PARTS,
@@ -146,6 +153,7 @@ def _overview(result: DenoisingResult, views: list[View], apart: bool) -> str:
         apart=apart,
         extremes=_extremes(views),
         likeness=[view for view in views if view["cells"]],
+        with_laws=[view for view in views if view["law"]] if apart else [],
         total=_cells(result.mean_comparison),
         drawings=drawings,
         dictionary=dictionary,
@@ -243,19 +251,26 @@ def _thumb(picture: Preview) -> Picture:
     return Picture(picture, max(1, round(picture.width * THUMB / side)), zoomed=False)
 
 
-def _views(result: DenoisingResult, images: str, apart: bool) -> list[View]:
+def _views(
+    result: DenoisingResult, images: str, apart: bool, drawings: Mapping[str, Drawing]
+) -> list[View]:
     """Return the denoised images, ready to show; `apart`, each on a page of its own."""
     done = [image for image in result.images if image.status == "ok"]
     return [
         _image(image, images, result.dictionary is None)
-        | {"number": number, "page": f"details/{number:04d}.html" if apart else f"#image-{number}"}
+        | {
+            "number": number,
+            "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
+            "law": drawings.get(f"law_{number:04d}"),
+        }
         for number, image in enumerate(done, 1)
     ]
 
 
 def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
-    previews, residual, sigma = image.previews, image.residual, image.sigma
+    previews, residual = image.previews, image.residual
     address = quote(os.fsencode(image.output), safe="/")
+    scale = 1.0 if image.noise == "speckle" else image.own_range
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
@@ -263,8 +278,8 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "name": cut(image.name, MAX_NAME),
         "size": _facts(image),
         "file": f"{images.rstrip('/')}/{address}" if image.output else "",
-        "level": "" if sigma is None else level_text(image, sigma) + doubt,
-        "level_value": (sigma or 0.0) / (1.0 if image.noise == "speckle" else image.own_range),
+        "level": "" if image.sigma is None else level_text(image) + doubt,
+        "level_value": typical_level(image) / scale,
         "taken": "" if residual is None else in_units(image, residual.sd),
         "taken_value": 0.0 if residual is None else residual.sd / image.own_range,
         "looks": f"{looks}; impulses" if image.impulses else looks,

@@ -9,6 +9,8 @@ from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
     DictionaryView,
+    Evidence,
+    FoundLaw,
     ImageOutcome,
     Trial,
     TrialResult,
@@ -32,20 +34,27 @@ METHODS = {
 }
 KINDS = {
     "gaussian": "Gaussian noise",
-    "poisson": "Poisson (photon) noise",
+    "poisson": "noise of counted light",
     "speckle": "speckle",
     "impulse": "impulse noise (salt and pepper)",
     "camera": "camera noise",
     "raw": "noise of the sensor (photons and readout)",
 }
+# Of laws, by their number: a channel without noise has none.
+CHANNELS = {1: ("",), 2: ("one colour", "another"), 3: ("red", "green", "blue")}
 MAX_NAMED = 3
+MOST_LIKELY = 1e6  # how many times a model is less likely is said up to that
 TELLING = 0.005  # dB; less is no difference in two decimals
 
 
 def has_figures(result: DenoisingResult) -> bool:
-    """Whether there is anything to draw: several images, or comparisons."""
-    n_done = sum(image.status == "ok" for image in result.images)
-    return n_done > 1 or bool(compared_images(result))
+    """Whether there is anything to draw: several images, comparisons, or laws of noise."""
+    done = [image for image in result.images if image.status == "ok"]
+    return (
+        len(done) > 1
+        or bool(compared_images(result))
+        or any(image.evidence.is_sure for image in done)
+    )
 
 
 def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
@@ -82,7 +91,7 @@ def headline_parts(result: DenoisingResult) -> list[str]:
     as_was = "it was" if n_left == 1 else "they were"
     left = f", {count(n_left)} left as {as_was}" if n_left else ""
     start = f"{share}{plural(n_all, 'image')} denoised{left}"
-    return [start, *names, f"; {_gain(result) or _noise_range(changed)}."]
+    return [start, *names, f"; {_gain(result) or noise_range(changed)}."]
 
 
 def is_left(image: ImageOutcome) -> bool:
@@ -100,7 +109,7 @@ def _named(images: Sequence[ImageOutcome]) -> list[str]:
     return join_parts(names)
 
 
-def _noise_range(images: Sequence[ImageOutcome]) -> str:
+def noise_range(images: Sequence[ImageOutcome]) -> str:
     """Say the lowest and the highest noise level of a batch."""
     if all(image.noise == "impulse" for image in images):
         return "impulse noise was removed"
@@ -111,12 +120,34 @@ def _noise_range(images: Sequence[ImageOutcome]) -> str:
     if all(image.noise == "speckle" for image in known):
         return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
     ranges = {image.data_range for image in known}
-    where = " where brightest" if all(image.noise == "poisson" for image in known) else ""
+    where = " where brightest" if all(map(_is_at_brightest, known)) else ""
+    levels = [(level, image) for image in known for level in _levels(image)]
     if len(ranges) == 1 and None not in ranges:
         most = number(ranges.pop() or 0.0)
-        return f"{was} {_range([image.sigma or 0.0 for image in known])} of {most}{where}"
-    levels = [100 * (image.sigma or 0.0) / image.own_range for image in known]
-    return f"{was} {_range(levels, 2)} % of the range of values{where}"
+        return f"{was} {_range([level for level, _ in levels])} of {most}{where}"
+    shares = [100 * level / image.own_range for level, image in levels]
+    return f"{was} {_range(shares, 2)} % of the range of values{where}"
+
+
+def _is_at_brightest(image: ImageOutcome | TrialResult) -> bool:
+    """Whether the level of noise is what it would be at the end of the range of values."""
+    return image.noise == "poisson" and not image.evidence.is_law
+
+
+def _levels(image: ImageOutcome | TrialResult) -> tuple[float, ...]:
+    """Return the deviation of the noise where the image is darkest and brightest, if it differs."""
+    if image.noise != "poisson" or not image.evidence.is_law:
+        return (image.sigma or 0.0,)
+    ends = [law.deviations for law in image.evidence.laws]
+    return min(low for low, _, _ in ends), max(high for _, _, high in ends)
+
+
+def typical_level(image: ImageOutcome) -> float:
+    """Return the deviation of the noise, in the middle of the brightness if that makes it."""
+    if image.noise != "poisson" or not image.evidence.is_law:
+        return image.sigma or 0.0
+    middles = [law.deviations[1] for law in image.evidence.laws]
+    return math.hypot(*middles) / math.sqrt(len(middles))
 
 
 def _range(values: Sequence[float], digits: int = 3) -> str:
@@ -160,13 +191,14 @@ def decibels(psnr: float, decimals: int = 2) -> str:
     return f"{psnr:.{decimals}f}" if math.isfinite(psnr) else "equal"
 
 
-def level_text(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write a level of noise on its scale."""
+def level_text(image: ImageOutcome | TrialResult) -> str:
+    """Write the level of the noise on its scale."""
+    levels = _levels(image)
     if image.noise == "speckle":
-        return f"{percent(value)} of the intensity"
-    where = " where brightest" if image.noise == "poisson" else ""
+        return f"{percent(levels[0])} of the intensity"
+    where = " where brightest" if _is_at_brightest(image) else ""
     scale = f" of {number(image.data_range)}" if image.data_range else ""
-    return f"{number(value)}{scale}{where}"
+    return f"{_range(levels)}{scale}{where}"
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
@@ -180,28 +212,172 @@ def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
+def kind_text(noise: str, evidence: Evidence) -> str:
+    """Name the noise that was met."""
+    if noise == "poisson" and evidence.is_shared:
+        rises = any(law.rises for law in evidence.laws)
+        return f"{KINDS[noise]}, shared by neighbours" if rises else "noise that neighbours share"
+    return KINDS.get(noise, f"{noise} noise".strip())
+
+
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     """Say what noise was met and how that is known."""
-    what = KINDS.get(image.noise, f"{image.noise} noise".strip())
+    evidence = image.evidence
+    what = kind_text(image.noise, evidence)
     if image.sigma is None:
         return f"Taken as {what}."
+    if not image.established:
+        return left_sentence(image)
     how = "estimated from the image" if image.estimated else "as given"
-    level = level_text(image, image.sigma)
+    level = level_text(image)
     if image.noise == "impulse":
         text = f"Taken as {what}; beside the impulses there is noise of {level}, {how}."
-    elif not image.established:
-        text = (
-            f"No noise could be established: {level} was measured, but may be texture, and the "
-            "image was left as it was."
-        )
     elif image.sigma == 0:
         text = f"No noise, {how}: the image was left as it is."
     else:
-        text = f"Noise of {level}, {how}; taken as {what}."
-    if not image.correlated:
+        between = ""
+        if evidence.sigma_range and image.estimated:
+            between = f" (in nine of ten such {_range(evidence.sigma_range)})"
+        why = f": {evidence.why}" if evidence.why else ""
+        text = f"Noise of {level}{between}, {how}; taken as {what}{why}."
+        text = " ".join([text, *law_sentences(image.noise, evidence)])
+    if not image.correlated or evidence.is_shared or "neighbouring" in evidence.why:
         return text
     advice = "" if image.noise == "camera" else ", which --noise camera is made for"
     return f"{text} Neighbouring pixels share it{advice}."
+
+
+def left_sentence(image: ImageOutcome | TrialResult) -> str:
+    """Say why an image was left as it was, and what denoises it all the same.
+
+    Examples
+    --------
+    >>> why, option = "may be fine texture", "--sigma 4.2"
+    >>> left = ImageOutcome("a.png", "ok", noise="gaussian", sigma=4.2, data_range=255.0)
+    >>> from dataclasses import replace
+    >>> left_sentence(replace(left, evidence=Evidence(why=why, option=option)))
+    'Left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 takes it out.'
+    """
+    pages = isinstance(image, ImageOutcome) and image.n_pages > 1
+    start = "At least one of the pages was left" if pages else "Left"
+    if image.noise == "raw":
+        return f"{start} as it is: no noise could be measured, for the image {image.evidence.why}."
+    why = image.evidence.why or "may be fine texture"
+    option = image.evidence.option
+    advice = f"{option} takes it out" if option else "if it is noise, give its level by --sigma"
+    return f"{start} as it is: what was measured ({level_text(image)}) {why}; {advice}."
+
+
+def law_sentences(noise: str, evidence: Evidence) -> list[str]:
+    """Say how the noise grows with brightness, where it does for sure, and what came second."""
+    sentences = []
+    if noise == "poisson" and evidence.is_law:
+        laws = [law_text(law) for law in evidence.laws]
+        if len(set(laws)) > 1:
+            named = zip(laws, CHANNELS[len(laws)], strict=True)
+            laws = [f"{law} in {name}" for law, name in named]
+        else:
+            laws = laws[:1]
+        blur = evidence.laws[0].blur
+        shared = f", as after a blur of {number(blur)} pixels" if evidence.is_shared else ""
+        sentences.append(
+            f"At brightness x its variance is {join(laws)}{shared}; in nine of ten such pictures "
+            f"it is {interval_text(evidence.laws)}."
+        )
+    if evidence.runner_up and evidence.log_odds is not None:
+        sentences.append(f"{_capital(evidence.runner_up)} is {odds_text(evidence.log_odds)}.")
+    return sentences
+
+
+def law_lines(result: DenoisingResult) -> list[str]:
+    """Say in which images noise follows a law that was found, and which if it is one image."""
+    images = [i for i in result.images if i.noise == "poisson" and i.evidence.is_law]
+    if not images:
+        return []
+    if len(result.images) == 1:
+        noise, evidence = images[0].noise, images[0].evidence
+        return [f"Taken as {kind_text(noise, evidence)}.", *law_sentences(noise, evidence)]
+    gains = [law.gain for image in images for law in image.evidence.laws]
+    shared = sum(image.evidence.is_shared for image in images)
+    in_them = f"; neighbours share it in {count(shared)}" if shared else ""
+    return [
+        f"The noise of {count(len(images))} of {plural(len(result.images), 'image')} follows a law "
+        f"of brightness, with a gain of {_range(gains)}{in_them}."
+    ]
+
+
+def left_note(result: DenoisingResult) -> list[str]:
+    """Say which images were left as they were, and what denoises them all the same."""
+    left = [image for image in result.images if image.status == "ok" and not image.established]
+    if len(left) < 2:
+        return [f"{cut(one.name)}: {_uncapital(left_sentence(one))}" for one in left]
+    named = [image for image in left if image.evidence.option][:MAX_NAMED]
+    advice = [f"{image.evidence.option} takes it out of {cut(image.name)}" for image in named]
+    if len(left) > len(named):
+        advice.append("the report says what does of each")
+    return [
+        f"{count(len(left))} images were left as they are, for what was measured may be fine "
+        f"texture; {join(advice)}."
+    ]
+
+
+def law_text(law: FoundLaw) -> str:
+    """Write the variance of noise at brightness x.
+
+    Examples
+    --------
+    >>> seen = {"established": True, "clipped": False, "rises": True, "shared": False}
+    >>> seen |= {"log_odds_flat": -90.0, "log_odds_white": 0.0, "variances": (17.0, 430.0)}
+    >>> law = FoundLaw(2.016, -192.3, 0.0, (0.9, 1.1), brightness=(104.0, 312.0), **seen)
+    >>> law_text(law)
+    '2.016 x - 192.3'
+    """
+    low, _, high = law.deviations
+    if not law.rises and high**2 < 1.1 * low**2:
+        return number((high**2 + low**2) / 2)
+    # Far from 0 the terms nearly cancel in the dark.
+    terms = max(abs(law.constant), abs(law.gain * law.brightness[0]))
+    lost = math.log10(max(terms / max(low, 0.1 * high) ** 2, 1.0))
+    digits = min(3 + round(lost), 6)
+    slope = f"{number(law.gain, digits)} x"
+    if abs(law.constant) < 0.005 * low**2:
+        return slope
+    return f"{slope} {'-' if law.constant < 0 else '+'} {number(abs(law.constant), digits)}"
+
+
+def interval_text(laws: Sequence[FoundLaw]) -> str:
+    """Write where the variance is beside the laws, the widest of the channels."""
+    low, high = min(law.interval[0] for law in laws), max(law.interval[1] for law in laws)
+    if 0.99 <= low <= high <= 1.01:
+        return "within 1 % of that"
+    return f"{low:.2f} to {high:.2f} times that"
+
+
+def odds_text(log_odds: float) -> str:
+    """Write how likely the model that came second is beside the one chosen.
+
+    Examples
+    --------
+    >>> odds_text(-90.0), odds_text(-3.0), odds_text(0.1)
+    ('over a million times less likely', '20 times less likely', 'about as likely')
+    >>> odds_text(1.5)
+    '4.5 times as likely, which is too little to go by'
+    """
+    if abs(log_odds) < 0.5:
+        return "about as likely"
+    times = math.exp(min(abs(log_odds), 700.0))
+    how = "over a million" if times > MOST_LIKELY else number(float(f"{times:.2g}"), 2)
+    if log_odds < 0:
+        return f"{how} times less likely"
+    return f"{how} times as likely, which is too little to go by"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _uncapital(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def looks_like(image: ImageOutcome) -> str:
@@ -319,10 +495,11 @@ def trial_sentence(result: TrialResult) -> list[str]:
     at = strengths.get(n, f"{n} strengths")
     if not result.established:
         return [
-            f"No noise could be established ({level_text(result, result.sigma)} was measured, but "
-            "may be texture), so every strength leaves ",
+            "Every strength leaves ",
             cut(result.name),
-            " as it was. With the level given by --sigma there are strengths to try.",
+            f" as it is: what was measured ({level_text(result)}) "
+            f"{result.evidence.why or 'may be fine texture'}. With "
+            f"{result.evidence.option or 'its level given by --sigma'} there are strengths to try.",
         ]
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
 
@@ -338,4 +515,4 @@ def trial_title(trial: Trial) -> str:
     'Luma 1.3 and chroma 1.3'
     """
     words = join([word.strip() for word in trial.option.split("--") if word.strip()])
-    return f"{words[:1].upper()}{words[1:]}" or "As asked for"
+    return _capital(words) or "As asked for"

@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from skimage.data import camera
 from typer.testing import CliRunner
 
 from kpca_apps.cli.main import app
-from kpca_apps.denoise.denoiser import denoise_kpca
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.denoiser import clean_image, denoise_kpca
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 
 # Its loops take long to compile.
@@ -43,6 +46,20 @@ def test_channels_of_a_volume_are_stacks_of_their_own_and_keep_their_places(
     for channel in (0, 1):
         alone = denoise_kpca(volume[:, channel], sigma=15, stack_axis=0)
         np.testing.assert_array_equal(found[:, channel], np.round(alone))
+
+
+def test_a_stack_of_counted_light_is_denoised_by_its_law() -> None:
+    rng = np.random.default_rng(0)
+    light = camera()[100:196, 180:276] * 0.5
+    clean = 2.0 * light + 100
+    stack = np.stack([2.0 * rng.poisson(light) + 100 for _ in range(6)]).astype(np.uint16)
+    denoiser = GroupDenoiser(Options(quality="fast"), stack=True)
+    found = [page for page, _ in denoiser.stacked(lambda number: stack[number], range(6))]
+    whole = clean_image(stack, Options(quality="fast"), stack_axis=0)
+    assert whole.info.noise == "poisson"
+    errors = [float(np.std(page - clean)) for page in (*found, *whole.at(1.0))]
+    assert max(errors[:6]) < 1.1 * max(errors[6:])
+    assert max(errors) < 0.5 * np.std(stack[0] - clean)
 
 
 def test_pages_of_a_volume_are_not_taken_together_unasked_but_it_is_said(tmp_path: Path) -> None:

@@ -7,13 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from kpca_apps.denoise.result import Comparison, DenoisingResult, ImageOutcome, Quality, Residual
+from kpca_apps.denoise.result import (
+    Comparison,
+    DenoisingResult,
+    Evidence,
+    ImageOutcome,
+    Quality,
+    Residual,
+)
 from kpca_apps.report.denoising.text import (
     best_baseline,
     decibels,
     dictionary_sentence,
     headline,
     headline_parts,
+    law_lines,
+    law_text,
+    left_note,
     level_text,
     likeness_sentence,
     looks_like,
@@ -23,7 +33,14 @@ from kpca_apps.report.denoising.text import (
     standing_sentences,
 )
 from kpca_apps.report.text import Verbatim
-from tests.report.denoising_examples import compared, failed, image, with_dictionary
+from tests.report.denoising_examples import (
+    compared,
+    counted,
+    failed,
+    image,
+    law,
+    with_dictionary,
+)
 from tests.report.pages import render_denoising
 
 
@@ -128,11 +145,44 @@ def test_the_best_baseline_is_a_finite_one() -> None:
 
 
 def test_levels_stand_on_their_scale() -> None:
-    assert level_text(image(), 24.84) == "24.8 of 255"
-    assert level_text(image(data_range=1.0), 0.0981) == "0.0981 of 1"
-    assert level_text(image(data_range=65535.0), 3290.4) == "3,290 of 65,535"
-    assert level_text(image(noise="poisson"), 12.0) == "12 of 255 where brightest"
-    assert level_text(image(noise="speckle"), 0.2) == "20 % of the intensity"
+    assert level_text(image(sigma=24.84)) == "24.8 of 255"
+    assert level_text(image(sigma=0.0981, data_range=1.0)) == "0.0981 of 1"
+    assert level_text(image(sigma=3290.4, data_range=65535.0)) == "3,290 of 65,535"
+    assert level_text(image(sigma=12.0, noise="poisson")) == "12 of 255 where brightest"
+    assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
+
+
+def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
+    # The level at 255 that the law gives is none that an image up to 80 has.
+    dark, light = math.sqrt(3.76 * 4 - 12.45), math.sqrt(3.76 * 80 - 12.45)
+    assert level_text(counted()) == f"{dark:.3g} to {light:.3g} of 255"
+    assert say(counted(), image(sigma=20.0)) == (
+        f"2 images denoised; the noise was {dark:.3g} to 20 of 255."
+    )
+    told = noise_sentence(counted())
+    assert "taken as noise of counted light: it is stronger where the image is brighter." in told
+    assert "At brightness x its variance is 3.76 x - 12.45;" in told
+    assert "in nine of ten such pictures it is 0.90 to 1.10 times that" in told
+    assert told.endswith("Noise as strong everywhere is over a million times less likely.")
+    colours = counted("a.png", law(), law(3.0, 5.0), law(2.0, 0.001))
+    assert "3.76 x - 12.45 in red, 3 x + 5 in green and 2 x in blue" in noise_sentence(colours)
+    shared = counted("a.png", law(blur=0.7, shared=True))
+    assert "counted light, shared by neighbours" in noise_sentence(shared)
+    assert "as after a blur of 0.7 pixels" in noise_sentence(shared)
+    even = counted("a.png", law(0.0, 16.0, blur=0.7, shared=True, rises=False))
+    assert "taken as noise that neighbours share" in noise_sentence(even)
+    assert "its variance is 16, as after" in noise_sentence(even)
+    # What was not used, or may be texture, is not told as what was taken out.
+    doubtful = counted("a.png", law(established=False))
+    assert "variance" not in noise_sentence(doubtful)
+    assert "of 255 where brightest" in noise_sentence(doubtful)
+
+
+def test_a_law_keeps_the_digits_in_which_its_terms_differ() -> None:
+    offset = law(0.5, -4987.6, brightness=(10_000.0, 10_400.0, 10_800.0), variances=(12.0,) * 3)
+    gain, constant = (float(part.replace(",", "")) for part in law_text(offset).split(" x - "))
+    for brightness in offset.brightness:
+        assert gain * brightness - constant == pytest.approx(offset.variance(brightness), rel=0.05)
 
 
 def test_noise_is_told_with_how_it_is_known() -> None:
@@ -146,12 +196,53 @@ def test_noise_is_told_with_how_it_is_known() -> None:
     assert noise_sentence(image(correlated=True)).endswith(
         "Neighbouring pixels share it, which --noise camera is made for."
     )
-    left = noise_sentence(image(estimated=True, established=False))
-    assert left.startswith("No noise could be established: ")
-    assert left.endswith("the image was left as it was.")
+    measured = Evidence(sigma_range=(19.0, 22.0), why="it is as strong in the dark")
+    assert noise_sentence(image(evidence=measured)) == (
+        "Noise of 20 of 255 (in nine of ten such 19 to 22), estimated from the image; taken as "
+        "Gaussian noise: it is as strong in the dark."
+    )
     assert noise_sentence(image(noise="camera", correlated=True)).endswith(
         "Neighbouring pixels share it."
     )
+
+
+def test_what_is_left_says_why_and_what_takes_it_out() -> None:
+    left = image(sigma=4.2, established=False)
+    assert noise_sentence(left) == (
+        "Left as it is: what was measured (4.2 of 255) may be fine texture; if it is noise, give "
+        "its level by --sigma."
+    )
+    found = Evidence(why="is too faint to be told from fine texture", option="--noise poisson")
+    assert noise_sentence(replace(left, evidence=found, n_pages=3)) == (
+        "At least one of the pages was left as it is: what was measured (4.2 of 255) is too faint "
+        "to be told from fine texture; --noise poisson takes it out."
+    )
+    raw = image(noise="raw", established=False, evidence=Evidence(why="is too small"))
+    assert noise_sentence(raw) == (
+        "Left as it is: no noise could be measured, for the image is too small."
+    )
+
+
+def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
+    found = Evidence(why="may be fine texture", option="--sigma 4.2")
+    left = [image(f"{letter}.png", 4.2, established=False, evidence=found) for letter in "abcd"]
+    (one,) = left_note(DenoisingResult((image(), left[0])))
+    assert one == (
+        "a.png: left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 "
+        "takes it out."
+    )
+    (several,) = left_note(DenoisingResult(tuple(left)))
+    assert several.startswith("4 images were left as they are, for what was measured may be fine")
+    assert "--sigma 4.2 takes it out of a.png, " in several
+    assert several.endswith("of c.png and the report says what does of each.")
+    assert left_note(DenoisingResult((image(), failed()))) == []
+    assert law_lines(DenoisingResult((image(),))) == []
+    assert law_lines(DenoisingResult((counted(),)))[0] == "Taken as noise of counted light."
+    shared = counted("b.png", law(0.5, 2.0, blur=0.7, shared=True))
+    assert law_lines(DenoisingResult((counted(), shared, image()))) == [
+        "The noise of 2 of 3 images follows a law of brightness, with a gain of 0.5 to 3.76; "
+        "neighbours share it in 1."
+    ]
 
 
 @pytest.mark.parametrize(

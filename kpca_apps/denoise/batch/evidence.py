@@ -1,0 +1,111 @@
+"""Why the noise of an image was taken as it was, in a form to keep and to show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from kpca_apps.denoise.denoiser import FAINT, SHARED_BLUR, DenoiseInfo
+from kpca_apps.denoise.law import DARK_SHARES, NoiseLaw
+from kpca_apps.denoise.result import Evidence, FoundLaw
+
+DIGITS = 6  # of a law: its two terms may nearly cancel where black is a large number
+POINT_DIGITS = 4
+LEAST_ODDS = 1e-12  # no model is less likely than that
+FLAT, WHITE = "noise as strong everywhere", "white noise"
+RISING = "noise that grows with brightness"
+
+
+def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
+    """Return why noise was taken for what it was, where it was measured in an image.
+
+    `asked` is the noise asked for; that of a raw file is known.
+    """
+    if info.noise == "raw":
+        unseen = "is too small, or too much of it is black or white"
+        return Evidence() if info.established else Evidence(why=unseen)
+    if not info.estimated:
+        return Evidence()
+    laws = tuple(map(_kept, info.laws))
+    found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
+    runner_up, log_odds = "", None
+    if found.is_sure and info.established and asked == "auto":
+        runner_up, log_odds = _runner_up(info.noise, laws)
+    return replace(found, why=_why(info, asked, found), runner_up=runner_up, log_odds=log_odds)
+
+
+def _kept(law: NoiseLaw) -> FoundLaw:
+    return FoundLaw(
+        gain=_short(law.gain),
+        constant=_short(law.constant),
+        blur=law.blur,
+        interval=(_short(law.interval[0]), _short(law.interval[1])),
+        established=bool(law.established),
+        clipped=law.clipped,
+        rises=bool(law.rises),
+        shared=law.blur >= SHARED_BLUR,
+        log_odds_flat=_short(law.log_odds_flat),
+        log_odds_white=_short(law.log_odds_white),
+        brightness=tuple(_short(x, POINT_DIGITS) for x in law.brightness),
+        variances=tuple(_short(x, POINT_DIGITS) for x in law.variances),
+    )
+
+
+def _short(value: float, digits: int = DIGITS) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _runner_up(noise: str, laws: tuple[FoundLaw, ...]) -> tuple[str, float | None]:
+    """Return the likeliest other model, and its log odds against the one chosen."""
+    # No law is likelier than another beforehand: the mean likelihood of all that rise counts.
+    flat = sum(law.log_odds_flat for law in laws)
+    n_rising = len(DARK_SHARES) ** len(laws) - 1
+    rising = math.log(max(-math.expm1(flat), LEAST_ODDS) / n_rising) - flat
+    others: dict[str, float] = {}
+    if noise == "poisson":
+        others = {FLAT: -rising} if any(law.rises for law in laws) else {RISING: rising}
+    elif noise == "gaussian":
+        others = {RISING: rising}
+    if laws[0].shared and noise in ("poisson", "camera"):
+        others[WHITE] = laws[0].log_odds_white  # one blur holds for all channels
+    if not others:
+        return "", None
+    name = max(others, key=lambda one: others[one])
+    return name, _short(others[name], POINT_DIGITS)
+
+
+def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
+    rises = any(law.rises for law in found.laws)
+    if not info.established:
+        if info.noise == "camera":
+            return "is more than half of all that varies in the image, as an even texture is"
+        faint = info.sigma <= FAINT * info.data_range
+        return f"{'is too faint to be told from' if faint else 'may be'} fine texture"
+    if asked != "auto":
+        # A dictionary knows no other.
+        return "it was asked for" if info.n_components is None else ""
+    if info.noise == "camera":
+        return "neighbouring pixels share it, as in photographs that a camera saved"
+    if info.noise == "poisson":
+        stronger = "it is stronger where the image is brighter"
+        both = f"{stronger}, and neighbouring pixels share it"
+        return (both if found.is_shared else stronger) if rises else "neighbouring pixels share it"
+    if info.noise != "gaussian" or not info.sigma:
+        return ""
+    if not found.laws:
+        return "too little is to be seen to tell whether it grows with brightness"
+    if not found.is_sure:
+        return "how it grows with brightness cannot be told from texture"
+    return "" if rises else "it is as strong in the dark as in the light, as far as can be told"
+
+
+def _option(info: DenoiseInfo, laws: tuple[FoundLaw, ...]) -> str:
+    """Return the option that takes out what was measured in an image left as it was."""
+    if info.established or not info.sigma:
+        return ""
+    if info.noise == "camera":
+        return "--noise camera"
+    if any(law.rises for law in laws):
+        return "--noise poisson"
+    # In digits that a command line reads.
+    return f"--sigma {float(f'{info.sigma:.3g}'):g}"

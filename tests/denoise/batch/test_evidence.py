@@ -1,0 +1,93 @@
+"""What a result keeps of why noise was taken for what it was."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+from skimage import data
+
+from kpca_apps.denoise.batch.evidence import FLAT, RISING, WHITE, evidence_of
+from kpca_apps.denoise.denoiser import DenoiseInfo, clean_image, measure_noise
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.result import Evidence
+
+CAMERA = data.camera()[:256, 128:384].astype(float)
+
+
+def counted(gain: float = 2.0, offset: float = 100.0) -> np.ndarray:
+    """Counted light at a gain and an offset, with a readout of deviation 3."""
+    rng = np.random.default_rng(0)
+    light = rng.poisson(CAMERA * 0.5) * gain + offset + rng.normal(0, 3, CAMERA.shape)
+    return np.clip(np.rint(light), 0, None).astype(np.uint16)
+
+
+def test_the_law_of_counted_light_is_kept_with_what_came_second() -> None:
+    found = evidence_of(measure_noise(counted()))
+    (law,) = found.laws
+    # The variance is gain^2 counts + 3^2, and the value gain counts + offset.
+    for brightness in (120.0, 200.0, 300.0):
+        assert law.variance(brightness) == pytest.approx(2 * (brightness - 100) + 9, rel=0.15)
+    assert found.is_law and law.rises and not law.shared
+    assert (found.why, found.option) == ("it is stronger where the image is brighter", "")
+    assert found.runner_up in (FLAT, WHITE) and found.log_odds is not None
+    assert law.deviations[0] < law.deviations[1] < law.deviations[2]
+
+
+def test_noise_that_neighbours_share_is_said_to_be_shared() -> None:
+    rng = np.random.default_rng(1)
+    grain = gaussian_filter(rng.normal(size=CAMERA.shape), 0.7)
+    noisy = np.clip(CAMERA + 12 * grain / grain.std(), 0, 255)
+    found = evidence_of(measure_noise(noisy, data_range=255))
+    assert found.is_shared == found.laws[0].established
+    assert found.laws[0].blur == pytest.approx(0.7, abs=0.11)
+
+
+def test_white_noise_of_one_level_is_said_not_to_rise() -> None:
+    rng = np.random.default_rng(2)
+    info = measure_noise(CAMERA / 2 + 64 + rng.normal(0, 12, CAMERA.shape), data_range=255)
+    found = evidence_of(info)
+    assert info.noise == "gaussian" and not found.is_law
+    assert found.why.startswith("it is as strong in the dark as in the light")
+    assert found.runner_up == RISING
+    assert found.sigma_range == info.sigma_range
+
+
+def test_what_is_left_alone_says_why_and_what_takes_it_out() -> None:
+    texture = data.gravel()[:96, :96]
+    info = measure_noise(texture)
+    found = evidence_of(info)
+    assert not info.established and found.runner_up == ""
+    assert found.why.endswith("fine texture")
+    name, value = found.option.split()
+    given = {"sigma": float(value)} if name == "--sigma" else {}
+    options = Options(quality="fast", noise="auto" if given else value)
+    assert np.any(clean_image(texture, options, **given).at(1.0) != texture)
+    faint = replace(info, sigma=0.5)
+    assert evidence_of(faint).why == "is too faint to be told from fine texture"
+    assert evidence_of(faint).option == "--sigma 0.5"
+    # Without thousands separators or powers, which a command line would not read.
+    deep = replace(info, sigma=12345.6, data_range=65535.0, laws=())
+    assert evidence_of(deep).option == "--sigma 12300"
+    assert evidence_of(replace(info, sigma=0.0)).option == ""
+    assert evidence_of(replace(info, noise="camera")).option == "--noise camera"
+
+
+def test_what_was_given_or_asked_for_has_no_runner_up() -> None:
+    info = measure_noise(counted())
+    assert evidence_of(replace(info, estimated=False)) == Evidence()
+    assert evidence_of(replace(info, noise="raw")) == Evidence()
+    asked = evidence_of(info, "poisson")
+    assert (asked.why, asked.runner_up, asked.log_odds) == ("it was asked for", "", None)
+    assert asked.laws
+
+
+def test_it_is_small_and_comes_back_from_the_record() -> None:
+    found = evidence_of(measure_noise(np.dstack([counted()] * 3), channel_axis=-1))
+    text = msgspec.json.encode(asdict(found))
+    assert msgspec.json.decode(text, type=Evidence) == found
+    assert len(found.laws) == 3 and len(text) < 3000
+    assert evidence_of(DenoiseInfo("gaussian", 5.0, (5.0,), True, False, 1.0, 255.0)).laws == ()

@@ -1,0 +1,105 @@
+"""One noise for all images of one kind in a batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.batch.same_noise import Measured, pooled, typical_law, with_same_noise
+from kpca_apps.denoise.batch.work import kind_of
+from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
+from kpca_apps.denoise.law import NoiseLaw
+from kpca_apps.denoise.options import Options
+from kpca_apps.files.images.front_door import read_image
+
+SEEN = np.array([1.0, 2.0, 3.0])
+FAST = GroupDenoiser(Options(quality="fast"))
+
+
+def law(gain: float, constant: float, blur: float = 0.0) -> NoiseLaw:
+    return NoiseLaw(gain, constant, blur, (0.9, 1.1), True, False, -50.0, 0.0, SEEN, SEEN, 0.9, 1.0)
+
+
+def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) -> DenoiseInfo:
+    return DenoiseInfo(
+        noise, sigma, (sigma,), True, False, 1.0, 255.0, established=established, laws=laws
+    )
+
+
+def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
+    laws = [law(1.0, 5.0), law(2.0, 4.0), law(9.0, -3.0, 0.7)]
+    found = [Measured("a", info("poisson", 9.0, one)) for one in laws]
+    found += [
+        Measured("a", info("gaussian", 50.0)),
+        Measured("a", info("poisson", 99.0, law(99.0, 99.0), established=False)),
+        *(Measured("b", info("gaussian", level)) for level in (3.0, 4.0, 8.0)),
+        *(Measured("c", info("camera", 4.0)) for _ in range(3)),
+    ]
+    a, b = pooled(found)
+    (same,) = a.laws
+    assert (a.kind, same.gain, same.constant, same.blur) == ("a", 2.0, 4.0, 0.0)
+    assert (b.kind, b.sigma, b.laws) == ("b", (4.0,), ())
+    assert typical_law(laws).brightness is SEEN
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three images of counted light, one of which is too small to tell, and a clean one."""
+    folder = tmp_path_factory.mktemp("in")
+    rng = np.random.default_rng(0)
+    light = data.camera()[:, 64:448] * 0.25
+    for number, corner in enumerate((0, 128, 200)):
+        counts = 4 * rng.poisson(light[corner : corner + 160, corner : corner + 160])
+        Image.fromarray(np.minimum(counts, 255).astype(np.uint8)).save(folder / f"{number}.png")
+    Image.fromarray(data.grass()[:96, :96]).save(folder / "clean.png")
+    return folder
+
+
+def test_each_image_is_denoised_with_the_noise_of_its_kind(folder: Path, tmp_path: Path) -> None:
+    planned, _ = plan_outputs([folder], tmp_path / "out")
+    denoiser = with_same_noise(planned, FAST, 1)
+    (same,) = denoiser.same
+    assert same.kind == "160 x 160, 1 x uint8"
+    gains = [
+        measure_noise(read_image(folder / f"{n}.png", label="").page(0)).laws[0].gain
+        for n in range(3)
+    ]
+    assert same.laws[0].gain == pytest.approx(np.median(gains))
+    assert denoiser.of_kind("of no image") is denoiser
+    result = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
+    *counted, clean = result.images
+    assert [one.evidence.laws[0].gain for one in counted] == pytest.approx(
+        [same.laws[0].gain] * 3, rel=1e-4
+    )
+    assert all("--same-noise" in one.notes[-1] for one in counted)
+    assert not clean.established and not clean.notes
+    again = run_batch([folder], tmp_path / "out", denoiser.settings, denoise=denoiser)
+    assert again.n_resumed == 4
+    # Another pool makes other results, which are told apart from these.
+    other = replace(denoiser, same=(replace(same, laws=(law(3.0, 0.0),)),))
+    assert other.settings != denoiser.settings
+    assert "same_noise" not in FAST.settings
+
+
+def test_a_camera_and_its_sensitivity_tell_kinds_apart(tmp_path: Path) -> None:
+    pixels = Image.fromarray(data.astronaut()[:32, :48])
+    kinds = []
+    for iso, turned in ((800, False), (800, True), (1600, False)):
+        exif = Image.Exif()
+        exif[271], exif[272] = "Maker", "Camera 5"
+        exif.get_ifd(34665)[34855] = iso
+        (pixels.rotate(90, expand=True) if turned else pixels).save(
+            tmp_path / "a.jpg", exif=exif, quality=95
+        )
+        kinds.append(kind_of(read_image(tmp_path / "a.jpg", label="a.jpg")))
+    assert kinds[0] == kinds[1] == "Maker Camera 5 at ISO 800, 3 x uint8" != kinds[2]
+    pixels.save(tmp_path / "a.png")
+    assert kind_of(read_image(tmp_path / "a.png", label="a.png")) == "48 x 32, 3 x uint8"
