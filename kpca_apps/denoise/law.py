@@ -90,11 +90,12 @@ SCATTER, SCATTER_SD = 0.8, 0.5
 N_COEFFICIENTS = int(COEFFICIENTS.sum())
 EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 
-# Noise is there for sure where, in the quietest class of half the levels, it is this share of the
-# energy at the least, and where in a quarter of the levels the energies differ so little; or as
-# little as those of noise, if it is white or has some share: texture's never do.
-SURE, MOST_UNEVEN = 0.6, 1.5
-AS_NOISE, MUCH, HARDLY_BLURRED = 1.25, 0.25, 1  # of BLURS
+# Noise is there for sure where, in the quietest class of half the levels, it is such a share of the
+# energy at the least, and where in a quarter of the levels the energies differ so little, in terms
+# of white noise's; or as little as those, if it is white. Measured on 91 clean photographs: none
+# but three with a grain of their own.
+SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
+AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
 LOW, HIGH = 0.05, 0.95
@@ -307,8 +308,8 @@ class _Fit:
             constant=dark - gain * self.low + rounding,
             blur=BLURS[self.blur],
             interval=(float(low), float(high)),
-            established=(share >= SURE and uneven <= MOST_UNEVEN)
-            or (uneven <= AS_NOISE and (self.blur <= HARDLY_BLURRED or share >= MUCH)),
+            established=any(share >= least and uneven <= most for least, most in SURE)
+            or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
             clipped=black is not None,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
