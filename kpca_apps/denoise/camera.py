@@ -45,7 +45,8 @@ from kpca_apps.denoise.noise import (
     sample_patches,
 )
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import denoise_planes, halve
+from kpca_apps.denoise.passes import halve
+from kpca_apps.denoise.stack import denoise_planes_or_pages
 
 Planes = NDArray[np.float32]
 Array = NDArray[np.float64]
@@ -348,28 +349,31 @@ def whitened_denoising(
         if most > 0:
             gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
     for out, plane, gain in zip(white, planes, gains, strict=True):
-        out[...] = _filtered(plane, gain, inverse=True)
+        out[...] = _filtered(plane, gain, options.pages, inverse=True)
     average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
     levels = np.maximum(average, least[: len(planes)] * strongest)
-    cleaned = denoise_planes(white, levels, options)
+    cleaned = denoise_planes_or_pages(white, levels, options)
     for plane, gain in zip(cleaned, gains, strict=True):
-        plane[...] = _filtered(plane, gain)
+        plane[...] = _filtered(plane, gain, options.pages)
     return cleaned
 
 
 def _filtered(
-    plane: NDArray[np.float32], gain: Array, *, inverse: bool = False
+    plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
 ) -> NDArray[np.float32]:
     """Return a plane whose spectrum is multiplied by the gain (8, 8) of a patch's, or divided.
 
-    Between the frequencies of a patch the gain is linear.
+    Between the frequencies of a patch the gain is linear. Pages lie one below the other, and each
+    has its own spectrum.
     """
+    pages = plane.reshape(n_pages, -1, plane.shape[1])
     hats = []
-    for length in plane.shape:
+    for length in pages.shape[1:]:
         position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
         distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
         hats.append(np.asarray(np.maximum(1.0 - distance, 0.0), np.float32))
     widened = hats[0] @ gain.astype(np.float32) @ hats[1].T
-    spectrum = dctn(plane, norm="ortho")
+    spectrum = dctn(pages, axes=(1, 2), norm="ortho")
     spectrum *= 1.0 / widened if inverse else widened
-    return np.asarray(idctn(spectrum, norm="ortho", overwrite_x=True))
+    filtered = idctn(spectrum, axes=(1, 2), norm="ortho", overwrite_x=True)
+    return np.asarray(filtered.reshape(plane.shape))

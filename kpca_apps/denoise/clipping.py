@@ -22,8 +22,10 @@ from scipy.stats import norm
 
 Array = NDArray[np.float64]
 
-CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
-KNOTS, FAR, NODES = 512, 12.0, 80  # of brightness; an open end, in deviations; of quadrature
+# Share of pixels at an end of the range from which noise was cut off there, and their number.
+CUT, FEWEST = 0.002, 20
+# Of brightness near an end; how far that is, and an open end, in deviations; of quadrature.
+KNOTS, FAR, NODES = 256, 12.0, 80
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,16 @@ class Clipping:
 def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
     """Return the transform where noise of a deviation was cut off; None where it was not."""
     low, high = float(plane.min()), float(plane.max())
-    cut = [np.count_nonzero(plane == end) > CUT * plane.size for end in (low, high)]
+    enough = max(CUT * plane.size, FEWEST)
+    cut = [np.count_nonzero(plane == end) > enough for end in (low, high)]
     if not any(cut) or sigma <= 0 or not low < high:
         return None
     # An open end is far beyond all brightness, which the image's own values bound.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)
-    brightness = np.linspace(low, high, KNOTS)
+    # Close where noise is cut off; far from both ends the transform is a line.
+    near = np.linspace(0.0, min(FAR * sigma, high - low), KNOTS)
+    brightness = values = np.unique(np.concatenate([low + near, high - near]))
     mean, deviation = clipped_moments(brightness, sigma, ends)
-    values = np.linspace(low, high, KNOTS)
     slope = sigma / np.interp(values, mean, deviation)
     even = low + cumulative_trapezoid(slope, values, initial=0.0)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.camera import measure_camera
+from kpca_apps.denoise.colour import noise_in_opponent, to_opponent
 from kpca_apps.denoise.law import NoiseLaw, measure_laws
 from kpca_apps.denoise.models import (
     MODELS,
     SCALE,
+    WITH_IMPULSES,
     Levels,
     Light,
     Lights,
@@ -61,8 +63,8 @@ FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
 RISING = 2.5
 # Or log odds: of white noise and texture they are up to 14, measured on 60 pictures.
 PLAIN = 16.0
-# The noise of colours' law, at most, in terms of the white noise that their differences show.
-CONFIRMED = 1.25
+# The variance of colours' noise by its law, at most, in terms of what their differences show.
+CONFIRMED = 1.5
 # Share of the variance of an image above which what passes for a camera's noise is an even texture:
 # of a photograph noise is the lesser part, even where few photons were counted.
 MOST_OF_ALL = 0.5
@@ -558,6 +560,7 @@ def clean_image(
     if noise == "auto":
         by_camera = white.correlated and options.pages == 1 and np.ndim(sigma) == 0  # type: ignore[arg-type]
         noise = "camera" if by_camera else "gaussian"
+    impulses = options.noise != "impulse" and any(map(has_impulses, planes))
     laws: list[PageLaws] = []
     lights: Lights | None = None
     if known_laws:
@@ -566,9 +569,10 @@ def clean_image(
         lights = _lights_of(laws)
     elif sigma is None and options.noise in ("auto", "poisson"):
         laws = _measured_laws(pages, picture, white.established)
-        lights = _light_found(laws, white, len(planes))
+        lights = _light_found(laws, white.established)
     # Of colours a camera's noise may be of other spectra than a blur leaves.
-    if options.noise == "auto" and lights and (noise == "gaussian" or len(planes) == 1):
+    wanted = noise == "gaussian" or len(planes) == 1
+    if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
     model = NOISE_MODELS[noise]
     level = None if sigma is None else _scaled_sigma(sigma, noise, picture)
@@ -595,7 +599,7 @@ def clean_image(
         levels, variance = known.levels, float(planes.var(axis=(1, 2)).mean())
         chosen = options.noise == "camera"
         established = chosen or float(np.mean(np.square(levels))) <= MOST_OF_ALL * variance
-    impulses = noise in WITHOUT_IMPULSES and any(map(has_impulses, planes))
+    impulses &= noise in WITHOUT_IMPULSES
     cleaned, idle = planes, level is not None and not np.any(level) and noise != "impulse"
     if established and not idle and options.strength > 0.0:
         cleaned, levels = MODELS[noise](planes + black if black else planes, known, options)
@@ -700,10 +704,9 @@ def measure_noise(
 class PageLaws(NamedTuple):
     """The laws of the noise of one page."""
 
-    laws: tuple[NoiseLaw | None, ...]  # of each channel; None for one of one value
+    laws: tuple[NoiseLaw, ...]  # of each channel
     seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
     rises_far: bool = True  # it is plainly stronger in the light
-    deviation: float = 0.0  # at mean brightness
 
 
 def _measured_laws(pages: list[Planes], picture: Picture, white: bool) -> list[PageLaws]:
@@ -715,70 +718,88 @@ def _measured_laws(pages: list[Planes], picture: Picture, white: bool) -> list[P
     found = []
     for page in pages:
         noisy = np.ptp(page, axis=(1, 2)) > 0
-        laws = measure_laws(page[noisy], step)
-        if not noisy.any() or None in laws:
+        measured = [law for law in measure_laws(page[noisy], step) if law is not None]
+        if not noisy.any() or len(measured) < np.count_nonzero(noisy):
             continue
-        each = iter(laws)
-        own = [law for law in laws if law is not None]
-        sure = [law.established or (white and _rises_far(law)) for law in own]
-        seen = all(sure) and any(
-            _shows(law, plane, step) for law, plane in zip(own, page[noisy], strict=True)
+        each = iter(measured)
+        laws = tuple(
+            next(each) if one else NoiseLaw.of_nothing(float(plane[0, 0]))
+            for one, plane in zip(noisy, page, strict=True)
         )
-        rises, shared = any(law.rises for law in own), own[0].blur >= SHARED_BLUR
-        variances = [law.variance(float(p.mean())) for law, p in zip(own, page[noisy], strict=True)]
-        variance, all_of_it = (float(np.mean(x)) for x in (variances, page[noisy].var(axis=(1, 2))))
+        sure = [law.established or (white and _rises_far(law)) for law in measured]
+        seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
+        seen &= len(page) == 1 or _colours_confirm(laws, page)
+        rises, shared = any(law.rises for law in laws), measured[0].blur >= SHARED_BLUR
+        variances = [law.variance(float(p.mean())) for law, p in zip(laws, page, strict=True)]
         # An even texture looks like noise that neighbours share, but is all there is.
-        seen &= rises or not shared or variance <= MOST_OF_ALL * all_of_it
-        each_law = tuple(next(each) if one else None for one in noisy)
-        found.append(PageLaws(each_law, seen, any(map(_rises_far, own)), variance**0.5))
+        all_of_it = MOST_OF_ALL * float(page.var(axis=(1, 2)).mean())
+        seen &= rises or not shared or float(np.mean(variances)) <= all_of_it
+        found.append(PageLaws(laws, seen, any(map(_rises_far, measured))))
     return found
 
 
-def _light_found(pages: list[PageLaws], white: DenoiseInfo, n_channels: int) -> Lights | None:
+def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
     """Return the light that makes the noise, where most pages show it.
 
-    Beside white noise that is there for sure, texture is taken for a law: it must be plain, and in
-    colours be confirmed by their differences, for texture is the same in all channels.
+    Beside noise that is `white` for sure, texture is taken for a law: it must rise plainly.
     """
-    found = [
-        page
-        for page in pages
-        if page.seen
-        and (
-            not white.established
-            or (page.rises_far and (n_channels == 1 or page.deviation <= CONFIRMED * white.sigma))
-        )
-    ]
+    found = [page for page in pages if page.seen and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:
-    """Return the light that makes the noise, typical of pages."""
-    return _typical_lights([
-        tuple(Light(0.0, 0.0) if law is None else light_of(law) for law in page.laws)
-        for page in pages
-    ])  # fmt: skip
+    """Return the light that makes the noise of each channel, typical of pages."""
+    return tuple(map(light_of, _typical_page(pages)))
+
+
+def _typical_page(pages: list[PageLaws]) -> tuple[NoiseLaw, ...]:
+    """Return the law of each channel, typical of pages, with what is seen in the middle one."""
+    typical = []
+    for own in zip(*(page.laws for page in pages), strict=True):
+        # Of the pages that show the channel, if any do.
+        found = [law for law in own if law.gain or law.constant] or own
+        terms = np.median([(law.gain, law.constant, law.blur) for law in found], axis=0).tolist()
+        middle = found[len(found) // 2]
+        typical.append(replace(middle, gain=terms[0], constant=terms[1], blur=terms[2]))
+    return tuple(typical)
 
 
 def _before_clipping(pages: list[PageLaws]) -> Levels | None:
     """Return the deviation in each channel of white noise, were it not cut off in the dark."""
-    if not all(
-        law is not None and law.established and law.clipped and not _rises_far(law)
-        for page in pages
-        for law in page.laws
-    ):
+    laws = [law for page in pages for law in page.laws]
+    if not laws or not all(law.established and law.clipped and not _rises_far(law) for law in laws):
         return None
-    middles = [
-        [law.variance(float(np.mean(law.brightness))) for law in page.laws if law is not None]
-        for page in pages
-    ]
-    return tuple(np.sqrt(np.median(middles, axis=0)).tolist()) if pages else None
+    typical = _typical_page(pages)
+    return tuple(float(np.sqrt(law.variance(law.brightness.mean()))) for law in typical)
 
 
 def _rises_far(law: NoiseLaw) -> bool:
     """Whether noise is plainly stronger in the light than in the dark."""
     dark, light = law.variance(law.brightness[[0, -1]])
     return bool(law.rises and (light > RISING * dark or law.log_odds_flat < -PLAIN))
+
+
+def _at_both_ends(planes: Planes) -> bool:
+    """Whether many pixels are at the least and the largest value, as salt and pepper are.
+
+    Single photons stand out as impulses do, but are at none.
+    """
+    ends = [[np.mean(plane == end) for end in (plane.min(), plane.max())] for plane in planes]
+    return bool((np.min(ends, axis=1) > WITH_IMPULSES / 2).any())
+
+
+def _colours_confirm(laws: tuple[NoiseLaw, ...], page: Planes) -> bool:
+    """Whether differences of colours vary as much as the laws of their noise say.
+
+    Texture, and noise that is the same in all channels, is hardly in them.
+    """
+    variances = np.array([float(law.variance(p.mean())) for law, p in zip(laws, page, strict=True)])
+    # Of mixed differences a blur, whose neighbours correlate so, leaves so much.
+    blur = max(law.blur for law in laws)
+    left = (1.0 - np.exp(-1.0 / (4.0 * blur**2))) ** 2 if blur else 1.0
+    expected = np.square(noise_in_opponent(np.sqrt(variances)))[1:] * left
+    details = np.diff(np.diff(to_opponent(page)[1:], axis=1), axis=2) / 2.0
+    return bool((expected <= CONFIRMED * np.square(details).mean(axis=(1, 2))).all())
 
 
 def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
@@ -789,25 +810,21 @@ def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
 
 
 def _typical_laws(pages: list[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
-    """Return the typical laws, in the units of the image, with what the middle page shows."""
+    """Return the law of each channel, in the units of the image."""
     if not pages:
         return ()
-    found = [page for page in pages if page.seen] or pages
-    laws, lights = found[len(found) // 2].laws, _lights_of(found)
-    if len(found) > 1:
-        laws = tuple(
-            law and replace(law, gain=one.gain, constant=one.gain * one.dark, blur=one.blur)
-            for law, one in zip(laws, lights, strict=True)
-        )
-    return tuple(law.in_units(picture.unit, picture.lowest) for law in laws if law is not None)
+    typical = _typical_page([page for page in pages if page.seen] or pages)
+    return tuple(law.in_units(picture.unit, picture.lowest) for law in typical)
 
 
 def _typical_lights(pages: list[Lights]) -> Lights:
-    """Return gain, dark and blur of each channel, typical of pages."""
-    gains, darks, blurs = np.moveaxis(np.array(pages, np.float64), 2, 0)
-    middles = np.median(darks, axis=0), np.median(blurs, axis=0)
-    typical = zip(_typical(gains), *middles, strict=True)
-    return tuple(Light(*map(float, channel)) for channel in typical)
+    """Return gain and dark of each channel, typical of pages measured without a law."""
+    terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
+    typical = []
+    for own in terms.swapaxes(0, 1):
+        gain, constant, blur = np.median(own[own[:, 0] > 0] if own[:, 0].any() else own, axis=0)
+        typical.append(Light(float(gain), float(constant / gain) if gain else 0.0, float(blur)))
+    return tuple(typical)
 
 
 def _is_seen(deviation: float, picture: Picture) -> bool:

@@ -151,8 +151,8 @@ class NoiseLaw:
     clipped: bool
     log_odds_flat: float
     log_odds_white: float
-    brightness: Array = field(repr=False)
-    variances: Array = field(repr=False)
+    brightness: Array = field(repr=False, compare=False)
+    variances: Array = field(repr=False, compare=False)
     share: float
     unevenness: float
 
@@ -166,14 +166,20 @@ class NoiseLaw:
         found = self.gain * np.asarray(brightness, np.float64) + self.constant
         return np.asarray(np.maximum(found, 0.0))
 
+    @classmethod
+    def of_nothing(cls, value: float) -> NoiseLaw:
+        """Return the law of a channel of one value, which has no noise."""
+        seen = np.array([value]), np.zeros(1)
+        return cls(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, *seen, 0.0, 0.0)
+
     def in_units(self, unit: float, lowest: float) -> NoiseLaw:
         """Return the law of an image whose values are x / unit + lowest."""
         return replace(
             self,
             gain=self.gain / unit,
-            constant=(self.constant - self.gain * lowest * unit) / unit**2,
+            constant=(self.constant / unit - self.gain * lowest) / unit,
             brightness=self.brightness / unit + lowest,
-            variances=self.variances / unit**2,
+            variances=self.variances / unit / unit,
         )
 
 

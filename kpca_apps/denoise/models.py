@@ -46,9 +46,8 @@ from kpca_apps.denoise.colour import (
 from kpca_apps.denoise.law import NoiseLaw, blurred_spectrum, measure_laws
 from kpca_apps.denoise.noise import DenoiseInfo, diagonal_deviation, estimate_noise
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
-from kpca_apps.denoise.stack import denoise_pages
+from kpca_apps.denoise.stack import denoise_planes_or_pages
 
 Planes = NDArray[np.float32]
 Levels = tuple[float, ...]
@@ -181,10 +180,10 @@ def denoise_gaussian(
             return planes.copy(), levels
     deviations = np.asarray(levels)
     if len(planes) == 1:
-        return _without_white_noise(planes, deviations, options), levels
+        return denoise_planes_or_pages(planes, deviations, options), levels
     flat, values = np.ptp(planes, axis=(1, 2)) == 0, planes[:, :1, :1].copy()
     opponent, deviations = to_opponent(planes, in_place=True), noise_in_opponent(deviations)
-    cleaned = _without_white_noise(opponent, deviations, options)
+    cleaned = denoise_planes_or_pages(opponent, deviations, options)
     cleaned = from_opponent(cleaned, in_place=True)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
     cleaned[flat] = values[flat]
@@ -199,26 +198,14 @@ def denoise_white(
         return denoise_gaussian(planes, sigma, options)
     levels = sigma if isinstance(sigma, tuple) else (float(sigma),) * len(planes)
     clippings = [find_clipping(p, level) for p, level in zip(planes, levels, strict=True)]
-    even = np.stack([
-        plane if clipping is None else clipping.stabilise(plane)
-        for plane, clipping in zip(planes, clippings, strict=True)
-    ])  # fmt: skip
-    cleaned, _ = denoise_gaussian(even, levels, options)
+    for plane, clipping in zip(planes, clippings, strict=True):
+        if clipping is not None:
+            plane[...] = clipping.stabilise(plane)
+    cleaned, _ = denoise_gaussian(planes, levels, options)
     for plane, clipping in zip(cleaned, clippings, strict=True):
         if clipping is not None:
             plane[...] = clipping.restore(plane)
     return cleaned, levels
-
-
-def _without_white_noise(
-    planes: Planes, deviations: NDArray[np.float64], options: Options
-) -> Planes:
-    """Denoise one image, or the pages of a stack, which lie one below the other."""
-    if options.pages == 1:
-        return denoise_planes(planes, deviations, options)
-    channels, rows, width = planes.shape
-    stack = planes.reshape(channels, options.pages, rows // options.pages, width)
-    return denoise_pages(stack, deviations, options).reshape(planes.shape)
 
 
 def measure_poisson(planes: Planes) -> Lights:

@@ -31,6 +31,7 @@ from kpca_apps.denoise.passes import (
     FAINTEST,
     NEGLIGIBLE,
     SMOOTH_IN_PILOT,
+    denoise_planes,
     patch_grid,
     patch_means,
 )
@@ -196,3 +197,14 @@ def _means(maps: Pages, shape: tuple[int, int, int]) -> Pages:
     pages = means.shape[-3] - deep + 1
     total = sum(means[..., i : i + pages, :, :] for i in range(deep))
     return np.asarray(total / np.float32(deep), np.float32)
+
+
+def denoise_planes_or_pages(
+    planes: Pages, deviations: NDArray[np.float64], options: Options
+) -> Pages:
+    """Denoise the planes of one image, or of a stack, whose pages lie one below the other."""
+    if options.pages == 1:
+        return denoise_planes(planes, deviations, options)
+    channels, rows, width = planes.shape
+    stack = planes.reshape(channels, options.pages, rows // options.pages, width)
+    return denoise_pages(stack, deviations, options).reshape(planes.shape)

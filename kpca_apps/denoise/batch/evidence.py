@@ -26,7 +26,8 @@ def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
         return Evidence() if info.established else Evidence(why=unseen)
     if not info.estimated:
         return Evidence()
-    laws = tuple(map(_kept, info.laws))
+    # A channel of one value has none.
+    laws = tuple(_kept(law) for law in info.laws if law.gain or law.constant)
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
     runner_up, log_odds = "", None
     if found.is_sure and info.established and asked == "auto":

@@ -126,7 +126,7 @@ class _Scale:
         if not self.stretched:
             return Image.fromarray(np.ascontiguousarray(pixels, np.uint8))
         span = self.high - self.low or 1.0
-        scaled = np.clip((pixels.astype(np.float32) - self.low) * (1 / span), 0, 1)
+        scaled = np.clip((pixels.astype(np.float64) - self.low) / span, 0, 1)
         return Image.fromarray(np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8))
 
 
