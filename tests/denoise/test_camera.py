@@ -9,7 +9,12 @@ from scipy.ndimage import convolve1d, gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.camera import brightness_curve, measure_camera, stabilise
+from kpca_apps.denoise.camera import (
+    brightness_curve,
+    measure_camera,
+    stabilise,
+    with_contrast_restored,
+)
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from tests.quick import quick
 
@@ -153,3 +158,43 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
     axis = -1 if clean.ndim == 3 else None
     info = measure_noise(clean, channel_axis=axis)
     assert not info.established or info.sigma < 1
+
+
+def halves(width: float, kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texture on the right, of which a share is kept, beside an even left; clean, given, kept."""
+    texture = 8 * shared_noise((192, 256), width, seed=5)
+    texture[:, :128] = 0.0
+    given = texture + 4 * shared_noise(texture.shape, seed=6)
+    return tuple(plane.astype(np.float32) for plane in (texture, given, kept * texture))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("width", [0.7, 1.2])
+def test_texture_that_lost_contrast_has_it_back(width: float) -> None:
+    clean, given, kept = halves(width, 0.7)
+    restored = with_contrast_restored(given, kept)
+    # Away from the border between the halves; the best factor by least squares.
+    (factor,), *_ = np.linalg.lstsq(clean[:, 160:].reshape(-1, 1), restored[:, 160:].ravel())
+    assert 0.85 < factor < 1.05
+    assert np.mean(np.square(restored - clean)) < 0.4 * np.mean(np.square(kept - clean))
+
+
+@pytest.mark.parametrize("width", [0.7, 1.2])
+def test_contrast_that_was_kept_is_left_as_it_is(width: float) -> None:
+    clean, given, kept = halves(width, 1.0)
+    assert np.abs(with_contrast_restored(given, kept) - clean).max() < 0.02 * np.ptp(clean)
+    np.testing.assert_array_equal(with_contrast_restored(kept, kept), kept)
+
+
+def test_noise_that_was_left_is_not_made_stronger() -> None:
+    noise = (6 * shared_noise((192, 256), seed=7)).astype(np.float32)
+    left = np.float32(0.4) * noise
+    restored = with_contrast_restored(noise, left)
+    assert np.std(restored) < 1.1 * np.std(left)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (8, 60)])
+def test_small_planes_have_contrast_too(shape: tuple[int, int]) -> None:
+    given = np.random.default_rng(0).normal(100, 9, shape).astype(np.float32)
+    restored = with_contrast_restored(given, given - np.float32(3))
+    assert restored.shape == shape
+    assert np.isfinite(restored).all()
