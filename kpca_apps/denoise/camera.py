@@ -23,10 +23,10 @@ frequency and whose detail is little, are whitened wholly, luminance in part onl
 edges ring, so that patches have fewer alike, and costs more there than what is left of the
 correlation.
 
-Texture. What cannot be told from noise is made fainter with it: bark and canvas come out waxy.
-Where what was removed looks like the picture, by octave and place, the picture's contrast is
-restored by as much. That costs a few hundredths of a decibel, a tenth of what a lower level costs
-for the same contrast (`tests/benchmarks/texture_kept.py`).
+Texture. What cannot be told from noise goes with it: bark and canvas come out waxy. Where what was
+removed looks like the picture, some of it is put back. Its constants are a compromise between
+textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about a
+hundredth of one (`tests/benchmarks/texture_kept.py`).
 """
 
 from __future__ import annotations
@@ -83,13 +83,11 @@ WHITENED = (0.3, 1.0, 1.0)
 # correlation in luminance is stronger than on average at the frequencies that matter, and colour
 # noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
 LEVEL = (0.8, 1.25, 1.25)
-# Widths of the Gaussians that part the octaves whose contrast is restored, the finest first, and of
-# a place, in pixels.
-OCTAVES, PLACE = (0.7, 1.4, 2.8), 48
-# Faint likeness is chance, or noise that was left; there is least of it in the quietest places,
-# this share of all, and a picture fainter than this share of what was removed is mostly that.
-LEAST_LOSS, QUIET_PLACES, NOISE_LEFT = 0.05, 0.25, 0.1
-MOST_RESTORED = 0.5  # of the contrast there is
+# Fine detail is what is finer than a Gaussian of so many pixels, and looked at in places so wide.
+FINE, PLACE = 1.4, 96
+# How far noise that was removed correlates with the picture at most; the share that comes back for
+# what is beyond; and the energy of a picture, in terms of the noise's, that is noise left.
+CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
 # Brightness is transformed on so many knots, as far beyond the image's as denoised values may lie.
 KNOTS, MARGIN = 1024, 256.0
 
@@ -337,7 +335,7 @@ def denoise_camera(
     whole = replace(options, wanted=None)
     stable = stabilise(planes, noise.curve)
     cleaned = whitened_denoising(stable, noise.spectra, whole)
-    cleaned[0] = with_contrast_restored(stable[0], cleaned[0])
+    cleaned[0] = with_texture_back(stable[0], cleaned[0])
     if len(planes) == 3:
         cleaned = from_opponent(cleaned)
     for plane in cleaned:
@@ -345,27 +343,19 @@ def denoise_camera(
     return cleaned, noise.levels
 
 
-def with_contrast_restored(
+def with_texture_back(
     given: NDArray[np.float32], cleaned: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return luminance with the contrast that denoising took from its texture."""
-    restored, removed, kept = cleaned.copy(), given - cleaned, cleaned
-    for width in OCTAVES:
-        coarse = gaussian_filter(cleaned, width)
-        octave, kept = kept - coarse, coarse
-        coarse = gaussian_filter(given, width) - coarse
-        of_removed, removed = removed - coarse, coarse
-        shared, energy = (
-            uniform_filter(octave * of_removed, PLACE),
-            uniform_filter(octave**2, PLACE),
-        )
-        # Noise that was left looks like what was removed, too, everywhere alike.
-        quiet = energy <= np.quantile(energy, QUIET_PLACES)
-        shared -= max(0.0, float(np.median(shared[quiet])))
-        lost = np.clip(shared / (energy + LEAST_ENERGY) - LEAST_LOSS, 0.0, MOST_RESTORED)
-        noise_left = NOISE_LEFT * np.median(uniform_filter(of_removed**2, PLACE))
-        restored += lost * energy / (energy + noise_left + LEAST_ENERGY) * octave
-    return restored
+    """Return luminance with fine detail that was removed, where that looks like the picture."""
+    kept, taken = (plane - gaussian_filter(plane, FINE) for plane in (cleaned, given - cleaned))
+    shared, of_kept, of_taken = (
+        uniform_filter(product, PLACE) for product in (kept * taken, kept**2, taken**2)
+    )
+    likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
+    back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
+    # A picture much fainter than the noise was is noise that was left.
+    back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
+    return np.asarray(cleaned + back * taken)
 
 
 def whitened_denoising(

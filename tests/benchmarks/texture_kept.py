@@ -9,25 +9,34 @@ Ours runs as `--noise auto` does, and as `--noise camera` with the level times o
 Baselines are told the truth: CBM3D (`bm3d`, left out where it is not installed) the deviation of
 the noise, non-local means the best of ten settings.
 
-    python tests/benchmarks/texture_kept.py PAIRS --count 8 --crop 256
+With PHOTOGRAPHS, train of BSDS500, textures of it and of scikit-image follow, through the simulated
+camera of `camera_noise.py`.
+
+    python tests/benchmarks/texture_kept.py PAIRS --photographs PHOTOGRAPHS
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from camera_noise import photograph, through_jpeg
 from camera_pairs import measured_names, pair_names, psnr, read_pair, tuned_nl_means
+from PIL import Image
 from scipy.ndimage import gaussian_filter
+from skimage import data
 
 from kpca_apps.denoise.denoiser import denoise_kpca
 
 FACTORS = (0.6, 0.8, 1.0, 1.25)
 WIDTHS = (0.0, 0.7, 1.4, 2.8, 5.6)  # of the Gaussians whose differences are the bands, in pixels
 TILE, TEXTURED = 32, 0.25
+PHOTONS = (100, 400)
+MOST_TEXTURED = 4  # of every fourth photograph
 
 
 def choosing_names(names: list[str], count: int) -> list[str]:
@@ -64,12 +73,34 @@ def texture_kept(image: np.ndarray, clean: np.ndarray) -> np.ndarray:
     return np.sum(found * sought, axis=1) / np.sum(np.square(sought), axis=1)
 
 
-def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, list[float]]:
+def middle(image: np.ndarray, crop: int) -> np.ndarray:
+    """Return the middle of a photograph, so many pixels a side; all of it for 0."""
+    top, left = (max(0, side - crop) // 2 if crop else 0 for side in image.shape[:2])
+    return image[top : image.shape[0] - top, left : image.shape[1] - left]
+
+
+def textures(folder: Path, crop: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield textures through a simulated camera: name, noisy, clean."""
+    scenes = {"chelsea": data.chelsea()}
+    scenes |= {name: np.stack([getattr(data, name)()] * 3, axis=-1) for name in ("grass", "gravel")}
+    found = {
+        path.stem: middle(np.asarray(Image.open(path)), crop)
+        for path in sorted(folder.rglob("*.jpg"))[::4]
+    }
+    slopes = {
+        name: float(np.median(np.abs(np.diff(scene.mean(axis=2), axis=0))))
+        for name, scene in found.items()
+    }
+    chosen = sorted(found, key=lambda name: slopes[name])[-MOST_TEXTURED:]
+    for name, scene in (scenes | {name: found[name] for name in chosen}).items():
+        pixels = middle(scene.astype(np.float64), crop)
+        for photons in PHOTONS:
+            noisy = through_jpeg(photograph(pixels, photons), 92, "4:4:4")
+            yield f"{name}, {photons} photons", noisy, photograph(pixels, None)
+
+
+def measure(noisy: np.ndarray, clean: np.ndarray, quality: str) -> dict[str, list[float]]:
     """Return PSNR and texture kept of each method on one pair."""
-    noisy, clean = read_pair(folder, name)
-    top, left = (max(0, side - crop) // 2 if crop else 0 for side in noisy.shape[:2])
-    window = np.s_[top : noisy.shape[0] - top, left : noisy.shape[1] - left]
-    noisy, clean = noisy[window], clean[window].astype(np.float64)
     level = float(np.std(noisy - clean))
     found = {"noisy": noisy, "auto": denoise_kpca(noisy, channel_axis=-1, quality=quality)}
     for factor in FACTORS:
@@ -93,11 +124,23 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--crop", type=int, default=256, help="pixels a side; 0: all")
     parser.add_argument("--quality", default="fast")
+    parser.add_argument("--photographs", type=Path)
     chosen = parser.parse_args()
     print(f"{'pair':34}{'method':>8}{'PSNR':>8}  kept, finest octave first", flush=True)
+    names = choosing_names(pair_names(chosen.folder), chosen.count)
+    pairs = (
+        (name, *(middle(image, chosen.crop) for image in read_pair(chosen.folder, name)))
+        for name in names
+    )
+    _compare(pairs, chosen.quality)
+    if chosen.photographs:
+        _compare(textures(chosen.photographs, chosen.crop), chosen.quality)
+
+
+def _compare(pairs: Iterator[tuple[str, np.ndarray, np.ndarray]], quality: str) -> None:
     rows = []
-    for name in choosing_names(pair_names(chosen.folder), chosen.count):
-        rows.append(measure(chosen.folder, name, chosen.crop, chosen.quality))
+    for name, noisy, clean in pairs:
+        rows.append(measure(noisy, clean.astype(np.float64), quality))
         for method, figures in rows[-1].items():
             _print(name[:33], method, figures)
     for method in rows[0]:
