@@ -72,8 +72,8 @@ OPTIONS = {
     ),
     "novelty diff": "out force json quiet config",
     "denoise run": (
-        "sigma noise data-range quality luma chroma strength content kernel bandwidth per-image stack model "
-        "out format reference compare force preview jobs json quiet dry-run config"
+        "sigma noise data-range quality luma chroma strength content kernel bandwidth per-image "
+        "stack model out format reference compare force preview jobs json quiet dry-run config"
     ),
     "denoise fit": (
         "model patch-size stride max-examples seed sigma examples-sigma components bandwidth "
