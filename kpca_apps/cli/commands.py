@@ -27,7 +27,18 @@ HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
 # How a table is read.
 READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-_PATHS = ("table", "reference", "accept", "model", "out", "inputs", "data", "old", "new")
+_PATHS = (
+    "table",
+    "reference",
+    "accept",
+    "model",
+    "per_image",
+    "out",
+    "inputs",
+    "data",
+    "old",
+    "new",
+)
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:

@@ -164,6 +164,7 @@ class ImageOutcome:
     established: bool = True  # there is noise for sure; else the image was left as it was
     impulses: bool = False  # single pixels stand out, but the noise was not taken for impulses
     evidence: Evidence = Evidence()  # of the first page that was left as it was, or else the first
+    own_settings: Mapping[str, Any] = field(default_factory=dict)  # other than those of the batch
     residual: Residual | None = None  # of the first page
     comparison: Comparison | None = None  # means over pages; None without a reference
     notes: tuple[str, ...] = ()  # whole sentences on what is other than in the input
@@ -251,6 +252,7 @@ class Trial:
     after: Preview
     residual: Preview
     residual_sd: float  # of what was removed, in the units of the image
+    per_image: str = ""  # the lines of a table for --per-image that give it this image alone
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,10 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in", "--model", "x", "--bandwidth", "4"), 2, "--bandwidth cannot be used with"),
         (("run", "in", "--bandwidth", "4"), 2, "bandwidth is that of the RBF kernel"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview cannot be used with --model"),
+        (("run", "in", "--per-image", "no.csv"), 3, "no.csv: no such file"),
+        (("run", "in", "--per-image", "own.csv"), 3, 'own.csv: line 2, column "luma": luma is -1'),
+        (("run", "in", "--per-image", "own.csv", "--preview"), 3, 'own.csv: line 2, column "luma"'),
+        (("run", "in", "--model", "x", "--per-image", "own.csv"), 2, "--per-image cannot be used"),
         (("run",), 2, "Missing argument 'IMAGES...'"),
         (("noise", "nothing.png"), 3, "no such file or folder"),
         (("fit", "in"), 2, "Missing option '--model'"),
@@ -274,6 +278,7 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
 def test_mistakes_are_one_line_and_write_nothing(
     words: tuple[str, ...], code: int, message: str, kpca: Run
 ) -> None:
+    Path("own.csv").write_text("file,luma\na.png,-1\n")
     before = contents(Path())
     done = kpca(*words)
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done.err
@@ -425,6 +430,33 @@ def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
     assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")
+
+
+def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> None:
+    done = kpca("run", "in", *GIVEN, "--preview")
+    lines = done.err.splitlines()
+    header = lines.index("file,strength,luma,chroma")
+    assert lines[header + 1 : header + 4] == ["a.png,0.6,1,1", "a.png,1,1,1", "a.png,1,1.3,1"]
+    trials: Any = result("kpca-preview-a")["trials"]
+    assert trials[0]["per_image"] == "file,strength,luma,chroma\na.png,0.6,1,1\n"
+    assert "a.png,0.6,1,1" in Path("kpca-preview-a/report.html").read_text()
+    Path("own.csv").write_text(trials[0]["per_image"])
+    done = kpca("run", "in", *GIVEN, "--per-image", "own.csv")
+    assert done.code == 0, done.err
+    told: Any = result()
+    assert told["settings"]["per_image"] == "own.csv"
+    assert "--per-image own.csv" in told["command"]
+    own = {image["name"]: image["own_settings"] for image in told["images"]}
+    assert own == {"a.png": {"strength": 0.6, "luma": 1, "chroma": 1}, "c.tif": {}, "sub/b.png": {}}
+    page = Path("kpca-denoised/report/report.html").read_text()
+    assert page.count("Asked for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
+    denoised = denoise_kpca(noisy(0), sigma=20, quality="fast", strength=0.6)
+    expected = np.clip(np.rint(denoised), 0, 255)
+    np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), expected)
+    # The preview of an image with options of its own begins at these.
+    kpca("run", "in", *GIVEN, "--preview", "--per-image", "own.csv")
+    trials = result("kpca-preview-a")["trials"]
+    assert trials[1]["per_image"].endswith("a.png,0.6,1,1\n")
 
 
 def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:

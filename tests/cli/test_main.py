@@ -73,6 +73,7 @@ OPTIONS = {
     "novelty diff": "out force json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "
+        "per-image "
         "stack model out format reference compare force preview jobs json quiet dry-run config"
     ),
     "denoise fit": (

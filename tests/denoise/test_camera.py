@@ -9,7 +9,12 @@ from scipy.ndimage import convolve1d, gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.camera import brightness_curve, measure_camera, stabilise
+from kpca_apps.denoise.camera import (
+    brightness_curve,
+    measure_camera,
+    stabilise,
+    with_texture_back,
+)
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from tests.quick import quick
 
@@ -153,3 +158,43 @@ def test_clean_pictures_are_left_alone(picture: str) -> None:
     axis = -1 if clean.ndim == 3 else None
     info = measure_noise(clean, channel_axis=axis)
     assert not info.established or info.sigma < 1
+
+
+def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texture on the right, of which a share is kept, beside an even left; clean, given, kept."""
+    texture = 9 * shared_noise((192, 320), 0.6, seed=5)
+    texture[:, :128] = 0.0
+    given = texture + 3 * shared_noise(texture.shape, seed=6)
+    clean, given, left = (one.astype(np.float32) for one in (texture, given, kept * texture))
+    return clean, given, left
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.7])
+def test_texture_that_went_with_the_noise_comes_back(kept: float) -> None:
+    clean, given, left = halves(kept)
+    restored = with_texture_back(given, left)
+    # The share of the texture that there is, by least squares.
+    where = np.s_[:, 208:]
+    (share,), *_ = np.linalg.lstsq(clean[where].reshape(-1, 1), restored[where].ravel())
+    assert share > (1 + kept) / 2
+    assert np.mean(np.square(restored - clean)) < 0.8 * np.mean(np.square(left - clean))
+    assert np.abs(restored[:, :32]).max() < 0.1
+
+
+def test_noise_that_was_all_that_was_taken_does_not_come_back() -> None:
+    clean, given, left = halves(1.0)
+    assert np.std(with_texture_back(given, left) - clean) < 0.02 * np.std(given - clean)
+    np.testing.assert_array_equal(with_texture_back(left, left), left)
+
+
+def test_the_trace_of_noise_that_was_left_does_not_bring_it_back() -> None:
+    noise = (6 * shared_noise((192, 256), seed=7)).astype(np.float32)
+    assert np.std(with_texture_back(noise, np.float32(0.05) * noise)) < 0.1 * np.std(noise)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (8, 60)])
+def test_the_smallest_planes_may_have_texture_too(shape: tuple[int, int]) -> None:
+    given = np.random.default_rng(0).normal(100, 9, shape).astype(np.float32)
+    restored = with_texture_back(given, np.float32(0.8) * given)
+    assert restored.shape == shape
+    assert np.isfinite(restored).all()

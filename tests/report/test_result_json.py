@@ -90,6 +90,7 @@ def test_pictures_of_components_and_trials_stay_out() -> None:
     assert content["kind"] == "trial of denoising"
     assert content["trials"][0] == {
         "option": "--strength 0.5",
+        "per_image": "",
         "residual_sd": 10.0,
         "strength": 0.5,
     }

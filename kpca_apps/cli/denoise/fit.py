@@ -223,7 +223,7 @@ def distinct(names: Sequence[str], room: int) -> list[str]:
 def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
     """Say what the table leaves open."""
     sentences = []
-    if any(one.correlated for one in files):
+    if any(one.correlated and one.noise != "poisson" for one in files):
         sentences.append(
             "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
             "from a camera; kpca denoise run takes it as --noise camera."

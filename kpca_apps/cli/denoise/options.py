@@ -95,6 +95,12 @@ class RunOptions(Options):
         "of a group. Default: 4, wider where the noise is strong.",
         "C",
     )
+    per_image: Path | None = _method(
+        "Table of images with options of their own: column file, as --dry-run lists it, and any of "
+        "strength, luma, chroma, sigma and noise; an empty cell is as for the others. --preview "
+        "prints lines for it.",
+        "FILE",
+    )
     stack: bool = _method(
         "Denoise the pages of a TIFF file together, as one volume or film. The axes are taken from "
         "OME or ImageJ metadata; without them all pages are one stack, in their order. For "

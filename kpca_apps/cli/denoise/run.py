@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpca_apps.cli.commands import reproduce
-from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure
+from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
 from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
@@ -62,6 +62,7 @@ class Batch:
     planned: tuple[Planned, ...]
     baselines: tuple[str, ...]
     denoiser: GroupDenoiser | ExampleDenoiser
+    per_image: Mapping[str, Mapping[str, Any]]  # options of single images, by name
 
     def by_threads(self, n_jobs: int) -> GroupDenoiser | ExampleDenoiser:
         """Return the denoiser for so many threads; a dictionary is loaded once for all."""
@@ -134,7 +135,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         Options(**given, pages=2 if options.stack else 1)
         chosen = Options(**given)
         return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
-    for name in (*_SETTINGS, "preview", "stack", "same_noise"):
+    for name in (*_SETTINGS, "preview", "stack", "same_noise", "per_image"):
         if is_given(context, name):
             name = name.replace("_", "-")
             raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
@@ -176,7 +177,15 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             "be taken for inputs later; choose another with --out"
         )
     planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
-    return Batch(context, options, Console(options.quiet), inputs, planned, baselines, denoiser)
+    console, per_image = Console(options.quiet), {}
+    if options.per_image is not None:
+        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+        from kpca_apps.denoise.batch.per_image import read_per_image
+
+        assert isinstance(denoiser, GroupDenoiser)
+        names = [image.name for image in planned]
+        per_image = read_per_image(options.per_image, names, denoiser)
+    return Batch(context, options, console, inputs, planned, baselines, denoiser, per_image)
 
 
 def print_plan(batch: Batch) -> None:
@@ -301,6 +310,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     with console.stage("Trying three strengths"):
         if not isinstance(denoiser, GroupDenoiser):
             raise TypeError("a dictionary has no strengths to try")
+        denoiser = denoiser.changed(batch.per_image.get(first.name, {}))
         result = try_strengths(image, denoiser)
     clock.lap("denoising")
     result = replace(
@@ -312,6 +322,14 @@ def _try_strengths(batch: Batch, place: Path) -> None:
         for trial in result.trials:
             taken = in_units(result, trial.residual_sd)
             console.say(f"{trial_title(trial)}: removes {taken}.")
+        console.say(
+            f"For {first.name} alone, give a table of the first of these lines and the one chosen "
+            "by --per-image:"
+        )
+        header, *_ = result.trials[0].per_image.splitlines()
+        lines = [trial.per_image.removeprefix(header).strip() for trial in result.trials]
+        for line in () if options.quiet else (header, *lines):
+            say_line(line)
     else:
         console.say("".join(trial_sentence(result)))
     print_result(console, folder.path, result, options.json)
@@ -423,6 +441,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
                 force=options.force,
                 reference=options.reference,
                 baselines=batch.baselines,
+                per_image=batch.per_image,
                 progress=progress,
                 within=within,
                 passed_over=options.out,
@@ -447,8 +466,9 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
     if options.model is not None:
         listed |= {"model": options.model.name, "model_sha256": settings["model"]}
-    if options.reference is not None:
-        listed["reference"] = options.reference.name
+    for name in ("reference", "per_image"):
+        if (given := getattr(options, name)) is not None:
+            listed[name] = given.name
     return listed
 
 
@@ -472,7 +492,8 @@ def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> li
         if image.status == "ok":
             dtype, data_range = np.dtype(image.dtype), image.data_range or 1.0
             # A level that was most likely meant as a share of the range of values.
-            if doubt := doubt_level(sigma, image.noise, dtype, data_range):
+            own = image.own_settings.get("sigma", sigma)
+            if doubt := doubt_level(own, image.noise, dtype, data_range):
                 notes.append(f"--{doubt}")
                 break
     notes += left_note(result)
@@ -495,7 +516,9 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     if result.mean_comparison is not None and changed:
         # The headline speaks of something else.
         console.say(f"{noise_range(changed).capitalize()}.")
-    n_camera = sum(image.noise == "camera" for image in result.images)
+    n_camera = sum(
+        image.noise == "camera" and "noise" not in image.own_settings for image in result.images
+    )
     if n_camera and result.settings.get("noise") == "auto":
         which = "it" if len(result.images) == 1 else f"{n_camera} of {len(result.images)}"
         console.say(f"Neighbouring pixels share their noise in {which}: taken as camera noise.")

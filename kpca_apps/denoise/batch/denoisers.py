@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -174,6 +176,14 @@ class GroupDenoiser:
         )
         return CleanedMosaic(mosaic, *cleaned)
 
+    def changed(self, own: Mapping[str, Any]) -> GroupDenoiser:
+        """Return it with the settings of one image, where that has its own; sigma is one too."""
+        others = {name: value for name, value in own.items() if name != "sigma"}
+        # Refused here, as for the whole batch, is what is not for stacks.
+        options = replace(self.options, **others, pages=2 if self.stack else 1)
+        options = replace(options, pages=self.options.pages)
+        return replace(self, options=options, sigma=own.get("sigma", self.sigma))
+
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
@@ -251,7 +261,8 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)
         sd = float(np.std(piece.astype(np.float64) - after))
-        trial = Trial(strength, option, previews.after, previews.residual, sd)
+        lines = per_image_lines(image.label, options)
+        trial = Trial(strength, option, previews.after, previews.residual, sd, lines)
         found.append((trial, previews.before, cleaned.info))
     # As the image is denoised with what was asked for.
     _, before, info = found[1]
@@ -288,6 +299,14 @@ def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Op
         (1.0, f"--strength {options.strength:g}", options),
         (STRONGER, smoothing, stronger),
     ]
+
+
+def per_image_lines(name: str, options: Options) -> str:
+    """Write the two lines of a table for ``--per-image`` that give one image these options."""
+    given = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([["file", *given], [name, *given.values()]])
+    return lines.getvalue()
 
 
 def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:

@@ -50,6 +50,7 @@ def run_batch(
     force: bool = False,
     reference: str | Path | None = None,
     baselines: Sequence[str] = (),
+    per_image: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Progress | None = None,
     within: Within | None = None,
     passed_over: str | Path | None = None,
@@ -84,6 +85,9 @@ def run_batch(
         clean image for a single input: adds PSNR and SSIM.
     baselines : sequence of {"nl_means", "wavelet"}
         Also compare with these; needs `reference`.
+    per_image : mapping, optional
+        Settings of single images that are not those of all, by the name of the image;
+        ``denoise.changed(own)`` is what denoises it then.
     progress : callable, optional
         Called as ``progress(n_done, n_all, outcome)`` after each image, in the order they finish.
     within : callable, optional
@@ -126,9 +130,10 @@ def run_batch(
         for image in planned:
             _require_place(image, folder)
         tasks = [
-            _task(image, number, references.get(image.name), run, manifest, force)
+            Task(image, number, references.get(image.name), (per_image or {}).get(image.name, {}))
             for number, image in enumerate(planned, 1)
         ]
+        tasks = [_seen(task, run.of(task.own), manifest, force) for task in tasks]
         try:
             with ExitStack() as stack:
                 if within is not None:
@@ -211,11 +216,9 @@ def _require_place(image: Planned, folder: Path) -> None:
             )
 
 
-def _task(
-    image: Planned, number: int, reference: Path | None, run: Run, manifest: Manifest, force: bool
-) -> Task:
+def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
     """See whether an image is done already, and refuse to overwrite what is not its result."""
-    task = Task(image, number, reference)
+    image = task.planned
     output, target = image.output, run.folder / image.output
     if not os.path.lexists(target):
         return task
@@ -258,9 +261,9 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         done.partial.unlink(missing_ok=True)
         reason = f"{one_line(outcome.output)}: appeared in the output folder meanwhile; it is kept."
         return ImageOutcome(outcome.name, "failed", reason=reason)
-    # Neither what is computed from the files is recorded, nor times.
+    # Neither what is computed from the files or asked for is recorded, nor times.
     recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
-    for name in ("previews", "residual", "resumed", "seconds", "bug"):
+    for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
         del recorded[name]
     manifest.add(
         {

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,13 @@ class Run:
     board: Path  # where the share that is done of each image is written, if somebody watches
     baselines: tuple[str, ...]
 
+    def of(self, own: Mapping[str, Any]) -> Run:
+        """Return the run as it is for an image that has settings of its own."""
+        if not own:
+            return self
+        denoiser: Any = self.denoise
+        return replace(self, denoise=denoiser.changed(own), settings={**self.settings, **own})
+
 
 @dataclass(frozen=True)
 class Task:
@@ -65,6 +72,7 @@ class Task:
     planned: Planned
     number: int  # in the run, from 1
     reference: Path | None  # its clean image
+    own: Mapping[str, Any] = field(default_factory=dict)  # its settings that are not the run's
     # Of an image that an earlier run finished: what it found, and the record's key and `compared`.
     outcome: ImageOutcome | None = None
     key: str = ""
@@ -87,7 +95,7 @@ def work(task: Task, run: Run) -> Done:
 
     InputError where no further image can be written either.
     """
-    name = task.planned.name
+    name, run = task.planned.name, run.of(task.own)
     try:
         with listening(writing(run.board, task.number)):
             return _fresh(task, run) if task.outcome is None else _resumed(task, task.outcome, run)
@@ -173,6 +181,7 @@ def _fresh(task: Task, run: Run) -> Done:
             established=all(info.established for info in infos),
             impulses=any(info.impulses for info in infos),
             evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
+            own_settings=task.own,
             notes=(
                 *image.notes,
                 *_stack_note(image, task.planned.source, run.denoise),
@@ -207,7 +216,7 @@ def _resumed(task: Task, outcome: ImageOutcome, run: Run) -> Done:
     if task.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
     outcome = _examined(outcome, image, stored, reference, run)
-    return Done(replace(outcome, resumed=True), task.key)
+    return Done(replace(outcome, own_settings=task.own, resumed=True), task.key)
 
 
 def _compared_with(reference: ImageFile | None, run: Run) -> str:

@@ -64,6 +64,8 @@ _UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 # a duration, in hours, minutes and perhaps seconds.
 _WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
 _ORDINAL = r"^(?:st|nd|rd|th)\b"
+_NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
+_LETTERED = r"\d\p{Lu}$"
 _CLOCK = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
@@ -182,13 +184,15 @@ def infer_number_format(
 def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
     """Return the words behind numbers in stripped cells, commonest first, and in how many cells.
 
-    Those that differ in a plural's "s" or a full stop are one, as written most often.
+    Those that differ in a plural's "s" or a full stop are one, as written most often. Words for
+    powers of ten, halves of the day and a capital at the last digit (12A, 5M) are no units.
     """
     words = texts.str.extract(
         rf"^[^\p{{L}}]?[.,]?\d[\d.,'\s]*?(?:[eE][+-]?\d+)?\s*({_WORD})$"
     ).alias("word")
+    words = words.zip_with(~texts.str.contains(_LETTERED), pl.Series("word", [None], pl.String))
     cells = pl.DataFrame([words, pl.Series("n", counts)]).drop_nulls()
-    cells = cells.filter(~pl.col("word").str.contains(_ORDINAL))
+    cells = cells.filter(~pl.col("word").str.contains(f"{_ORDINAL}|{_NO_UNIT}"))
     by_word = (
         cells.group_by("word").agg(pl.col("n").sum()).sort(["n", "word"], descending=[True, False])
     )

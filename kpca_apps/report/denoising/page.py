@@ -31,6 +31,7 @@ from kpca_apps.report.denoising.text import (
     likeness_sentence,
     looks_like,
     noise_sentence,
+    own_sentence,
     reason_text,
     residual_sentence,
     standing_sentences,
@@ -303,6 +304,7 @@ def _sentences(image: ImageOutcome, has_strength: bool) -> list[str]:
     sentences = [noise_sentence(image), residual_sentence(image, has_strength=has_strength)]
     if image.comparison is not None:
         sentences.insert(0, likeness_sentence(image.comparison))
+    sentences.append(own_sentence(image))
     if image.n_pages > 1:
         sentences.append(
             f"The pictures are of the first of {count(image.n_pages)} pages; the noise level is "

@@ -417,6 +417,16 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     return f"{start}. It looks like noise: no structure was found in it."
 
 
+def own_sentence(image: ImageOutcome) -> str:
+    """Say what was asked for this image alone."""
+    own = {name: "auto" if value is None else value for name, value in image.own_settings.items()}
+    words = [
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in own.items()
+    ]
+    return f"Asked for this image alone: {join(words)}." if words else ""
+
+
 def likeness_sentence(comparison: Comparison) -> str:
     """Say how near to the clean image one image came."""
     noisy, denoised = comparison.noisy, comparison.denoised

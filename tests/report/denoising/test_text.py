@@ -28,6 +28,7 @@ from kpca_apps.report.denoising.text import (
     likeness_sentence,
     looks_like,
     noise_sentence,
+    own_sentence,
     reason_text,
     residual_sentence,
     standing_sentences,
@@ -66,6 +67,13 @@ def test_the_headline_names_what_failed() -> None:
     several = [failed(f"{letter}.png") for letter in "abcde"]
     assert "3 failed: a.png, b.png and c.png; the" in say(image(), *several[:3])
     assert "5 failed: a.png, b.png, c.png and 2 more; the" in say(image(), *several)
+
+
+def test_what_was_asked_for_one_image_is_said() -> None:
+    assert own_sentence(image()) == ""
+    own = {"luma": 0.8, "sigma": None, "noise": "camera"}
+    told = own_sentence(replace(image(), own_settings=own))
+    assert told == "Asked for this image alone: luma 0.8, sigma auto and noise camera."
 
 
 def test_images_left_alone_are_not_counted_as_denoised() -> None:

@@ -1,0 +1,81 @@
+"""Settings of single images of a batch, from a small table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.files.names import one_line, suggest
+from kpca_apps.files.tables.opening import read_table
+from kpca_apps.files.tables.values import Column, NumberFormat
+
+FILE, NOISE, SIGMA = "file", "noise", "sigma"
+COLUMNS = ("strength", "luma", "chroma", SIGMA, NOISE)
+
+
+def read_per_image(
+    path: str | Path, names: Collection[str], denoiser: GroupDenoiser
+) -> dict[str, Mapping[str, Any]]:
+    """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
+
+    InputError, with row and column, where that is no image of the batch or cannot be done.
+    """
+    table, label = read_table(path), one_line(str(path), 200)
+    columns = {name: table.column(name) for name in table.frame.columns}
+    for name in columns:
+        if name not in (FILE, *COLUMNS):
+            raise InputError(
+                f'{label}: the column "{one_line(name)}" is none of {FILE}, {", ".join(COLUMNS)}; '
+                f"rename it or take it out.{suggest(name, (FILE, *COLUMNS))}"
+            )
+    if FILE not in columns:
+        raise InputError(f'{label}: has no column "{FILE}"; name the image of each row in it.')
+    files, comma = columns.pop(FILE).texts, table.source.delimiter == ";"
+    cells = {name: _values(column, prefer_comma=comma) for name, column in columns.items()}
+    rows: dict[str, int] = {}
+    found: dict[str, Mapping[str, Any]] = {}
+    for row, name in enumerate(files):
+        place = f"row {row + 1}" if table.lines is None else f"line {table.lines[row]}"
+        where, own = f"{label}: {place}, column", {}
+        if name is None:
+            raise InputError(f'{where} "{FILE}": is empty; name an image, or take the row out.')
+        if name in found:
+            raise InputError(
+                f'{where} "{FILE}": "{one_line(name)}" stands in row {rows[name]} already; take '
+                "one of them out."
+            )
+        if name not in names:
+            raise InputError(
+                f'{where} "{FILE}": the batch has no image "{one_line(name)}"; give its name as '
+                f"--dry-run lists it, or take the row out.{suggest(name, names)}"
+            )
+        for column, values in cells.items():
+            if (value := values[row]) is None:
+                continue
+            own[column] = None if column == SIGMA and str(value).lower() == "auto" else value
+            try:
+                _check(column, own, denoiser)
+            except ConfigError as error:
+                raise InputError(f'{where} "{column}": {error}, or leave the cell empty.') from None
+        rows[name], found[name] = row + 1, own
+    return found
+
+
+def _values(column: Column, *, prefer_comma: bool) -> list[float | str | None]:
+    """Return numbers as such, other cells as text and empty ones as None."""
+    texts = Column(column.texts)
+    said = texts.read(texts.number_format(prefer_comma) or NumberFormat())
+    cells = zip(texts.cells, said.values.tolist(), said.unreadable.tolist(), strict=True)
+    return [text if text is None or unread else value for text, value, unread in cells]
+
+
+def _check(column: str, own: Mapping[str, Any], denoiser: GroupDenoiser) -> None:
+    value = own[column]
+    if column != NOISE and isinstance(value, str):
+        raise ConfigError(f'{column} is "{one_line(value, 40)}"; give a number')
+    if column == SIGMA and value is not None and value < 0:
+        raise ConfigError(f"{column} is {value:g}; give a number of 0 or more, or auto")
+    denoiser.changed(own)
