@@ -554,6 +554,32 @@ def clean_image(
         image, data_range=data_range, channel_axis=channel_axis, stack_axis=stack_axis
     )
     options = replace(options, pages=picture.n_pages)
+    first, *others = picture.colours
+    if others and _is_one_level(sigma) and all(np.array_equal(first, one) for one in others):
+        # Grey saved as red, green and blue: all three have the same noise.
+        level = sigma[0] if np.ndim(sigma) else sigma  # type: ignore[arg-type,index]
+        grey = replace(picture, colours=picture.colours[:1])
+        cleaned = _clean_picture(grey, options, level, known_laws[:1])
+        info = cleaned.info
+        info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
+        return Cleaned(picture, np.repeat(cleaned.planes, 3, axis=0), info)
+    return _clean_picture(picture, options, sigma, known_laws)
+
+
+def _is_one_level(sigma: float | Sequence[float] | None) -> bool:
+    """Whether a level, if one is given, is the same for red, green and blue."""
+    if isinstance(sigma, list | tuple | np.ndarray) and np.ndim(sigma) == 1:
+        return len(sigma) == 3 and bool(sigma[0] == sigma[1] == sigma[2])
+    return True
+
+
+def _clean_picture(
+    picture: Picture,
+    options: Options,
+    sigma: float | Sequence[float] | None,
+    known_laws: Sequence[NoiseLaw],
+) -> Cleaned:
+    """Denoise a picture: find its noise, if need be, and take it out."""
     planes, unit = picture.planes(), picture.unit
     pages = [planes[:, rows] for rows in _measured_pages(planes.shape[1], options.pages)]
     white, noise = _pooled_white([measure_white(page) for page in pages]), options.noise

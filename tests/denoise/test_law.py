@@ -181,3 +181,14 @@ def test_salt_and_pepper_is_no_law() -> None:
     noisy[hit] = 255 * rng.integers(0, 2, hit.sum())
     _, info = denoise_with_info(noisy.clip(0, 255).astype(np.uint8), strength=0)
     assert info.noise == "gaussian" and info.impulses
+
+
+@pytest.mark.parametrize("sigma", [None, 12.0])
+def test_grey_saved_as_three_colours_is_denoised_as_grey(sigma: float | None) -> None:
+    grey = np.clip(np.round(seen(4.0, 1.0, 20.0, 50)), 0, 255).astype(np.uint8)
+    colours = np.repeat(grey[..., np.newaxis], 3, axis=2)
+    alone, info = denoise_with_info(grey, sigma=sigma, quality="fast")
+    cleaned, same = denoise_with_info(colours, sigma=sigma, channel_axis=-1, quality="fast")
+    np.testing.assert_array_equal(cleaned, np.repeat(alone[..., np.newaxis], 3, axis=2))
+    assert (same.noise, same.channel_sigma) == (info.noise, 3 * info.channel_sigma)
+    assert len(same.laws) == 3 * len(info.laws)

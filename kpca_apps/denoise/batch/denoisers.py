@@ -149,13 +149,18 @@ class GroupDenoiser:
         self, pixels: NDArray[Any], channel_axis: int | None, stack_axis: int | None = None
     ) -> Cleaned:
         """Denoise pixels (h, w) or (h, w, 3), to be had at any strength."""
+        sigma = self.sigma
+        if self.same and isinstance(sigma, tuple):
+            # A page of hardly any values has a range below the noise of others of its kind.
+            most = value_range(pixels, self.data_range)[0]
+            sigma = tuple(min(level, most) for level in sigma)
         with warnings.catch_warnings():
             # The batch says once what there is to doubt about a level, not for each image.
             warnings.simplefilter("ignore", UserWarning)
             return clean_image(
                 pixels,
                 self.options,
-                sigma=self.sigma,
+                sigma=sigma,
                 data_range=self.data_range,
                 channel_axis=channel_axis,
                 stack_axis=stack_axis,

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.inputs import plan_outputs
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.same_noise import Measured, pooled, typical_law, with_same_noise
@@ -103,3 +103,10 @@ def test_a_camera_and_its_sensitivity_tell_kinds_apart(tmp_path: Path) -> None:
     assert kinds[0] == kinds[1] == "Maker Camera 5 at ISO 800, 3 x uint8" != kinds[2]
     pixels.save(tmp_path / "a.png")
     assert kind_of(read_image(tmp_path / "a.png", label="a.png")) == "48 x 32, 3 x uint8"
+
+
+def test_a_page_of_one_value_is_left_whatever_the_noise_of_its_kind() -> None:
+    same = (SameNoise("kind", sigma=(5.0,)),)
+    denoiser = GroupDenoiser(Options(quality="fast"), same=same).of_kind("kind")
+    blank = np.full((24, 24), 7.0)
+    np.testing.assert_array_equal(denoiser(blank, None)[0], blank)
