@@ -744,7 +744,8 @@ def _measured_laws(pages: list[Planes], picture: Picture, white: bool) -> list[P
     found = []
     for page in pages:
         noisy = np.ptp(page, axis=(1, 2)) > 0
-        measured = [law for law in measure_laws(page[noisy], step) if law is not None]
+        found_laws = measure_laws(page[noisy], step, is_white=white)
+        measured = [law for law in found_laws if law is not None]
         if not noisy.any() or len(measured) < np.count_nonzero(noisy):
             continue
         each = iter(measured)

@@ -213,14 +213,18 @@ _NOISE = np.array([
 ])  # fmt: skip
 
 
-def measure_laws(planes: NDArray[np.floating], step: float = 0.0) -> list[NoiseLaw | None]:
+def measure_laws(
+    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False
+) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
-    `step` is that of the values, whose rounding is white noise of its own. The blur is that of all.
+    `step` is that of the values, whose rounding is white noise of its own. The blur is that of all;
+    of noise that is known to be white it is so small that it can hardly be told from none.
     """
+    n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
     found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]
     fits = [
-        [_Fit(classes, blur, None) for blur in range(len(BLURS))]
+        [_Fit(classes, blur, None) for blur in range(n_blurs)]
         for classes in found
         if classes is not None
     ]
