@@ -595,7 +595,8 @@ def _clean_picture(
         lights = _lights_of(laws)
     elif sigma is None and options.noise in ("auto", "poisson"):
         laws = _measured_laws(pages, picture, white.established)
-        lights = _light_found(laws, white.established)
+        # Who says that light is counted has it measured from black on.
+        lights = _light_found(laws, white.established) if options.noise == "auto" else None
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):

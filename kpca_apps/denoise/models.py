@@ -215,9 +215,19 @@ def measure_poisson(planes: Planes) -> Lights:
     0 is no light, and there is a constant only where values are negative.
     """
     return tuple(
-        light_of(law) if law is not None and law.established and law.rises else _light_by_tiles(p)
-        for p, law in zip(planes, measure_laws(planes), strict=True)
+        _light_of_told(law, plane)
+        if law and law.established and law.rises
+        else _light_by_tiles(plane)
+        for plane, law in zip(planes, measure_laws(planes), strict=True)
     )
+
+
+def _light_of_told(law: NoiseLaw, plane: Planes) -> Light:
+    """Return the light of a law, without a constant where what is seen can do without."""
+    mean, ends = float(plane.mean()), law.brightness[[0, -1]]
+    gain = float(law.variance(mean)) / mean if mean > 0 and ends[0] > 0 else 0.0
+    off = np.abs(np.log(np.maximum(law.variance(ends), 1e-30) / (gain * ends))) if gain else np.inf
+    return Light(gain, 0.0, law.blur) if np.max(off) < np.log(law.interval[1]) else light_of(law)
 
 
 def light_of(law: NoiseLaw) -> Light:

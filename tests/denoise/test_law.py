@@ -125,7 +125,7 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
         cleaned = denoise_with_info(noisy, noise=kind, data_range=255, quality="fast")[0]
         errors[kind] = float(np.sqrt(np.mean(np.square(cleaned - clean))))
     assert errors["auto"] < 0.35 * np.std(noisy - clean)
-    assert errors["auto"] <= 1.02 * min(errors.values())
+    assert errors["auto"] <= 1.1 * min(errors.values())
 
 
 def test_pages_of_a_stack_share_the_law() -> None:

@@ -50,7 +50,7 @@ def test_channels_of_a_volume_are_stacks_of_their_own_and_keep_their_places(
 
 def test_a_stack_of_counted_light_is_denoised_by_its_law() -> None:
     rng = np.random.default_rng(0)
-    light = camera()[100:196, 180:276] * 0.5
+    light = camera()[100:260, 180:340] * 0.5
     clean = 2.0 * light + 100
     stack = np.stack([2.0 * rng.poisson(light) + 100 for _ in range(6)]).astype(np.uint16)
     denoiser = GroupDenoiser(Options(quality="fast"), stack=True)
