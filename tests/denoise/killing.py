@@ -57,8 +57,10 @@ def kill_and_resume(folder: Path, name: str, *, jobs: int, seed: int) -> tuple[i
         time.sleep(draw.uniform(0, 2 * PAUSE))
         process.send_signal(signal.SIGKILL)
         process.wait()
+        # Its workers have its output, too, and end by themselves when they see that it is gone. One
+        # that has not yet seen it would begin a file after the next run has tidied up.
+        process.stdout.read()
     n_before = len(images(out))
-    # A worker may hold its folder for a moment, but never the lock: that is the run's alone.
     result = run_batch([folder / "in"], out, SETTINGS, denoise=smooth)
     assert result.n_failed == 0
     return n_before, result.n_resumed
