@@ -564,8 +564,8 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     save(f"in/{'long' * 20}.png", noisy(3, (96, 96, 3)))
     done = kpca("noise", "in")
     assert max(map(len, done.out.splitlines())) <= 80
-    shared = np.repeat(noisy(4, (96, 96))[..., np.newaxis], 3, axis=2)
-    save("shared.png", shared)
+    shared = noisy(4, (96, 96))[..., np.newaxis] // 2 + np.array([0, 10, 20])
+    save("shared.png", shared.astype(np.uint8))
     assert "yes" in kpca("noise", "shared.png").out
     assert "share their noise" in kpca("noise", "shared.png").err
 
