@@ -38,6 +38,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from kpca_apps.compiling import compiled
+from kpca_apps.denoise.clipping import CUT
 from kpca_apps.denoise.noise import (
     BASIS,
     COARSE_BAND,
@@ -103,7 +104,6 @@ LOW = 0.05  # quantile of what the interval leaves out on either side
 # detectors, of white noise and of noise that neighbours share.
 MISFIT = (0.2, 0.5)
 TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
-CUT = 0.002  # share of pixels at the least value from which noise may have been cut off there
 
 # Of clipped noise (Foi 2009): its mean in deviations, and the logarithm of the variance left.
 _AT = np.linspace(-8.0, 8.0, 2001)
@@ -260,9 +260,10 @@ class _Fit:
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
+        lights, place = np.exp(grid), self.place[:, None]
         laws = np.array([
-            self._summed(table, grid, grid + np.log(d + (1 - d) * self.place[:, None]))
-            for d in DARK_SHARES
+            self._summed(table, grid, self._cut_off(lights * (dark + (1 - dark) * place)))
+            for dark in DARK_SHARES
         ])  # fmt: skip
         self.evidence = float(logsumexp(laws))
         self.flat = float(logsumexp(laws[-1])) - self.evidence
@@ -270,11 +271,17 @@ class _Fit:
         self.light = float(np.exp(grid[level]))
         self.dark = float(DARK_SHARES[share]) * self.light
 
+    def _cut_off(self, variances: Array) -> Array:
+        """Return the logarithms of variances (n, laws), of what is left of them at black."""
+        if self.black is None:
+            return np.asarray(np.log(variances))
+        means = (self.classes.brightness[:, None] - self.black) / np.sqrt(variances)
+        return np.asarray(
+            np.log(variances) + np.interp(means, _CLIPPED_MEAN, _CLIPPED_LOG_VARIANCE)
+        )
+
     def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
         """Return the log likelihoods (laws,) of log variances (n, laws), spectra summed out."""
-        if self.black is not None:
-            means = (self.classes.brightness[:, None] - self.black) / np.exp(logs / 2)
-            logs = logs + np.interp(means, _CLIPPED_MEAN, _CLIPPED_LOG_VARIANCE)
         place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
         whole = place.astype(int)
         part = (place - whole)[:, None]
@@ -296,13 +303,7 @@ class _Fit:
         kept = darks <= lights
         darks, lights = darks[kept], lights[kept]
         laws = darks + (lights - darks) * self.place[:, None]
-        black, self.black = self.black, None
-        if black is not None:  # What is left of each by clipping, relative to what was expected.
-            means = (classes.brightness[:, None] - black) / np.sqrt(laws)
-            left = np.exp(np.interp(means, _CLIPPED_MEAN, _CLIPPED_LOG_VARIANCE))
-        else:
-            left = np.float64(1.0)
-        posterior = self._summed(table, grid, np.log(laws * left / expected[:, None]))
+        posterior = self._summed(table, grid, self._cut_off(laws) - np.log(expected[:, None]))
         weights = np.exp(posterior - logsumexp(posterior))
         dark, light = (float(np.exp(weights @ np.log(x))) for x in (darks, lights))
         middle = np.average(self.place, weights=classes.pixels)
@@ -327,7 +328,7 @@ class _Fit:
             interval=(1.0 / either_way, either_way),
             established=any(share >= least and uneven <= most for least, most in SURE)
             or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
-            clipped=black is not None,
+            clipped=self.black is not None,
             log_odds_flat=self.flat,
             log_odds_white=log_odds_white,
             brightness=classes.brightness[quiet],
