@@ -112,7 +112,7 @@ sphinx_gallery_conf = {
 }
 
 
-RESULTS = ("kpca_apps.novelty.result", "kpca_apps.screening", "kpca_apps.denoise.denoiser")
+RESULTS = ("kpca_apps.novelty.result", "kpca_apps.api", "kpca_apps.denoise.denoiser")
 
 
 def hide_constructor(

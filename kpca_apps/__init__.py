@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kpca_apps.api import Screening, fit_model, score_table, screen_table
     from kpca_apps.denoise.batch.run import run_batch
     from kpca_apps.denoise.denoiser import (
         DenoiseInfo,
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.files.tables.opening import open_table, read_table
+    from kpca_apps.novelty.columns.parted_rows import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model
-    from kpca_apps.novelty.table.parted_rows import Execution
-    from kpca_apps.parallel.workers import Workers
-    from kpca_apps.screening import Screening, fit_model, score_table, screen_table
+    from kpca_apps.system.workers import Workers
+    from kpca_apps.tables.opening import open_table, read_table
 
 __version__ = "0.1.0"
 
@@ -76,7 +76,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.table.parted_rows",
+    "Execution": "novelty.columns.parted_rows",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector.estimator",
@@ -86,21 +86,21 @@ _HOMES = {
     "ModelFileError": "errors",
     "PyodNovelty": "novelty.detector.pyod",
     "RefusedError": "errors",
-    "Screening": "screening",
+    "Screening": "api",
     "StoppedError": "errors",
-    "Workers": "parallel.workers",
+    "Workers": "system.workers",
     "denoise_kpca": "denoise.denoiser",
     "denoise_mosaic": "denoise.mosaic",
     "denoise_with_info": "denoise.denoiser",
-    "fit_model": "screening",
+    "fit_model": "api",
     "load_model": "novelty.screening.model",
     "measure_noise": "denoise.denoiser",
-    "open_table": "files.tables.opening",
-    "read_table": "files.tables.opening",
+    "open_table": "tables.opening",
+    "read_table": "tables.opening",
     "run_batch": "denoise.batch.run",
     "save_model": "novelty.screening.model",
-    "score_table": "screening",
-    "screen_table": "screening",
+    "score_table": "api",
+    "screen_table": "api",
 }
 
 
@@ -128,5 +128,5 @@ if not TYPE_CHECKING:
 
     if find_spec("polars") is None:
         # Of an installation of the estimators alone: what is left is all that can be imported.
-        _OF_APPS = ("denoise", "files", "novelty.screening", "novelty.table", "screening")
+        _OF_APPS = ("denoise", "files", "novelty.screening", "novelty.table", "api")
         __all__ = [name for name in __all__ if not _HOMES.get(name, "").startswith(_OF_APPS)]

@@ -4,7 +4,7 @@ Makes .venv-lowest afresh with the Python it is run with, which must be the lowe
 versions have no wheels for a newer one), and hands its own arguments on to pytest::
 
     python3.11 tests/lowest_versions.py
-    python3.11 tests/lowest_versions.py -n 1 tests/files
+    python3.11 tests/lowest_versions.py -n 1 tests/tables
 
 What the dependencies need themselves comes in its newest version, which may call deprecated what
 an old dependency does: such warnings are no errors here.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kpca_apps.files.names import safe_stem
+from kpca_apps.names import safe_stem
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ComparisonResult, ScreeningResult

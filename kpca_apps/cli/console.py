@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task

@@ -23,7 +23,7 @@ from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
 from kpca_apps.cli.papers import commands as papers
 from kpca_apps.errors import ConfigError, KpcaError
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
 
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 # Typer may carry its own copy of click; the base of its usage errors is found through what it

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.names import one_line, suggest
 
 MAX_CONFIG_BYTES = 1_000_000
 

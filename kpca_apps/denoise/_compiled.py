@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.compiling import compiled
 from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector, leading_eigenvectors
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.engine.preimage.fixed_point import VANISHING
+from kpca_apps.system.compiling import compiled
 
 Places = NDArray[np.int32]
 

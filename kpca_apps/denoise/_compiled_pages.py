@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.compiling import compiled
 from kpca_apps.denoise._compiled import (
     LANES,
     RADIUS,
@@ -16,6 +15,7 @@ from kpca_apps.denoise._compiled import (
     project_rows,
 )
 from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector
+from kpca_apps.system.compiling import compiled
 
 Places = NDArray[np.int32]
 Volume = NDArray[np.float32]

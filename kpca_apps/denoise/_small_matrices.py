@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.compiling import compiled
+from kpca_apps.system.compiling import compiled
 
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]

@@ -44,7 +44,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.noise import estimate_noise
 from kpca_apps.denoise.passes import patch_grid
@@ -55,7 +54,8 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.models import load_model_file, save_model_file
+from kpca_apps.system.blas import one_blas_thread
+from kpca_apps.system.model_files import load_model_file, save_model_file
 
 __all__ = ["DictionaryDenoiser"]
 

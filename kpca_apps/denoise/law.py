@@ -37,7 +37,6 @@ from scipy.ndimage import maximum_filter, minimum_filter
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from kpca_apps.compiling import compiled
 from kpca_apps.denoise.clipping import CUT
 from kpca_apps.denoise.noise import (
     BASIS,
@@ -52,6 +51,7 @@ from kpca_apps.denoise.noise import (
     TEXTURE_SD,
     WIDTH,
 )
+from kpca_apps.system.compiling import compiled
 
 Array = NDArray[np.float64]
 

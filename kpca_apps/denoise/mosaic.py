@@ -35,7 +35,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.stats import poisson
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise.models import SCALE, inverse_anscombe
 from kpca_apps.denoise.noise import (
     COSINES,
@@ -48,6 +47,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes import denoise_planes
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import ConfigError, InputError, warn_caller
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
 

@@ -42,12 +42,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise._compiled import LANES, RADIUS, denoise_band, rbf_rows, survey_band
 from kpca_apps.denoise._compiled_pages import denoise_page_band
 from kpca_apps.denoise._small_matrices import padded_size
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import LISTENER
+from kpca_apps.system.blas import one_blas_thread
 
 Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -22,7 +22,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.denoise._compiled import LANES, RADIUS
 from kpca_apps.denoise._compiled_pages import PAGES, denoise_page_band
 from kpca_apps.denoise.options import Options
@@ -36,6 +35,7 @@ from kpca_apps.denoise.passes import (
     patch_means,
 )
 from kpca_apps.denoise.progress import LISTENER
+from kpca_apps.system.blas import one_blas_thread
 
 Pages = NDArray[np.float32]
 

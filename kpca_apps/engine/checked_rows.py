@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.memory import available_bytes
+from kpca_apps.system.memory import available_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

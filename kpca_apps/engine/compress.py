@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.optimize import minimize
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.linalg.cholesky import PartialCholesky
 from kpca_apps.engine.linalg.eigen import significant
@@ -36,6 +35,7 @@ from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["ReducedSet", "ScoreChanges", "reduced_set", "square_expansion"]
 

@@ -43,7 +43,6 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.linalg.eigen import (
     Solver,
@@ -61,6 +60,7 @@ from kpca_apps.engine.plan import (
 )
 from kpca_apps.engine.precision import Precision, smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["fit_exact"]
 

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, eigh, lapack
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.linalg.gram import gram_matrix, overflow, require_finite
 from kpca_apps.engine.precision import smallest_eigenvalue
@@ -35,6 +34,7 @@ from kpca_apps.engine.subspace import (
     Resolved,
     component_signs,
 )
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["CovarianceSums", "FeatureSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
 

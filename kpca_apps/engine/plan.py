@@ -24,7 +24,7 @@ from kpca_apps.engine.linalg.panels import PANEL
 from kpca_apps.engine.precision import Precision, Resolved, choose_precision
 from kpca_apps.engine.rows import SampleRows
 from kpca_apps.errors import MemoryLimitError
-from kpca_apps.memory import available_bytes
+from kpca_apps.system.memory import available_bytes
 
 __all__ = [
     "LARGEST_EXACT",

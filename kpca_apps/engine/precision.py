@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.linalg.gram import about_mean, centre_in_place
 from kpca_apps.engine.rows import SampleRows, map_row_blocks
 from kpca_apps.engine.subspace import Resolved
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = [
     "FLOAT64_ROWS",

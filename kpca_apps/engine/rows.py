@@ -18,9 +18,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.seeding import seeded_generator
-from kpca_apps.memory import ROWS_IN_MEMORY
+from kpca_apps.system.blas import one_blas_thread
+from kpca_apps.system.memory import ROWS_IN_MEMORY
 
 __all__ = [
     "BLOCK",

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kpca_apps.errors import KpcaError
+from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import (
     ColumnProfile,
     ComparisonResult,
@@ -31,7 +32,6 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     SourceInfo,
 )
-from kpca_apps.novelty.table.columns import quoted
 
 __all__ = ["HIDDEN", "Note", "redact", "told", "without_values"]
 

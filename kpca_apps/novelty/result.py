@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

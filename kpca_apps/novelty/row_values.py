@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.files.output import spilled
-from kpca_apps.memory import ROWS_IN_MEMORY
+from kpca_apps.system.memory import ROWS_IN_MEMORY
+from kpca_apps.system.output import spilled
 
 __all__ = ["blocks_of", "row_values"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kpca_apps.visible import visible
+from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
 MOST_READ = 4  # times the characters shown: white space is put together

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from real_table_faults import plant_faults
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

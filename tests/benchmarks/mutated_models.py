@@ -31,11 +31,11 @@ import numpy as np
 
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
-from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "groups", "dictionary")

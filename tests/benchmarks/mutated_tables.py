@@ -31,8 +31,8 @@ import openpyxl
 import polars as pl
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable
 
 SECONDS = 20
 MOST_BYTES = 1 << 30

@@ -26,11 +26,11 @@ from real_table_faults import Fault, plant_faults
 from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.files.tables.opening import open_table
+from kpca_apps.novelty.checks.hints import hint_rows
+from kpca_apps.novelty.columns.rows import TableRows, rows_of
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.hints import hint_rows
 from kpca_apps.novelty.screening.run import screen
-from kpca_apps.novelty.table.rows import TableRows, rows_of
+from kpca_apps.tables.opening import open_table
 
 # What a right hint says, by the kind of fault.
 SAID = {

@@ -29,23 +29,20 @@ import importlib, json, sys, time
 def load(name, *modules):
     for module in modules:
         try:
-            return getattr(importlib.import_module("kpca_apps.files." + module), name)
+            return getattr(importlib.import_module("kpca_apps." + module), name)
         except ModuleNotFoundError:
             pass
     raise SystemExit(f"no {name} in this checkout")
 
 begun = time.perf_counter()
-open_table = load("open_table", "tables.opening", "opening")
+open_table = load("open_table", "tables.opening", "files.tables.opening")
 path, values = sys.argv[1], sys.argv[2] == "values"
 if values:
-    try:
-        Column = load("Column", "tables.values")
-        read_values = lambda cells, format: Column(cells).read(format)
-        read_texts = lambda cells: Column(cells).texts
-    except SystemExit:
-        read_values, read_texts = load("read_values", "values"), load("read_texts", "values")
-    number = load("NumberFormat", "tables.values", "numbers")()
-    date = load("DateFormat", "tables.values", "dates")()
+    Column = load("Column", "tables.values", "files.tables.values")
+    read_values = lambda cells, format: Column(cells).read(format)
+    read_texts = lambda cells: Column(cells).texts
+    number = load("NumberFormat", "tables.values", "files.tables.values")()
+    date = load("DateFormat", "tables.values", "files.tables.values")()
     begun = time.perf_counter()
 table = open_table(path)
 opened = time.perf_counter() - begun

@@ -68,7 +68,7 @@ def small_csv(folder: Path) -> Path:
 def typed_columns(path: Path) -> None:
     """Read a file and every column of it by its format."""
     from kpca_apps import read_table
-    from kpca_apps.files.tables.values import Column, DateFormat, NumberFormat
+    from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
     frame = read_table(path).frame
     for name in ("weight", "height"):

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import open_table
 from kpca_apps.report.drawing import to_svg
+from kpca_apps.tables.opening import open_table
 from tests.cli.conftest import Run
 
 N_ROWS, N_ODD = 132, 6
@@ -116,7 +116,7 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     small = partial(open_table, in_memory_rows=50, part_rows=40)
-    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
 
 
 @pytest.mark.usefixtures("legible")

@@ -11,8 +11,8 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.screening import screen_table
+from kpca_apps.api import screen_table
+from kpca_apps.tables.opening import open_table, read_table
 from tests.cli.conftest import Run
 from tests.novelty.tables import frame_of
 
@@ -112,7 +112,7 @@ def test_lists_are_written_like_the_input_if_asked(
     written = german(Path("voegel.csv"), delimiter)
     if in_parts:
         small = partial(open_table, in_memory_rows=50, part_rows=32)
-        monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+        monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
     done = kpca("screen", "voegel.csv", "--format", "same", "--id", "name", "--out", "same")
     assert done.code == 0, done.err
     assert kpca("screen", "voegel.csv", "--id", "name", "--out", "plain").code == 0

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.files.tables.opening import open_table
-from kpca_apps.files.tables.table import Table, TablePart
-from kpca_apps.novelty.table.parted_rows import Execution
+from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal
 from tests.novelty.tables import frame_of
 
@@ -27,7 +27,7 @@ WORDS = ("--exclude", "kind", "--explain", 3)
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read every table of more than 50 rows in parts of 32."""
     small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
 
 
 @pytest.mark.release
@@ -38,7 +38,7 @@ def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
     words = ("--format", suffix, *WORDS)
     assert kpca("screen", "birds.csv", *words, "--out", "whole").code == 0
     small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.files.tables.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
     done = kpca("screen", "birds.csv", *words, "--out", "parted")
     assert (done.code, "60 rows and is read in parts" in " ".join(done.err.split())) == (0, True)
     names = [{p.name for p in (folder / name).iterdir()} for name in ("whole", "parted")]
@@ -104,7 +104,7 @@ def test_workers_that_cannot_be_are_refused_in_one_line(
     code: int,
     said: str,
 ) -> None:
-    monkeypatch.setattr("kpca_apps.parallel.dask_client.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
         done = kpca(*command, *words)
         assert done.code == code

@@ -16,8 +16,8 @@ from kpca_apps.cli.novelty.commands import (
     NoveltyOptions,
     screening_options,
 )
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
-from kpca_apps.novelty.table.columns import ColumnOptions
 from tests.cli.conftest import Run
 
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]

@@ -16,7 +16,7 @@ from kpca_apps.denoise.dictionary import (
     over_patches,
 )
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from tests.files.model_parts import read_parts, write_parts
+from tests.system.model_parts import read_parts, write_parts
 
 SIGMA = 0.25
 

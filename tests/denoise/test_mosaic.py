@@ -17,7 +17,7 @@ from kpca_apps.denoise.mosaic import (
 )
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
-from tests.files.images.dng import NEUTRAL, exposed, mosaic_of
+from tests.images.dng import NEUTRAL, exposed, mosaic_of
 
 A, B = 1 / 200, 1e-4  # of the noise: 200 photons at white
 

@@ -11,9 +11,9 @@ from typing import Any
 import numba
 import pytest
 
-from kpca_apps import compiling
-from kpca_apps.compiling import compiled
 from kpca_apps.denoise import passes
+from kpca_apps.system import compiling
+from kpca_apps.system.compiling import compiled
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
 ASKED = "from kpca_apps.denoise import passes as p; print(p.is_kept(), p._is_compiled(p._LAST))"

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.rows import BLOCK, map_row_blocks, sum_row_blocks
+from kpca_apps.system.blas import one_blas_thread
 from tests.engine.examples import normal_rows
 
 

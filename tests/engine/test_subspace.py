@@ -15,7 +15,7 @@ from kpca_apps.engine.rows import BLOCK
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
 from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
-from tests.files.model_parts import from_file, model_from, parts_of
+from tests.system.model_parts import from_file, model_from, parts_of
 
 
 def exact(kernel, X, **options):

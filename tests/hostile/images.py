@@ -16,9 +16,9 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from kpca_apps.files.images.front_door import encode_image
-from kpca_apps.files.images.png import SIGNATURE
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.png import SIGNATURE
+from kpca_apps.images.types import ImageFile
 
 NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>.png".replace("/", "_"),

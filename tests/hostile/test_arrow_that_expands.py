@@ -18,8 +18,8 @@ from tests.quick import quick
 READ = """
 import sys
 from kpca_apps.errors import KpcaError
-from kpca_apps.files import limits
-from kpca_apps.files.tables.opening import open_table
+from kpca_apps.system import limits
+from kpca_apps.tables.opening import open_table
 limits.available_memory = lambda: 4 << 30
 try:
     open_table(sys.argv[1])

@@ -18,14 +18,14 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.images import front_door
-from kpca_apps.files.images.front_door import read_image
-from kpca_apps.files.images.jpeg import read_jpeg
-from kpca_apps.files.images.png import SIGNATURE, read_png
-from kpca_apps.files.images.tags import TiffError, read_directories
-from kpca_apps.files.images.tiff import read_tiff
-from tests.files.images.dng import write_dng
+from kpca_apps.images import front_door
+from kpca_apps.images.front_door import read_image
+from kpca_apps.images.jpeg import read_jpeg
+from kpca_apps.images.png import SIGNATURE, read_png
+from kpca_apps.images.tags import TiffError, read_directories
+from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import png, saved, texture, tiff
+from tests.images.dng import write_dng
 
 READERS = {"png": read_png, "jpeg": read_jpeg, "tiff": read_tiff}
 # Width, height, bits, packing, meaning, strip, channels, rows, bytes of the strip.

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable
 from tests.hostile.tables import BROKEN, SURVIVABLE
 
 

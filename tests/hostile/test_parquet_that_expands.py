@@ -17,8 +17,8 @@ from tests.quick import quick
 READ = """
 import sys
 from kpca_apps.errors import KpcaError
-from kpca_apps.files.tables import parquet as plain
-from kpca_apps.files.tables.opening import open_table
+from kpca_apps.tables.read import parquet as plain
+from kpca_apps.tables.opening import open_table
 plain._MOST_TEXT = 1 << 27
 try:
     table = open_table(sys.argv[1])

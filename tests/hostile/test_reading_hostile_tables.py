@@ -14,9 +14,10 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.files import limits
-from kpca_apps.files.tables import excel, jsonlines, source, text
-from kpca_apps.files.tables.opening import open_table, read_table
+from kpca_apps.system import limits
+from kpca_apps.tables import source
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.read import excel, jsonlines, text
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
 
 

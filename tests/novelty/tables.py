@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.table import Table
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
 
 __all__ = ["correlated", "frame_of"]
 

@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.engine.kernels import Linear
-from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.compare.baselines import standardise
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import ColumnViews, RawColumns
 from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
 from kpca_apps.novelty.result import NumericProfile
-from kpca_apps.novelty.table.columns import infer_plan
-from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.imputation import ConditionalMeanImputer
+from kpca_apps.tables.frames import table_from_frame
 
 SIZES = st.sampled_from([1e-290, 1e-200, 1e-17, 0.1, 1.0, 1e9, 1e17, 1e160, 1e200, 1e290])
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpca_apps.files.tables.source_info import SourceInfo
 from kpca_apps.novelty.redact import redact
 from kpca_apps.novelty.result import (
     CategoryProfile,
@@ -32,6 +31,7 @@ from kpca_apps.novelty.result import (
     TailShare,
     ThresholdInfo,
 )
+from kpca_apps.tables.source_info import SourceInfo
 
 Make = Callable[[], ScreeningResult]
 

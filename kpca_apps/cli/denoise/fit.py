@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
 from kpca_apps.cli.denoise.run import check_jobs, check_range
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
     from kpca_apps.denoise.batch.inputs import read_examples
     from kpca_apps.denoise.batch.previews import choice_sentence
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.files.models import check_model_path
+    from kpca_apps.system.model_files import check_model_path
 
     console = Console(options.quiet)
     check_jobs(options.jobs)

@@ -22,8 +22,7 @@ from kpca_apps.cli.results import (
     write_result,
 )
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
-from kpca_apps.files.names import one_line, safe_stem
-from kpca_apps.files.output import OutputFolder
+from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
     has_figures,
     headline,
@@ -36,6 +35,7 @@ from kpca_apps.report.denoising.text import (
     trial_sentence,
     trial_title,
 )
+from kpca_apps.system.output import OutputFolder
 
 if TYPE_CHECKING:
     from kpca_apps.cli.denoise.options import RunOptions
@@ -295,7 +295,7 @@ def run_trial(batch: Batch) -> None:
 
 def _try_strengths(batch: Batch, place: Path) -> None:
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
-    from kpca_apps.files.images.front_door import read_image
+    from kpca_apps.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
 
     console, options, first = batch.console, batch.options, batch.planned[0]
@@ -338,7 +338,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
 def _processors(asked: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
     import joblib
 
-    from kpca_apps.memory import available_bytes
+    from kpca_apps.system.memory import available_bytes
 
     # A stack takes much memory, which is looked at when its size is known: one at a time.
     if stack:

@@ -17,16 +17,16 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.options import Options, command, files, general, panel
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.names import safe_stem
+from kpca_apps.names import safe_stem
 
 if TYPE_CHECKING:
-    from kpca_apps.files.output import OutputFolder
-    from kpca_apps.files.tables.table import Table
+    from kpca_apps.novelty.columns.parted_rows import Execution
+    from kpca_apps.novelty.columns.rows import AnyTable
     from kpca_apps.novelty.result import ScreeningResult
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.novelty.table.parted_rows import Execution
-    from kpca_apps.novelty.table.rows import AnyTable
+    from kpca_apps.system.output import OutputFolder
+    from kpca_apps.tables.table import Table
 
 MODEL_FILE = "model.kpca"
 A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
@@ -190,8 +190,8 @@ class NoveltyOptions(Options):
 
 def screening_options(options: NoveltyOptions) -> ScreeningOptions:
     """Turn the options of a command into those of a screening."""
+    from kpca_apps.novelty.columns.plan import ColumnOptions
     from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.novelty.table.columns import ColumnOptions
 
     columns: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -220,7 +220,7 @@ class Run:
 
     def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
-        from kpca_apps.files.tables.opening import open_table
+        from kpca_apps.tables.opening import open_table
 
         told = self.options
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -236,14 +236,14 @@ class Run:
 
     def read_accepted(self) -> Table | None:
         """Read the rows that were judged fine, if there are any."""
-        from kpca_apps.files.tables.opening import read_table
+        from kpca_apps.tables.opening import read_table
 
         path = self.options.accept
         return None if path is None else read_table(path)
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
         """Show that work is going on; for tables read in parts, their passes show it themselves."""
-        from kpca_apps.files.tables.table import PartedTable
+        from kpca_apps.tables.table import PartedTable
 
         if any(isinstance(table, PartedTable) for table in tables):
             return nullcontext()
@@ -262,8 +262,8 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run with who was asked to work; they are let go when the block ends."""
-    from kpca_apps.novelty.table.parted_rows import Execution
-    from kpca_apps.parallel.workers import workers_for
+    from kpca_apps.novelty.columns.parted_rows import Execution
+    from kpca_apps.system.workers import workers_for
 
     jobs = options.jobs
     if options.workers == "dask" or options.scheduler is not None:
@@ -281,17 +281,17 @@ def _n_worthwhile() -> int:
     """Return how many workers the cores and the memory of this machine allow."""
     from joblib import cpu_count
 
-    from kpca_apps.memory import available_bytes
+    from kpca_apps.system.memory import available_bytes
 
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
 def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
     """Name the folder of a run, and refuse what cannot be written, before any work."""
-    from kpca_apps.files.output import OutputFolder
+    from kpca_apps.system.output import OutputFolder
 
     if options.flagged == "xlsx":
-        from kpca_apps.files.tables.workbook import require_workbooks
+        from kpca_apps.tables.read.workbook import require_workbooks
 
         require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
@@ -307,9 +307,9 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
     """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
     if options.flagged == "xlsx":
-        from kpca_apps.files.tables.workbook import require_columns
+        from kpca_apps.novelty.columns.rows import column_names
         from kpca_apps.novelty.screening.flagged_rows import N_ADDED
-        from kpca_apps.novelty.table.rows import column_names
+        from kpca_apps.tables.read.workbook import require_columns
 
         require_columns(len(column_names(table)) + N_ADDED, table.source.name)
 
@@ -317,9 +317,9 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     """Print what every column becomes, as data."""
     from kpca_apps.cli.novelty.lines import plan_lines
-    from kpca_apps.novelty.table.columns import check_options, infer_plan
-    from kpca_apps.novelty.table.parted_rows import draw_sample
-    from kpca_apps.novelty.table.rows import column_names
+    from kpca_apps.novelty.columns.parted_rows import draw_sample
+    from kpca_apps.novelty.columns.plan import check_options, infer_plan
+    from kpca_apps.novelty.columns.rows import column_names
 
     console = run.console
     check_options(options.columns, column_names(table), table.source.name)
@@ -461,8 +461,8 @@ def fit(
     The model file holds rows of the reference, among which reasons are found: share it as you would
     share the data.
     """
-    from kpca_apps.files.models import check_model_path
     from kpca_apps.novelty.screening.options import resolve_rule
+    from kpca_apps.system.model_files import check_model_path
 
     chosen = screening_options(options)
     resolve_rule(chosen, clean=True)
@@ -647,10 +647,10 @@ def diff(context: typer.Context, old: OldRun, new: NewRun, options: NoveltyOptio
     """
     from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.novelty.lines import diff_lines
-    from kpca_apps.files.output import OutputFolder
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff
     from kpca_apps.report.novelty.text import diff_headline
+    from kpca_apps.system.output import OutputFolder
 
     folder = OutputFolder(
         options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force

@@ -7,9 +7,9 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.plan import listed
 from kpca_apps.novelty.screening.verdict import rate_statement
-from kpca_apps.novelty.table.columns import listed
 from kpca_apps.report.novelty.text import (
     PRECISION,
     REST,
@@ -25,6 +25,7 @@ from kpca_apps.report.text import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kpca_apps.novelty.columns.plan import ColumnPlan
     from kpca_apps.novelty.result import (
         Evaluation,
         MovedColumn,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         ScreeningResult,
     )
     from kpca_apps.novelty.screening.model import NoveltyModel
-    from kpca_apps.novelty.table.columns import ColumnPlan
 
 TOP = 5
 MAX_WARNINGS = 5

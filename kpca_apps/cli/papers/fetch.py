@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from kpca_apps.cli.console import Console, say_line
 from kpca_apps.cli.results import made_for_use
 from kpca_apps.errors import InputError, StoppedError
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
 from kpca_apps.papers.data import FILES, MOST_BYTES, MissingDataError, PaperFile, read_paper_file
 
 SCHEMES = ("https",)

@@ -15,9 +15,9 @@ from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
-from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.output import OutputFolder
-from kpca_apps.interrupts import interrupts_held
+from kpca_apps.names import one_line, suggest
+from kpca_apps.system.interrupts import interrupts_held
+from kpca_apps.system.output import OutputFolder
 
 if TYPE_CHECKING:
     from kpca_apps.cli.papers.options import PapersOptions

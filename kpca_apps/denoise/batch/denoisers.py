@@ -30,8 +30,8 @@ from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.denoise.stack import page_blocks
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.images.types import ImageFile, Mosaic
-from kpca_apps.memory import available_bytes
+from kpca_apps.images.types import ImageFile, Mosaic
+from kpca_apps.system.memory import available_bytes
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser

@@ -20,8 +20,8 @@ from kpca_apps.denoise.denoiser import measure_noise, value_range
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.files.images.front_door import read_image
-from kpca_apps.files.images.types import (
+from kpca_apps.images.front_door import read_image
+from kpca_apps.images.types import (
     HEAD,
     IMAGE_SUFFIXES,
     SUFFIXES_OF,
@@ -31,7 +31,7 @@ from kpca_apps.files.images.types import (
     is_read,
     refusal,
 )
-from kpca_apps.files.names import one_line
+from kpca_apps.names import one_line
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.files.names import one_line
-from kpca_apps.files.output import atomic_write
+from kpca_apps.names import one_line
+from kpca_apps.system.output import atomic_write
 
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'

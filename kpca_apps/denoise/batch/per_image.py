@@ -8,9 +8,9 @@ from typing import Any
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import one_line, suggest
-from kpca_apps.files.tables.opening import read_table
-from kpca_apps.files.tables.values import Column, NumberFormat
+from kpca_apps.names import one_line, suggest
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.values import Column, NumberFormat
 
 FILE, NOISE, SIGMA = "file", "noise", "sigma"
 COLUMNS = ("strength", "luma", "chroma", SIGMA, NOISE)

@@ -29,9 +29,9 @@ from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.files.images.front_door import FORMATS
-from kpca_apps.files.names import one_line, suggest
-from kpca_apps.parallel.workers import Workers
+from kpca_apps.images.front_door import FORMATS
+from kpca_apps.names import one_line, suggest
+from kpca_apps.system.workers import Workers
 
 __all__ = ["Progress", "Within", "make_folder", "run_batch"]
 

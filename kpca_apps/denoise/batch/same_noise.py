@@ -15,8 +15,8 @@ from kpca_apps.denoise.batch.work import kind_of
 from kpca_apps.denoise.denoiser import DenoiseInfo
 from kpca_apps.denoise.law import NoiseLaw
 from kpca_apps.errors import KpcaError
-from kpca_apps.files.images.front_door import read_image
-from kpca_apps.parallel.workers import Workers
+from kpca_apps.images.front_door import read_image
+from kpca_apps.system.workers import Workers
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.files.images.front_door import encode_image, read_image, target_format
-from kpca_apps.files.images.stacks import page_groups
-from kpca_apps.files.images.tags import camera_and_iso
-from kpca_apps.files.images.types import ImageFile, Mosaic
-from kpca_apps.files.names import one_line
+from kpca_apps.images.front_door import encode_image, read_image, target_format
+from kpca_apps.images.stacks import page_groups
+from kpca_apps.images.tags import camera_and_iso
+from kpca_apps.images.types import ImageFile, Mosaic
+from kpca_apps.names import one_line
 
 BUG = "a bug in kpca"
 IMPULSES = (

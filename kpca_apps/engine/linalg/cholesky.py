@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["PartialCholesky", "greedy_pivots", "random_pivots"]
 

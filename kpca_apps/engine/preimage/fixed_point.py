@@ -32,7 +32,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.kernels.base import (
     LOWEST_EXPONENT,
@@ -41,6 +40,7 @@ from kpca_apps.engine.kernels.base import (
 )
 from kpca_apps.engine.rows import in_order, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = [
     "PreImages",

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.plan import check_options
+from kpca_apps.novelty.columns.rows import AnyTable, TableRows, column_names, rows_of
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.redact import redact, told, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.table.columns import check_options
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.table.rows import AnyTable, TableRows, column_names, rows_of
+from kpca_apps.tables.table import Table
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -17,16 +17,16 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.limits import require_memory
-from kpca_apps.files.names import one_line, reason_of
-from kpca_apps.files.tables.opening import open_table
-from kpca_apps.files.tables.table import PartedTable, Table
+from kpca_apps.names import one_line, reason_of
+from kpca_apps.novelty.checks.drift import RATE, ColumnSummary, moved_columns
+from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample
+from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+from kpca_apps.novelty.columns.rows import AnyTable
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
-from kpca_apps.novelty.table.columns import ColumnOptions, infer_plan
-from kpca_apps.novelty.table.drift import RATE, ColumnSummary, moved_columns
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample
-from kpca_apps.novelty.table.rows import AnyTable
+from kpca_apps.system.limits import require_memory
+from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.table import PartedTable, Table
 
 __all__ = ["diff_runs"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import suggest
-from kpca_apps.files.tables.table import Table
+from kpca_apps.names import suggest
+from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.table.columns import quoted
+from kpca_apps.tables.table import Table
 
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.
 POSITIVE_WORDS = frozenset(

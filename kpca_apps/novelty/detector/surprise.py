@@ -37,13 +37,13 @@ from msgspec import Meta
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
-from kpca_apps.memory import available_bytes
 from kpca_apps.novelty.detector.large_groups import LargeGroups, of_each_group
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ordinary_rows
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits, mean_and_sd, varies
+from kpca_apps.system.blas import one_blas_thread
+from kpca_apps.system.memory import available_bytes
 
 __all__ = ["LARGEST", "CombinedScore", "usual_rows"]
 

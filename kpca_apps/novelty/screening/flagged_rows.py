@@ -15,17 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.files.output import atomic_write
-from kpca_apps.files.tables.scored import PLAIN, CsvStyle, csv_bytes, input_names, literal
-from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column
-from kpca_apps.files.tables.workbook import (
-    MAX_CELL,
-    Sheet,
-    SheetColumn,
-    cells_of,
-    workbook_bytes,
-)
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
+from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
+from kpca_apps.novelty.columns.rows import AnyTable, rows_of
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.result import (
@@ -38,10 +31,17 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
-from kpca_apps.novelty.table.columns import ColumnPlan, quoted
-from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.parted_rows import Execution, take_rows
-from kpca_apps.novelty.table.rows import AnyTable, rows_of
+from kpca_apps.system.output import atomic_write
+from kpca_apps.tables.read.workbook import (
+    MAX_CELL,
+    Sheet,
+    SheetColumn,
+    cells_of,
+    workbook_bytes,
+)
+from kpca_apps.tables.scored import PLAIN, CsvStyle, csv_bytes, input_names, literal
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

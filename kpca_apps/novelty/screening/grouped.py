@@ -18,8 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.names import one_line
-from kpca_apps.files.tables.table import Table
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.parted_rows import (
+    Execution,
+    draw_sample,
+    in_parts,
+    table_groups,
+    table_subset,
+)
+from kpca_apps.novelty.columns.plan import (
+    ColumnPlan,
+    ColumnSpec,
+    check_options,
+    listed,
+    quoted,
+)
+from kpca_apps.novelty.columns.rows import AnyTable, GroupKey, TableRows, column_names
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
@@ -42,21 +56,7 @@ from kpca_apps.novelty.screening.verdict import (
     score_rows,
     warnings_of_new,
 )
-from kpca_apps.novelty.table.columns import (
-    ColumnPlan,
-    ColumnSpec,
-    check_options,
-    listed,
-    quoted,
-)
-from kpca_apps.novelty.table.parted_rows import (
-    Execution,
-    draw_sample,
-    in_parts,
-    table_groups,
-    table_subset,
-)
-from kpca_apps.novelty.table.rows import AnyTable, GroupKey, TableRows, column_names
+from kpca_apps.tables.table import Table
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

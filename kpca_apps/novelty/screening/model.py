@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError
-from kpca_apps.files.models import load_model_file, save_model_file
-from kpca_apps.files.names import one_line
-from kpca_apps.files.tables.source_info import SourceInfo
-from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
+from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.plan import (
+    ColumnPlan,
+    check_options,
+    infer_plan,
+    listed,
+    quoted,
+)
+from kpca_apps.novelty.columns.rows import AnyTable, GroupKey, TableRows, column_names
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.large_groups import (
     LargeGroup,
@@ -35,16 +42,9 @@ from kpca_apps.novelty.screening.options import (
     ScreeningOptions,
     resolve_rule,
 )
-from kpca_apps.novelty.table.columns import (
-    ColumnPlan,
-    check_options,
-    infer_plan,
-    listed,
-    quoted,
-)
-from kpca_apps.novelty.table.encoding import MISSING, TableEncoder
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.table.rows import AnyTable, GroupKey, TableRows, column_names
+from kpca_apps.system.model_files import load_model_file, save_model_file
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

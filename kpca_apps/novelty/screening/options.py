@@ -9,9 +9,9 @@ from typing import Any
 
 from kpca_apps.engine.subspace import RIDGES
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.names import one_line, suggest
+from kpca_apps.names import one_line, suggest
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import CalibrationName, Rule
-from kpca_apps.novelty.table.columns import ColumnOptions
 
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05

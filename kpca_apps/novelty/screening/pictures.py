@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import Table
-from kpca_apps.files.tables.values import Column
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.result import (
     N_KINDS,
     CategoryProfile,
@@ -22,8 +22,8 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
-from kpca_apps.novelty.table.columns import ColumnSpec
-from kpca_apps.novelty.table.rows import TableRows
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

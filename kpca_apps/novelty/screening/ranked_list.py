@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
+from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.rows import TableRows, rows_of
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
-from kpca_apps.novelty.screening.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.suggestions import Suggestions
 from kpca_apps.novelty.screening.verdict import Piece, Verdict
-from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.rows import TableRows, rows_of
+from kpca_apps.tables.table import Table
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

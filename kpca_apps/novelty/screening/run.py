@@ -11,22 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.names import one_line
-from kpca_apps.files.tables.frames import frame_without
-from kpca_apps.files.tables.scored import (
-    PLAIN,
-    Added,
-    CsvStyle,
-    open_scored,
-    scored_bytes,
-    scored_kind,
-    scored_notes,
+from kpca_apps.names import one_line
+from kpca_apps.novelty.checks.drift import ColumnSummary, moved_columns, run_on
+from kpca_apps.novelty.checks.duplicates import find_duplicates
+from kpca_apps.novelty.checks.faults import FILLED
+from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
+from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.plan import (
+    UNKNOWN,
+    ColumnOptions,
+    ColumnPlan,
+    ColumnSpec,
+    check_options,
+    infer_plan,
+    listed,
+    quoted,
 )
-from kpca_apps.files.tables.several import extended
-from kpca_apps.files.tables.source_info import SourceInfo
-from kpca_apps.files.tables.table import PartedTable, Table, TablePart
-from kpca_apps.files.tables.text import ONE_COLUMN
-from kpca_apps.files.tables.values import NumberFormat
+from kpca_apps.novelty.columns.rows import (
+    NAMED_BY,
+    TELLS_APART,
+    AnyTable,
+    RowQuery,
+    TableRows,
+    column_names,
+    id_note,
+    naming_column,
+    rows_of,
+)
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.redact import Note, redact, told, without_values
@@ -39,6 +52,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     clearest,
 )
+from kpca_apps.novelty.screening.accepted import MOST, FoundRows, find_accepted
 from kpca_apps.novelty.screening.flagged_rows import (
     bound_note,
     list_flagged,
@@ -51,38 +65,24 @@ from kpca_apps.novelty.screening.flagged_rows import (
 from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
 from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
-from kpca_apps.novelty.screening.patterns import find_patterns, leading_group
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
-from kpca_apps.novelty.screening.suggestions import Suggestions
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
-from kpca_apps.novelty.table.accepted import MOST, FoundRows, find_accepted
-from kpca_apps.novelty.table.columns import (
-    UNKNOWN,
-    ColumnOptions,
-    ColumnPlan,
-    ColumnSpec,
-    check_options,
-    infer_plan,
-    listed,
-    quoted,
+from kpca_apps.tables.frames import frame_without
+from kpca_apps.tables.read.text import ONE_COLUMN
+from kpca_apps.tables.scored import (
+    PLAIN,
+    Added,
+    CsvStyle,
+    open_scored,
+    scored_bytes,
+    scored_kind,
+    scored_notes,
 )
-from kpca_apps.novelty.table.drift import ColumnSummary, moved_columns, run_on
-from kpca_apps.novelty.table.duplicates import find_duplicates
-from kpca_apps.novelty.table.encoding import TableEncoder
-from kpca_apps.novelty.table.faults import FILLED
-from kpca_apps.novelty.table.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.table.rows import (
-    NAMED_BY,
-    TELLS_APART,
-    AnyTable,
-    RowQuery,
-    TableRows,
-    column_names,
-    id_note,
-    naming_column,
-    rows_of,
-)
+from kpca_apps.tables.several import extended
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, TablePart
+from kpca_apps.tables.values import NumberFormat
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.errors import ConfigError, ModelFileError
+from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     conformal_p_values,
@@ -23,7 +24,6 @@ from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
-from kpca_apps.novelty.table.rows import TableRows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

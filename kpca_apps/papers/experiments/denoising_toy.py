@@ -17,7 +17,6 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, delayed
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.papers.data import Matrix, PaperData
@@ -25,6 +24,7 @@ from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.system.blas import one_blas_thread
 
 COUNTS = tuple(range(1, 10))
 # Ratios for 1 to 9 components, as they are remembered; then the same, medians of five draws by an

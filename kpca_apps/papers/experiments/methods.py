@@ -23,7 +23,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
 from kpca_apps.engine.kernels.by_name import median_squared_distance
@@ -47,6 +46,7 @@ from kpca_apps.papers.methods import (
 from kpca_apps.papers.methods import means_and_neighbours as places
 from kpca_apps.papers.registry import Experiment
 from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.system.blas import one_blas_thread
 
 N, Q = 2000, 5  # rows near the curved surface, and components of them
 LANDMARKS, FEATURES = 60, 1000

@@ -18,10 +18,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
 from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_integer, as_number
 from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.system.blas import one_blas_thread
 
 # Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made in
 # seconds for so many, and in minutes for three times as many.

@@ -11,7 +11,6 @@ from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import as_integer, unit_rows
@@ -23,6 +22,7 @@ from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels, Matrix
 from kpca_apps.papers.methods.iterations import assembled
+from kpca_apps.system.blas import one_blas_thread
 
 
 def subset_components(

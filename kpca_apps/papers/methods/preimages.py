@@ -9,12 +9,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine.compress import JITTER
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.preimage.ridge import LearnedPreImage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix
+from kpca_apps.system.blas import one_blas_thread
 
 
 def eigenvector_preimages(

@@ -17,7 +17,7 @@ from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.files.images.front_door import read_image
+from kpca_apps.images.front_door import read_image
 from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.hostile.images import NAMES, refused_images

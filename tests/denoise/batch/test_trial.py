@@ -11,8 +11,8 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser, strengths_of, try_s
 from kpca_apps.denoise.batch.previews import make_previews
 from kpca_apps.denoise.models import MODELS
 from kpca_apps.denoise.options import Options
-from kpca_apps.files.images.front_door import read_image
-from kpca_apps.files.images.types import ImageFile
+from kpca_apps.images.front_door import read_image
+from kpca_apps.images.types import ImageFile
 from tests.denoise.toy import save
 from tests.quick import quick
 

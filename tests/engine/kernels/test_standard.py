@@ -30,7 +30,7 @@ from kpca_apps.engine.kernels import (
 )
 from kpca_apps.errors import ModelFileError
 from tests.engine.examples import DISTANCE_KERNELS, KERNELS, normal_rows
-from tests.files.model_parts import from_file, model_from
+from tests.system.model_parts import from_file, model_from
 
 
 @dataclass

@@ -17,7 +17,7 @@ from kpca_apps.engine.linalg.gram import (
     gram_matrix,
 )
 from tests.engine.examples import ORACLES, normal_rows
-from tests.files.model_parts import from_file
+from tests.system.model_parts import from_file
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import pytest
 from sklearn.metrics import auc, average_precision_score, roc_auc_score
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.frames import table_from_frame
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.baselines import BASELINES, standardise
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, compare_table, curves_of
 from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
 
 OPTIONS = ScreeningOptions(columns=ColumnOptions(label="kind", id="name"), positive="odd")

@@ -17,7 +17,7 @@ from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
-from tests.files.model_parts import from_file, model_from, parts_of
+from tests.system.model_parts import from_file, model_from, parts_of
 
 JUDGED_BY_LEFT_OUT_SCORES = (
     "training rows are judged by leave-one-out scores, new rows by the fitted model; fit(X)."

@@ -11,8 +11,8 @@ from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
-from tests.files.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 from tests.novelty.tables import correlated
+from tests.system.model_parts import from_file, model_from, parts_of, read_parts, write_parts
 
 SCORES = np.random.default_rng(0).exponential(2.0, 500)
 

@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
-from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.detector.reasons import (
     Attribution,
     NeighbourRows,
@@ -15,6 +14,7 @@ from kpca_apps.novelty.detector.reasons import (
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.ranked_list import explain_rows
 from kpca_apps.novelty.screening.run import screen
+from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
 
 NONE = np.array([], dtype=np.int64)

@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 
-from kpca_apps.blas import one_blas_thread
 from kpca_apps.engine import nystroem
 from kpca_apps.engine import rows as engine_rows
 from kpca_apps.engine.kernels import RBF
@@ -13,8 +12,9 @@ from kpca_apps.engine.nystroem import FeatureSums, LandmarkBasis
 from kpca_apps.engine.rows import ArrayRows, sample_positions
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.views import OfViews
-from tests.files.model_parts import parts_of
-from tests.parallel.parts import row_parts
+from kpca_apps.system.blas import one_blas_thread
+from tests.system.model_parts import parts_of
+from tests.system.parts import row_parts
 
 KERNEL = RBF(0.3)
 

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.opening import read_table
-from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score, screen
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of
 
 HIDDEN = ScreeningOptions(columns=ColumnOptions(hide=("name",)))

@@ -11,8 +11,9 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.columns.rows import AnyTable
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
 from kpca_apps.novelty.screening import flagged_rows, run
 from kpca_apps.novelty.screening.flagged_rows import (
@@ -23,11 +24,10 @@ from kpca_apps.novelty.screening.flagged_rows import (
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import found_columns, screen
-from kpca_apps.novelty.table.columns import ColumnOptions
-from kpca_apps.novelty.table.parted_rows import Execution
-from kpca_apps.novelty.table.rows import AnyTable
-from kpca_apps.parallel.workers import Workers
 from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.system.workers import Workers
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable
 from tests.quick import quick
 
 # Workers of Dask are closed while their connections still speak.

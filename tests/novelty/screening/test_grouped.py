@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, KpcaError
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.table import parted
+from kpca_apps.novelty.columns import parted_rows
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening import grouped
@@ -16,10 +16,10 @@ from kpca_apps.novelty.screening.grouped import MIN_ROWS, fit_groups, rows_neede
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score, screen
-from kpca_apps.novelty.table import parted_rows
-from kpca_apps.novelty.table.columns import ColumnOptions
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import parted
 from tests.quick import quick
 
 ODD = 7  # a row of group a that reads as those of group b

@@ -13,16 +13,16 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.table import Table
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
-from kpca_apps.novelty.table.columns import ColumnOptions
-from tests.files.model_parts import Arrays, Document, read_parts, write_parts
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
 from tests.novelty.tables import frame_of
 from tests.quick import quick
+from tests.system.model_parts import Arrays, Document, read_parts, write_parts
 
 HOSTILE: tuple[Any, ...] = (
     None,

@@ -12,9 +12,9 @@ import pytest
 
 from kpca_apps import fit_model, load_model, save_model, score_table
 from kpca_apps.errors import ModelFileError
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.opening import open_table
-from tests.files.model_parts import read_parts, write_parts
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.opening import open_table
+from tests.system.model_parts import read_parts, write_parts
 
 SAME = "very one the model was fitted on"
 

@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.opening import open_table
-from kpca_apps.files.tables.table import PartedTable
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import score, screen
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.table import PartedTable
 from tests.novelty.screening.test_large_tables import in_parts
 
 N = 2_000

@@ -13,8 +13,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from kpca_apps.errors import InputError
-from kpca_apps.files.tables.opening import open_table, read_table
-from kpca_apps.files.tables.table import IntArray, Load, PartedTable, Table
+from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
@@ -25,10 +25,10 @@ from kpca_apps.novelty.screening.run import (
     screen,
     write_scored_table,
 )
-from kpca_apps.novelty.table.columns import ColumnOptions
-from kpca_apps.novelty.table.parted_rows import Execution
-from kpca_apps.parallel.workers import Workers
 from kpca_apps.report.result_json import result_to_json
+from kpca_apps.system.workers import Workers
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import IntArray, Load, PartedTable, Table
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -265,7 +265,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
 def test_a_large_table_in_memory_is_cut_into_parts(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.table.parted_rows.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("kpca_apps.novelty.columns.parted_rows.SAMPLE_ROWS", 300)
     table = read_table(birds)
     assert isinstance(table, Table)
     result = screen(table, options=OPTIONS)[0]

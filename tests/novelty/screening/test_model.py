@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
-from kpca_apps.files.tables.frames import table_from_frame
 from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import score
-from tests.files.model_parts import read_parts, write_parts
+from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
+from tests.system.model_parts import read_parts, write_parts
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kpca_apps.errors import ConfigError
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
-from kpca_apps.novelty.table.columns import ColumnOptions
-from tests.files.model_parts import from_file
+from tests.system.model_parts import from_file
 
 
 def test_without_a_rule_a_table_gets_a_share_and_a_clean_model_a_rate() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.table import parted
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import parted
 
 
 def frame() -> pl.DataFrame:

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.opening import read_table
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.screening.model import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
-from kpca_apps.novelty.table.columns import ColumnOptions
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.opening import read_table
 from tests.novelty.tables import correlated, frame_of
 
 LABELLED = ColumnOptions(label="kind", id="name")

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.files.tables.frames import table_from_frame
-from kpca_apps.files.tables.table import Table
 from kpca_apps.novelty.detector.threshold import Rule, top_count
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
 from kpca_apps.novelty.screening.verdict import Verdict, flag, novelty_ranks, score_rows, top_rows
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of
 
 SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from kpca_apps.denoise.result import DenoisingResult, Residual
+from kpca_apps.names import visible
 from kpca_apps.report.denoising.page import MAX_TOGETHER, render_trial
 from kpca_apps.report.denoising.text import headline
-from kpca_apps.visible import visible
 from tests.quick import quick
 from tests.report import denoising_examples as examples
 from tests.report.pages import Page, render_denoising

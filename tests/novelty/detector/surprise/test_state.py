@@ -9,8 +9,8 @@ from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups
 from kpca_apps.novelty.detector.state import DetectorState
-from tests.files.model_parts import from_file, model_from, parts_of
 from tests.quick import quick
+from tests.system.model_parts import from_file, model_from, parts_of
 
 N = 120
 

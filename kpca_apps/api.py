@@ -1,0 +1,791 @@
+"""Tables screened from Python: data frames in; out comes a result that shows itself."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeGuard
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.errors import ConfigError, KpcaError, RefusedError
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.columns.rows import AnyTable, column_names
+from kpca_apps.novelty.detector.threshold import CalibrationName
+from kpca_apps.novelty.result import RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
+from kpca_apps.novelty.screening.grouped import fit_groups
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import (
+    found_columns,
+    inherit_options,
+    score,
+    screen,
+    write_tables,
+)
+from kpca_apps.report.novelty.text import headline, is_missing, row_name
+from kpca_apps.system.limits import require_table
+from kpca_apps.system.output import atomic_write
+from kpca_apps.system.workers import workers_for
+from kpca_apps.tables.frames import (
+    column_name,
+    frame_beside,
+    frame_like,
+    frame_rows,
+    frame_without,
+    read_frame,
+)
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable, Table
+
+__all__ = ["Screening", "fit_model", "score_table", "screen_table"]
+
+# Any: a frame of another library is known by what it can do.
+TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
+Columns = str | Sequence[Hashable]
+KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
+WorkersName = Literal["threads", "processes", "dask"]
+
+# What a command calls otherwise.
+KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
+# Keywords that name any number of columns.
+LISTS = ("exclude", "categorical", "numeric", "by", "hide")
+# Of the lines that `repr` shows.
+SHOWN, WIDTH = 4, 79
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class Screening(ScreeningResult):
+    """What a screening found, beside the rows it was found in and the model that found it.
+
+    All that `repr` and a notebook show comes from the attributes; `to_frame` and `flagged` give it
+    for further work, `save_report` as a page.
+
+    Attributes
+    ----------
+    scores, p_values, rarities : (n,) array
+        Of every row in input order; higher scores are more novel. P-values where there is a
+        reference, rarities (how many usual rows would score so high) where there is none.
+    is_flagged : (n,) bool array
+        Rows above the threshold.
+    ranks : (n,) int array
+        1 = most novel.
+    ranked : tuple of RankedRow
+        The oddest rows with their reasons, by rank.
+    columns : tuple of ColumnProfile
+        What each column was taken as, and why.
+    warnings : tuple of str
+        What to know before believing the list.
+    model : NoveltyModel
+        For `score_table` and `save_model`.
+
+    Examples
+    --------
+    >>> from kpca_apps import screen_table
+    >>> sizes = [10.0 + i % 7 for i in range(40)]
+    >>> result = screen_table({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+    >>> result.n_flagged, result.ranked[0].row
+    (1, 41)
+    >>> result.flagged().select("height", "weight", "rank").rows()
+    [(10.0, 16.0, 1)]
+    """
+
+    model: NoveltyModel
+    _table: AnyTable
+    _frame: Any  # that was given; None for a path or a table
+
+    def to_frame(self, *, keep_hidden: bool = False) -> Any:
+        """Return all rows in input order: their columns, and what was found about each.
+
+        Parameters
+        ----------
+        keep_hidden : bool
+            Whether the cells of hidden columns stay; by default they are empty, and a hidden index
+            counts the rows.
+
+        Returns
+        -------
+        DataFrame
+            Of pandas, with its index, or of pyarrow where the table was one, else of polars. Cells
+            of a text file are text as it stands there.
+
+        Raises
+        ------
+        MemoryLimitError
+            If the rows of a table that is read in parts do not fit into memory.
+        """
+        frame, table = self._frame, self._table
+        if frame is None and isinstance(table, PartedTable):
+            require_table(table.source.name, table.n_rows, len(table.columns))
+            frame = pl.concat([part.read().frame for part in table.parts])
+        elif isinstance(table, Table) and frame is None:
+            frame = table.frame
+        return frame_beside(self._visible(frame, keep_hidden), found_columns(self))
+
+    def flagged(self, *, keep_hidden: bool = False) -> Any:
+        """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
+
+        Parameters
+        ----------
+        keep_hidden : bool
+            As for `to_frame`.
+
+        Returns
+        -------
+        DataFrame
+            As of `to_frame`; without rows where none is flagged.
+        """
+        places = np.flatnonzero(self.is_flagged)
+        places = places[np.argsort(self.ranks[places])]
+        found = {
+            name: None if values is None else values[places]
+            for name, values in found_columns(self).items()
+        }
+        if self._frame is not None:
+            rows = frame_rows(self._visible(self._frame, keep_hidden), places)
+        else:
+            rows = take_rows(self._table, places, Execution()).frame
+            rows = self._visible(rows, keep_hidden)
+        return frame_beside(rows, found)
+
+    def odd_cells_frame(self) -> Any:
+        """Return all cells that are odd by themselves, one a row, the clearest first.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the table, as of `to_frame`, with the columns file, line, row, id,
+            column, reads, suggestion and why; without rows where no cell is odd.
+
+        Examples
+        --------
+        >>> ages, sizes = [str(20 + i % 50) for i in range(200)], [170 + i % 9 for i in range(201)]
+        >>> result = screen_table({"age": [*ages, "3O"], "height": sizes})
+        >>> result.odd_cells_frame().select("row", "column", "reads", "suggestion").rows()
+        [(201, 'age', '3O', '30')]
+        """
+        return frame_like(self._frame, odd_cell_columns(self._table, self))
+
+    def reasons_frame(self) -> Any:
+        """Return all reasons of the ranked rows that are explained, one a row, the oddest first.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the table, as of `to_frame`, with the columns rank, row, line, id,
+            column, seen, expected, share, together (the columns that are odd as a set with this
+            one, joined by ", ") and hints (of the row). A row without reasons has one, of hints
+            alone.
+
+        Examples
+        --------
+        >>> sizes = [10.0 + i % 7 for i in range(40)]
+        >>> result = screen_table({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+        >>> result.reasons_frame()["rank"][0]
+        1
+        """
+        rows = [
+            (row, reason)
+            for row in self.ranked
+            if row.explained
+            for reason in (row.reasons or (None,))
+        ]
+        of_row: dict[str, list[Any]] = {
+            name: [getattr(row, name) for row, _ in rows] for name in ("rank", "row", "line", "id")
+        }
+        of_reason: dict[str, list[Any]] = {
+            name: [None if reason is None else getattr(reason, name) for _, reason in rows]
+            for name in ("column", "seen", "expected", "share")
+        }
+        kinds = {"rank": pl.Int64, "row": pl.Int64, "line": pl.Int64, "share": pl.Float64}
+        joined = {
+            "together": [", ".join(reason.together) if reason else "" for _, reason in rows],
+            "hints": [" ".join(row.hints) for row, _ in rows],
+        }
+        columns = of_row | of_reason | {n: [text or None for text in t] for n, t in joined.items()}
+        return frame_like(
+            self._frame,
+            {
+                name: pl.Series(name, cells, kinds.get(name, pl.String))
+                for name, cells in columns.items()
+            },
+        )
+
+    def _visible(self, frame: Any, keep_hidden: bool) -> Any:
+        """Empty hidden columns of a frame, or leave them."""
+        names = column_names(self._table)
+        return frame if keep_hidden else frame_without(frame, names, self.hidden_columns)
+
+    def save_tables(
+        self,
+        folder: str | Path,
+        *,
+        format: Literal["csv", "parquet", "same"] = "csv",
+        flagged: Literal["csv", "xlsx"] = "csv",
+        keep_hidden: bool = False,
+    ) -> tuple[str, ...]:
+        """Write the scored table, the flagged rows and the odd cells, as the command does.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Where to; made where there is none. Files of these names are replaced.
+        format : {"csv", "parquet", "same"}
+            Of the scored table. ``"same"`` gives all three the delimiter and decimal sign of a text
+            file, and the scored table of a Parquet file its format.
+        flagged : {"csv", "xlsx"}
+            Of the list of flagged rows; a workbook holds the odd cells, too.
+        keep_hidden : bool
+            As for `to_frame`, in the scored table.
+
+        Returns
+        -------
+        tuple of str
+            Sentences on what had to be changed, such as the name of a column.
+        """
+        path, result = Path(folder), replace(self, flagged_file=f"flagged.{flagged}")
+        path.mkdir(parents=True, exist_ok=True)
+        plan = self.model.encoder.plan
+        return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
+
+    def save_report(self, path: str | Path) -> None:
+        """Write the report: one page of HTML that needs nothing beside itself.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ends in ``.html``; replaced if it exists.
+
+        Raises
+        ------
+        ConfigError
+            If the path ends otherwise.
+        InputError
+            If it cannot be written.
+        """
+        from kpca_apps.report.novelty.page import render_screening
+
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            name = one_line(str(path), 200)
+            raise ConfigError(f'{name}: a report is a page; end its name with ".html"')
+        with atomic_write(path) as file:
+            file.write(render_screening(self).encode("utf-8"))
+
+    def __repr__(self) -> str:
+        rows = self.oddest_of_each_kind[:SHOWN]
+        return "\n".join(
+            one_line(text, WIDTH if number else 2 * WIDTH)
+            for number, text in enumerate(["".join(headline(self)), *map(_line, rows)])
+        )
+
+    def _repr_html_(self) -> str:
+        from kpca_apps.report.novelty.page import render_in_notebook
+
+        return render_in_notebook(self)
+
+
+def _line(row: RankedRow) -> str:
+    """Name a row with its first reason."""
+    place = f"{row.rank}. {''.join(row_name(row))}"
+    if not row.reasons:
+        return place
+    reason = row.reasons[0]
+    seen, expected = (
+        "missing" if is_missing(text) else one_line(text, 20)
+        for text in (reason.seen, reason.expected)
+    )
+    return f"{place}: {one_line(reason.column, 24)} {seen}, expected {expected}"
+
+
+def screen_table(
+    table: TableLike,
+    *,
+    reference: TableLike | None = None,
+    accept: TableLike | None = None,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    positive: str | None = None,
+    exclude: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    by: Columns = (),
+    hide: Columns = (),
+    dayfirst: bool | None = None,
+    explain: int = 100,
+    n_components: int | None = None,
+    kernel: KernelName | None = None,
+    gamma: float | None = None,
+    sigma: float | None = None,
+    ridge: float | None = None,
+    n_landmarks: int | None = None,
+    calibration: CalibrationName = "auto",
+    seed: int = 0,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
+    execution: Execution | None = None,
+) -> Screening:
+    """Screen a table for outliers.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, list of paths, Table or PartedTable
+        The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
+        library that offers Arrow's stream interface or the data frame interchange protocol; a dict
+        of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
+        folder of files, a pattern or a list of paths; or what `open_table` returns. More than
+        100,000 rows are worked on in parts.
+    reference : as `table`, optional
+        Rows known to be normal. Without it the table itself is learned from, outliers and all.
+    accept : DataFrame, dict, str, Path or Table, optional
+        Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
+        of them in all columns both have are learned as normal (with a `reference`, as part of it)
+        and not flagged. A cell ``"*"`` accepts anything, a missing one a missing value.
+    share : float, optional
+        Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
+        reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
+    count : int, optional
+        Number of rows to flag.
+    alpha : float, optional
+        False-alarm rate on rows like the reference, in (0, 1); needs one, and is .05 by default.
+    fdr : float, optional
+        Expected share of false discoveries on the list, in (0, 1); needs a reference.
+    id : str, optional
+        Column that names the rows in what is shown. By default the index of a pandas frame, unless
+        it just counts the rows, or else an identifier that differs in every row.
+    label : str, optional
+        Column of known labels: kept out of the model, and used to judge it.
+    positive : str, optional
+        Label that means outlier.
+    exclude, categorical, numeric : str or sequence of str
+        Columns to leave out, to take as categories, and to take as numbers.
+    by : str or sequence of str
+        Columns whose groups are judged among themselves: each of 50 rows or more by a model of its
+        own, the others by that of the whole table.
+    hide : str or sequence of str
+        Columns that are used, but whose values are neither shown nor in the result; only the
+        model, and `to_frame` if asked, has them.
+    dayfirst : bool, optional
+        Order of day and month where the cells of a column leave it open: True as ``--dayfirst``,
+        False as ``--monthfirst``; by default what the other dates say.
+    explain : int
+        Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
+    n_components : int, optional
+        Hard number of kernel components (Hoffmann's classic) instead of the Tikhonov filter.
+    kernel : {"rbf", "laplacian", "linear", "poly", "cosine"}, optional
+        One kernel on the columns as they come, instead of the mean over four views.
+    gamma, sigma : float, optional
+        Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).
+    ridge : float, optional
+        Ridge of the Tikhonov filter, in units of the total variance.
+    n_landmarks : int, optional
+        Landmarks of the Nystrom approximation.
+    calibration : {"auto", "leave-one-out", "split"}
+        What the threshold is calibrated on; needs a reference.
+    seed : int
+        Of every random draw.
+    jobs : int, optional
+        Threads that score rows; changes no number.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How the file is read, where a path is given: see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
+    execution : Execution, optional
+        Instead of these two: workers that are kept from one call to the next, and progress.
+
+    Returns
+    -------
+    Screening
+        In a notebook it shows itself. `to_frame` gives all rows with what was found, `flagged`
+        those that stand out, `save_report` writes the report; `model` scores further tables.
+
+    Raises
+    ------
+    ConfigError
+        If options contradict each other or the table, or ask for a rate without a reference.
+    InputError
+        If a table cannot be used.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> sizes = [10.0 + i % 7 for i in range(40)]
+    >>> frame = pl.DataFrame({"height": [*sizes, 10.0], "weight": [*sizes, 16.0]})
+    >>> result = screen_table(frame, share=0.02)
+    >>> result.ranked[0].row, result.n_flagged
+    (41, 1)
+    """
+    told = dict(locals())
+    with _in_python(), _working(told) as execution:
+        reading = _reading(told, table, reference)
+        given = _opened(table, id, reading)
+        clean = None
+        if reference is not None:
+            clean = _opened(reference, given.id, reading, name="reference", by_index=False)
+        categories = {*given.categories, *(clean.categories if clean else ())}
+        result, model = screen(
+            given.table,
+            reference=clean.table if clean else None,
+            accept=_accepted(accept, given.id),
+            options=_options(told, given.id, categories),
+            command=_call("screen_table", told),
+            execution=execution,
+        )
+    return _screening(result, model, given)
+
+
+def fit_model(
+    table: TableLike,
+    *,
+    clean: bool = True,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    exclude: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    by: Columns = (),
+    hide: Columns = (),
+    dayfirst: bool | None = None,
+    explain: int = 100,
+    n_components: int | None = None,
+    kernel: KernelName | None = None,
+    gamma: float | None = None,
+    sigma: float | None = None,
+    ridge: float | None = None,
+    n_landmarks: int | None = None,
+    calibration: CalibrationName = "auto",
+    seed: int = 0,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
+    execution: Execution | None = None,
+) -> NoveltyModel:
+    """Fit a model to a table, to score others with.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        The reference, as for `screen_table`. Of more than 100,000 rows, columns, scalings and
+        landmarks are learned from 100,000 drawn with the seed; what is summed or trimmed, from all.
+    clean : bool
+        Whether its rows are known to be normal.
+    share, count, alpha, fdr : float, optional
+        What flags the rows of tables scored later; see `screen_table`.
+    id, label, exclude, categorical, numeric, by, hide, dayfirst : optional
+        What its columns are; see `screen_table`.
+    explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
+        See `screen_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
+    execution : Execution, optional
+        Instead of these two: workers that are kept from one call to the next, and progress.
+
+    Returns
+    -------
+    NoveltyModel
+
+    Raises
+    ------
+    ConfigError
+        If the options contradict each other or the table.
+    InputError
+        If the table cannot be used: too few rows, no usable column.
+
+    Examples
+    --------
+    >>> model = fit_model({"height": [10.0 + i % 7 for i in range(40)]}, alpha=0.1)
+    >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
+    array([False,  True])
+    """
+    told = dict(locals())
+    with _in_python(), _working(told) as execution:
+        given = _opened(table, id, _reading(told, table))
+        options = _options(told, given.id, given.categories)
+        return fit_groups(given.table, options, clean=clean, execution=execution)[0]
+
+
+def score_table(
+    model: NoveltyModel,
+    table: TableLike,
+    *,
+    accept: TableLike | None = None,
+    share: float | None = None,
+    count: int | None = None,
+    alpha: float | None = None,
+    fdr: float | None = None,
+    id: Hashable | None = None,
+    label: Hashable | None = None,
+    positive: str | None = None,
+    explain: int | None = None,
+    jobs: int | None = None,
+    hide: Columns | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: Literal["refuse", "skip"] = "refuse",
+    workers: WorkersName | None = None,
+    scheduler: str | None = None,
+    execution: Execution | None = None,
+) -> Screening:
+    """Score and flag the rows of a table by a fitted model, each independently of the others.
+
+    Parameters
+    ----------
+    model : NoveltyModel
+        The model, as of `fit_model`, of `load_model`, or of another screening.
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        As for `screen_table`, with at least the columns the model uses, in any order.
+    accept : DataFrame, dict, str, Path or Table, optional
+        Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
+    share, count, alpha, fdr : float, optional
+        What flags rows, instead of the rule of the model; see `screen_table`.
+    id, label, positive, explain, jobs : optional
+        As for `screen_table`; by default those of the model.
+    hide : str or sequence of str, optional
+        Columns to hide beside those that the model hides; see `screen_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
+    workers : {"threads", "processes", "dask"}, optional
+        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers see the same files.
+    execution : Execution, optional
+        Instead of these two: workers that are kept from one call to the next, and progress.
+
+    Returns
+    -------
+    Screening
+
+    Raises
+    ------
+    ConfigError, InputError
+        As `screen_table`; also if a column the model uses is missing.
+
+    Examples
+    --------
+    >>> model = screen_table({"height": [10.0 + i % 7 for i in range(40)]}).model
+    >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
+    array([False,  True])
+    """
+    told = dict(locals())
+    with _in_python(), _working(told) as execution:
+        given = _opened(table, id, _reading(told, table))
+        asked = {name: told[name] for name in ("share", "count", "alpha", "fdr", "positive")}
+        # What was said when the model was fitted goes before an index.
+        is_known = id is None and model.options.columns.id in column_names(given.table)
+        options = inherit_options(
+            model,
+            given.table,
+            **asked,
+            id=None if is_known else given.id,
+            label=None if label is None else column_name(label),
+            hide=None if hide is None else _names(hide),
+            explain=explain,
+            jobs=jobs,
+        )
+        command = _call("score_table", told)
+        result = score(
+            model,
+            given.table,
+            accept=_accepted(accept, given.id),
+            options=options,
+            command=command,
+            execution=execution,
+        )
+    return _screening(result, model, given)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A table that was given, in whatever form."""
+
+    table: AnyTable
+    frame: Any  # that was given, where it was one
+    id: str | None
+    categories: tuple[str, ...] = ()
+
+
+def _opened(
+    given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
+) -> _Opened:
+    """Open or convert what was given as a table; `of_frame` are options of `read_frame`."""
+    named = None if id is None else column_name(id)
+    if isinstance(given, Table | PartedTable):
+        return _Opened(given, None, named)
+    if _is_path(given):
+        return _Opened(open_table(given, **reading), None, named)
+    frame = read_frame(given, id, **of_frame)
+    return _Opened(frame.table, frame.given, frame.id, frame.categories)
+
+
+def _accepted(given: TableLike | None, id: str | None) -> Table | None:
+    """Read or convert rows that were judged fine, if there are any."""
+    if given is None or isinstance(given, Table):
+        return given
+    if isinstance(given, str | Path):
+        return read_table(given)
+    # An index names rows only where that of the table does.
+    return read_frame(given, name="accept", by_index=id is not None).table
+
+
+def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
+    """Return how paths are read; there must be one where anything is said about it."""
+    of_paths = inspect.signature(open_table).parameters
+    reading = {
+        name: told[name]
+        for name, parameter in of_paths.items()
+        if name in told and told[name] != parameter.default
+    }
+    if reading and not any(map(_is_path, tables)):
+        raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
+    return reading
+
+
+def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
+    """Whether a table was given by a path, or by several."""
+    several = given if isinstance(given, list) and given else [given]
+    return all(isinstance(path, str | Path) for path in several)
+
+
+def _names(given: Columns) -> tuple[str, ...]:
+    """Return the names of columns; a text is one name."""
+    return tuple(map(column_name, [given] if isinstance(given, str) else given))
+
+
+def _options(
+    told: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
+) -> ScreeningOptions:
+    """Gather keywords; columns that were given as categories are, unless anything else is said."""
+    names = {name: _names(told[name]) for name in LISTS}
+    label = None if told["label"] is None else column_name(told["label"])
+    spoken_for = {id, label, *(name for use in LISTS if use != "hide" for name in names[use])}
+    names["categorical"] += tuple(sorted(set(categories) - spoken_for))
+    columns = ColumnOptions(id=id, label=label, dayfirst=told["dayfirst"], **names)
+    others = {one.name for one in fields(ScreeningOptions)} - {"columns"}
+    return ScreeningOptions(**{name: told[name] for name in others & set(told)}, columns=columns)
+
+
+def _call(function: str, told: Mapping[str, Any]) -> str:
+    """Write the call that repeats a result; frames and models stand in it by their names."""
+    words = []
+    for name, parameter in inspect.signature(globals()[function]).parameters.items():
+        value = told[name]
+        if name in ("jobs", "workers", "scheduler", "execution") or value is parameter.default:
+            continue
+        if name in ("table", "reference", "accept") and _is_path(value):
+            names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
+            value = names if isinstance(value, list) else names[0]
+        written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
+        words.append(written if parameter.default is parameter.empty else f"{name}={written}")
+    return f"kpca_apps.{function}({', '.join(words)})"
+
+
+@contextmanager
+def _working(told: Mapping[str, Any]) -> Iterator[Execution | None]:
+    """Start the workers that are asked for, and let them go at the end."""
+    execution, kind, scheduler = (told[name] for name in ("execution", "workers", "scheduler"))
+    if kind is None and scheduler is None:
+        yield execution
+        return
+    if execution is not None:
+        raise ConfigError("execution= has workers of its own: leave --workers and --scheduler out")
+    with workers_for(kind, told["jobs"], scheduler) as workers:
+        yield Execution(workers)
+
+
+class _Process:
+    """Whether this process was forked from one in which tables were screened before."""
+
+    is_used = is_forked = False
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.is_forked = cls.is_used
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Process.forked)
+
+
+def _refuse_forked() -> None:
+    """Refuse to wait for threads that a fork has left behind."""
+    if _Process.is_forked:
+        raise RefusedError(
+            "this process was forked from one that had screened tables, and the threads that read "
+            'them are not here: start processes by multiprocessing.get_context("spawn"), or let '
+            "Workers start them"
+        )
+    _Process.is_used = True
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Name options in errors as keywords, where commands have flags; work as commands do.
+
+    What numpy is to do where floats leave their range is the caller's choice for his own sums.
+    """
+    _refuse_forked()
+    try:
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            yield
+    except KpcaError as error:
+        if (text := _with_keywords(str(error))) == str(error):
+            raise
+        raise type(error)(text) from error.__cause__
+
+
+def _with_keywords(text: str) -> str:
+    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``; what is quoted stays."""
+    known = inspect.signature(screen_table).parameters
+
+    def keyword(found: re.Match[str]) -> str:
+        flag = found[1] or ""
+        name = KEYWORDS.get(flag, flag.replace("-", "_"))
+        return f"{name}=" if name in known else found[0]
+
+    return re.sub(r'"[^"]*"|(?<![^\s(])--([a-z]+(?:-[a-z]+)*)\b', keyword, text)
+
+
+def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
+    found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    notes = tuple(map(_with_keywords, result.source.notes))
+    found["source"] = replace(result.source, notes=notes)
+    found["warnings"] = tuple(map(_with_keywords, result.warnings))
+    found["columns"] = tuple(
+        replace(column, why=_with_keywords(column.why)) for column in result.columns
+    )
+    return Screening(**found, model=model, _table=given.table, _frame=given.frame)

@@ -1,1 +1,0 @@
-"""Tables and models in, results out: reading, typing and writing files."""

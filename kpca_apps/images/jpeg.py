@@ -1,0 +1,146 @@
+"""JPEG files: grey and colour of 8 bits, with their metadata.
+
+libjpeg fills what is missing with grey and no more than warns of it. Pillow and imagecodecs pass
+over its warnings; simplejpeg refuses an image with one, and decodes in half of Pillow's time.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.types import (
+    ImageFile,
+    Metadata,
+    Page,
+    Parts,
+    check_size,
+    damage_refused,
+)
+
+__all__ = ["PIXELS_PER_BYTE", "decode_whole", "read_jpeg", "write_jpeg"]
+
+QUALITY = 95
+_JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
+# Each block of 8 x 8 pixels takes at least one bit of the file.
+PIXELS_PER_BYTE = 8 * 64
+# The decoder goes over the whole image for each scan; progressive files have about ten.
+_MAX_SCANS = 100
+_SCAN_END = re.compile(rb"\xff(?=[^\0\xd0-\xd7\xff])")
+_OWN_HEADER = 20  # bytes of the first marker and the JFIF header, as libjpeg writes them
+_SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
+
+
+def read_jpeg(data: bytes, label: str) -> ImageFile:
+    """Read a JPEG file of 8-bit grey or RGB; of several pictures in one file the first."""
+    with damage_refused(label):
+        # Not Image.open, which would look for the other pictures of the file.
+        picture = JpegImageFile(io.BytesIO(data))
+        if not picture.tile or picture.fp is None:
+            raise InputError(f"{label}: is cut short before its pixels; fetch the file again.")
+        scan = picture.fp.tell()
+    channels = {"L": 1, "RGB": 3}.get(picture.mode)
+    if channels is None:
+        what = "CMYK inks" if picture.mode == "CMYK" else f"pixels of mode {picture.mode}"
+        raise InputError(f"{label}: holds {what}, not grey or RGB; convert it to RGB first.")
+    page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
+    ratio = PIXELS_PER_BYTE * channels
+    # Of a progressive file the first scan holds a part of each block, and libjpeg allocates all.
+    end = _SCAN_END.search(data, scan)
+    packed = (end.start() if end else len(data)) - scan
+    check_size(label, (page.height, page.width), channels, packed, ratio)
+    if data.count(b"\xff\xda", scan) >= _MAX_SCANS:
+        raise InputError(
+            f"{label}: is packed in more than {_MAX_SCANS} scans, which no camera does; save it "
+            "anew as JPEG or PNG."
+        )
+    # Pillow calls the markers APP0 to APP15 and COM.
+    segments = [
+        (_COMMENT if name == "COM" else _JFIF + int(name.removeprefix("APP")), content)
+        for name, content in picture.applist
+    ]
+    is_one_of_several = any(content.startswith(b"MPF\0") for _, content in segments)
+    info = picture.info
+    # The JFIF header counts in inches or centimetres.
+    scale = {1: 1.0, 2: 2.54}.get(info.get("jfif_unit", 0), 0.0)
+    across, down = (scale * number for number in info.get("jfif_density", (0, 0)))
+    exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
+
+    def decoded(number: int) -> NDArray[np.uint8]:
+        with damage_refused(label):
+            pixels = decode_whole(data, "RGB" if channels == 3 else "GRAY")
+            if pixels.shape != page.shape:
+                raise ValueError("its pixels do not fit its header")
+        return pixels
+
+    return ImageFile(
+        label=label,
+        format="jpeg",
+        pages=(page,),
+        metadata=Metadata.of(
+            exif, info.get("icc_profile"), (across, down) if across and down else None
+        ),
+        page=decoded,
+        notes=(
+            *("Of the pictures in the file, the first is denoised and kept.",) * is_one_of_several,
+            *("It is progressive, and written as a baseline JPEG.",) * ("progressive" in info),
+        ),
+        carried=tuple(_carried(segments)),
+    )
+
+
+def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Parts) -> None:
+    """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments."""
+    buffer = io.BytesIO()
+    extra = b"".join(
+        b"\xff" + code + struct.pack(">H", len(content) + 2) + content for code, content in carried
+    )
+    # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
+    Image.fromarray(np.ascontiguousarray(pixels)).save(
+        buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra
+    )
+    encoded = buffer.getvalue()
+    # Either header says how dense the pixels are; one of our own would say otherwise.
+    if any(code[0] == _JFIF or content.startswith(b"Exif\0\0") for code, content in carried):
+        encoded = encoded[:2] + encoded[_OWN_HEADER:]
+    file.write(encoded)
+
+
+def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
+    """Decode a JPEG as "GRAY" or "RGB"; ValueError if it is not whole."""
+    # Renamed, for libjpeg warns of a profile in disorder, and that costs no pixel.
+    data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
+    try:
+        pixels = simplejpeg.decode_jpeg(data, colours, strict=True)
+    except ValueError as error:
+        if "subsampling" not in str(error):
+            raise
+        # Colour coarser than in any common file. Of a whole image, more bits change no pixel.
+        picture = JpegImageFile(io.BytesIO(data))
+        scan = 0 if picture.fp is None else picture.fp.tell()
+        longer = data[:scan] + _SCAN_ENDS.sub(b"\x5a" * 64 + b"\xff", data[scan:])
+        plain = np.array(picture)
+        if not np.array_equal(np.array(JpegImageFile(io.BytesIO(longer))), plain):
+            raise ValueError("a scan ends too early") from None
+        return plain
+    return np.asarray(pixels[..., 0] if colours == "GRAY" else pixels)
+
+
+def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what stays true of segments once the denoised image is written, by their markers."""
+    for code, content in segments:
+        if code == _JFIF and content.startswith(b"JFIF\0") and len(content) >= 14:
+            yield bytes([code]), content[:12] + b"\0\0"  # without a thumbnail
+        is_profile = code == _APP2 and content.startswith(b"ICC_PROFILE\0")
+        if content and (is_profile or code in (_APP1, _PHOTOSHOP, _COMMENT)):
+            yield bytes([code]), content

@@ -1,0 +1,267 @@
+"""Raw files of cameras: the mosaic their sensor saw, and the picture LibRaw develops of it.
+
+LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags tell what is kept of
+the metadata, and the noise where the camera's maker measured it.
+
+Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ImageCms
+from tifffile import TiffFile
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.large import Content
+from kpca_apps.images.tags import Directory, TiffError, read_directories, write_exif
+from kpca_apps.images.types import (
+    DEFLATE_RATIO,
+    ImageFile,
+    Metadata,
+    Mosaic,
+    Page,
+    check_size,
+    damage_refused,
+)
+
+if TYPE_CHECKING:
+    import rawpy
+
+__all__ = ["read_raw"]
+
+_STDERR = threading.Lock()
+NOISE_PROFILE, EXIF, MAKE, DNG_VERSION = 51041, 34665, 271, 50706
+# Tags of the picture that its developed form keeps: description, maker, model, software, date,
+# artist, copyright.
+_KEPT = frozenset({270, 271, 272, 305, 306, 315, 33432})
+# EXIF tags that are true of the raw file alone: the maker's notes, colours and size.
+_DROPPED = frozenset({37500, 40961, 40962, 40963})
+# A value above so much of the white level, held by so many pixels, none being brighter, is that at
+# which the sensor saturates, though the file gives a higher one. LibRaw takes any such value.
+_SATURATED, _PIXELS = 0.75, 10
+# What tifffile remarks on a file's tags would be printed.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+
+
+def read_raw(data: Content, label: str) -> ImageFile:
+    """Read a raw file with a Bayer mosaic, whose page is the picture LibRaw develops, upright.
+
+    That is of 16 bits, in sRGB, with the camera's white balance and no automatic brightness.
+    """
+    if importlib.util.find_spec("rawpy") is None:
+        raise ConfigError(
+            f"{label}: reading raw files of cameras needs an extra; install it with: "
+            'pip install "kpca-apps[raw]"'
+        )
+    with _opened(data, label) as raw:
+        sizes = raw.sizes
+        wrong = _wrong(raw, is_plain=_is_plain_tiff(data))
+        # LibRaw fills what is missing with 0, and green with 1.
+        balanced = raw.camera_whitebalance[0] > 0 and raw.camera_whitebalance[2] > 0
+    if wrong:
+        raise InputError(f"{label}: {wrong}.")
+    size = (sizes.height, sizes.width)
+    height, width = size[::-1] if sizes.flip & 4 else size
+    exif = _exif(data)
+    notes = ["Denoised as the sensor saw it, then developed by LibRaw: sRGB, upright, as exposed."]
+    if not balanced:
+        notes.append("It holds no white balance: that of daylight was taken.")
+    if exif is None:
+        notes.append("Date, camera and other metadata are not kept of this kind of raw file.")
+    return ImageFile(
+        label=label,
+        format="raw",
+        pages=(Page(height, width, 3, np.dtype("u2")),),
+        metadata=Metadata(exif=exif, icc=_srgb()),
+        page=lambda _: _read_mosaic(data, label).developed(None),
+        notes=tuple(notes),
+        mosaic=partial(_read_mosaic, data, label),
+    )
+
+
+def _to_open(data: Content) -> BytesIO | str:
+    """Return what libraries open: a large file they read themselves, as far as they need it."""
+    return BytesIO(data) if isinstance(data, bytes) else str(data.path)
+
+
+@contextmanager
+def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
+    """Open a raw file with LibRaw, its pixels decoded, and refuse damage in one line."""
+    import rawpy
+
+    with damage_refused(label):
+        try:
+            with _without_stderr():
+                raw = rawpy.imread(_to_open(data))
+            with raw:
+                promised = raw.sizes.raw_height, raw.sizes.raw_width
+                check_size(label, promised, 2, len(data), DEFLATE_RATIO)
+                with _without_stderr():
+                    raw.unpack()
+                yield raw
+        except rawpy.LibRawFileUnsupportedError:
+            version = ".".join(map(str, rawpy.libraw_version))
+            raise InputError(
+                f"{label}: is not a raw file that LibRaw {version} reads; convert it to DNG or "
+                "develop it to a 16-bit TIFF first."
+            ) from None
+        except rawpy.LibRawError as error:
+            reason = error.args[0] if error.args else type(error).__name__
+            # LibRaw's own words are bytes.
+            raise ValueError(reason.decode() if isinstance(reason, bytes) else reason) from None
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keep what LibRaw prints on damage from the terminal; Python's own streams do not see it."""
+    # The descriptor is the whole process's: two threads would put back what the other had put.
+    with _STDERR:
+        kept = os.dup(2)
+        try:
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _is_plain_tiff(data: Content) -> bool:
+    """Tell whether all pictures of a file are finished ones, which a raw file of a camera has too.
+
+    LibRaw takes a grey TIFF under the name of a raw file for a mosaic.
+    """
+    if data[:4] not in (b"II*\0", b"MM\0*"):
+        return False
+    with suppress(Exception), TiffFile(_to_open(data)) as file:
+        pages = [one for top in file.pages for one in (top, *(top.pages or ()))]
+        return not any(DNG_VERSION in one.tags or MAKE in one.tags for one in pages)
+    return False
+
+
+def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
+    """Say what keeps a raw file from being read as a Bayer mosaic."""
+    import rawpy
+
+    advice = "develop it to a 16-bit TIFF and denoise that"
+    if raw.raw_type != rawpy.RawType.Flat or raw.raw_image is None:
+        return f"holds colours already computed, no mosaic (a linear DNG); {advice}"
+    pattern = raw.raw_pattern
+    if is_plain:
+        return "is a TIFF that no camera made, whatever its name; give it the suffix .tif"
+    if raw.num_colors == 1 or pattern is None:
+        return f"was made by a sensor without colours; {advice} with --noise poisson"
+    if pattern.shape != (2, 2):
+        return f"has a sensor with another mosaic than Bayer's (X-Trans); {advice}"
+    if raw.color_desc != b"RGBG" or sorted(raw.raw_colors_visible[:2, :2].ravel()) != [0, 1, 2, 3]:
+        return f"has a sensor of other colours than red, green and blue; {advice}"
+    if raw.sizes.pixel_aspect != 1:
+        return f"has pixels that are not square; {advice}"
+    return ""
+
+
+def _read_mosaic(data: Content, label: str) -> Mosaic:
+    """Decode the mosaic of a raw file."""
+    with _opened(data, label) as raw:
+        values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:2, :2]
+        black = np.array(raw.black_level_per_channel)[colours]
+        white, desc = int(raw.white_level), raw.color_desc.decode()
+    top, lowest = int(values.max()), int(black.min())
+    span = white - lowest
+    reached = top - lowest > _SATURATED * span
+    if reached and top < white and np.count_nonzero(values == top) >= _PIXELS:
+        white = top
+    if white <= black.max():
+        raise InputError(f"{label}: its white is not above its black; fetch the file again.")
+    light, scale = values.astype(np.float32), np.float32(65535 / (white - black.max()))
+    for y, x in np.ndindex(2, 2):
+        light[y::2, x::2] -= black[y, x]
+    light *= scale
+    profile = _noise_profile(data)
+    whole = float(span * scale)
+    return Mosaic(
+        light=light,
+        pattern="".join(desc[colour] for colour in colours.ravel()),
+        # As the pixels were computed, to the last bit.
+        white=float(np.float32(white - black.max()) * scale),
+        noise=None if profile is None else profile * [whole, whole**2],
+        developed=partial(_develop, data, label, white, scale),
+    )
+
+
+def _develop(
+    data: Content, label: str, white: int, scale: np.float32, light: NDArray[np.float32] | None
+) -> NDArray[np.uint16]:
+    """Develop a mosaic in place of the file's own, or that for None."""
+    with _opened(data, label) as raw:
+        visible, colours = raw.raw_image_visible, raw.raw_colors_visible
+        black = np.array(raw.black_level_per_channel, np.float32)
+        lowest = int(black.min())
+        # All 16 bits: steps of the sensor, which its noise hid, would show in denoised shadows.
+        finer = max(1, 65535 // max(int(visible.max()), white))
+        for y, x in np.ndindex(2, 2):
+            own, level = visible[y::2, x::2], black[colours[y, x]]
+            above = own - level if light is None else light[y::2, x::2] / scale
+            own[...] = np.clip(np.rint(level + finer * above), 0, 65535)
+        picture = raw.postprocess(
+            use_camera_wb=True,
+            output_bps=16,
+            no_auto_bright=True,
+            # LibRaw's white would depend on the brightest pixel.
+            adjust_maximum_thr=0.0,
+            user_sat=finer * (white - lowest),  # above black
+            gamma=(2.4, 12.92),  # sRGB's
+        )
+    return np.asarray(picture)
+
+
+def _noise_profile(data: Content) -> NDArray[np.float64] | None:
+    """Return DNG's noise profile as (3, 2): for red, green and blue, S and O of S x + O, x to 1."""
+    if data[:4] not in (b"II*\0", b"MM\0*"):
+        return None
+    # Whatever is wrong with the tags, the noise can be measured.
+    with suppress(Exception), TiffFile(_to_open(data)) as file:
+        for page in [one for top in file.pages for one in (top, *(top.pages or ()))]:
+            tag = page.tags.get(NOISE_PROFILE)
+            if tag is None or len(tag.value) not in (2, 6):
+                continue
+            profile = np.broadcast_to(np.reshape(tag.value, (-1, 2)).astype(np.float64), (3, 2))
+            if np.isfinite(profile).all() and (profile >= 0).all() and (profile.sum(1) > 0).all():
+                # Of ten electrons at white, and worse, there is no sensor: such a tag is wrong.
+                return profile if (profile < [0.1, 0.02]).all() else None
+    return None
+
+
+def _exif(data: Content) -> bytes | None:
+    """Return what a developed picture keeps of the metadata of a raw file that is like a TIFF."""
+    try:
+        directory = next(read_directories(data))
+    except (TiffError, StopIteration):
+        return None
+    tags = {number: tag for number, tag in directory.tags.items() if number in _KEPT}
+    children = dict(directory.children)
+    if EXIF in children:
+        exif = children[EXIF]
+        own = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
+        children[EXIF] = Directory(exif.layout, own, exif.children)
+    return write_exif(Directory(directory.layout, tags, children))
+
+
+def _srgb() -> bytes:
+    """Return a profile of sRGB, the same bytes at any time."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    # Six numbers of two bytes from byte 24 on say when it was made: the first of 2000.
+    return profile[:24] + bytes([7, 208, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0]) + profile[36:]

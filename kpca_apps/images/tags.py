@@ -1,0 +1,230 @@
+"""TIFF directories: tags with their values as they stand in a file, read and written.
+
+A TIFF file is a chain of them, one a page; EXIF metadata is one too, wherever it is kept. Read
+here and not by tifffile, which makes values of Python's of them (a private tag could not be
+written as it was), writes no EXIF, and reads tags that lie over one another without end.
+
+TIFF Revision 6.0 (Adobe, 1992), section 2; BigTIFF (2007); Exif 2.32 (CIPA, 2019), section 4.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Literal, NamedTuple
+
+from kpca_apps.images.large import Content
+from kpca_apps.names import one_line
+
+__all__ = [
+    "LAYOUTS",
+    "ORIENTATION",
+    "Directory",
+    "Layout",
+    "Tag",
+    "TiffError",
+    "camera_and_iso",
+    "exif_orientation",
+    "pack_tags",
+    "read_directories",
+    "write_exif",
+]
+
+DESCRIPTION, MAKE, MODEL, ORIENTATION, EXIF, ISO = 270, 271, 272, 274, 34665, 34855
+# Tags whose value is the place of another directory: EXIF, GPS, interoperability.
+_POINTERS = frozenset({EXIF, 34853, 40965})
+_INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
+_SIZES = {kind: struct.calcsize(code) for kind, code in _INTEGERS.items()}
+_SIZES |= {2: 1, 5: 8, 7: 1, 10: 8, 11: 4, 12: 8}
+_MAX_TAGS, _MAX_PAGES, _MAX_INTEGERS = 4096, 100_000, 1 << 22
+# Bytes of tags read for each byte of the file, where in a sound file none overlap; and in all.
+_MAX_OVERLAP, _MAX_TAG_BYTES = 4, 1 << 29
+
+
+class TiffError(ValueError):
+    """The bytes are not a sound TIFF structure; the message says why, in a few words."""
+
+
+class Layout(NamedTuple):
+    """How a file begins, its byte order, and struct's codes of a place, a number and a tag."""
+
+    start: bytes
+    order: Literal["<", ">"]
+    place: str
+    number: str
+    entry: str
+
+    def header(self, first: int) -> bytes:
+        """Return the first bytes of a file whose first directory stands at `first`."""
+        return self.start + struct.pack(self.place, first)
+
+
+LAYOUTS = (
+    Layout(b"II*\0", "<", "<I", "<H", "<HHI4s"),
+    Layout(b"MM\0*", ">", ">I", ">H", ">HHI4s"),
+    Layout(b"II+\0\x08\0\0\0", "<", "<Q", "<Q", "<HHQ8s"),
+    Layout(b"MM\0+\0\x08\0\0", ">", ">Q", ">Q", ">HHQ8s"),
+)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One field of a directory: TIFF's number for its type, how many, and their bytes."""
+
+    kind: int
+    count: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The tags of one page, or of EXIF metadata, and the directories some of them lead to."""
+
+    layout: Layout
+    tags: Mapping[int, Tag]
+    children: Mapping[int, Directory] = field(default_factory=dict)
+    repeated: tuple[tuple[int, Tag], ...] = ()  # tags of a number that another of `tags` has
+
+    def integers(self, tag: int, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return a tag's integers; the default where it is missing, empty or of another type."""
+        found = self.tags.get(tag)
+        if found is None or not found.count or found.kind not in _INTEGERS:
+            return default
+        code = f"{self.layout.order}{min(found.count, _MAX_INTEGERS)}{_INTEGERS[found.kind]}"
+        return struct.unpack_from(code, found.data)
+
+    def integer(self, tag: int, default: int) -> int:
+        """Return the first of a tag's integers; see `integers`."""
+        return self.integers(tag, (default,))[0]
+
+    def with_integers(self, kind: int, values: Mapping[int, list[int]]) -> Directory:
+        """Return a directory with further tags of integers of a kind."""
+        code = self.layout.order + "{}" + _INTEGERS[kind]
+        tags = {
+            number: Tag(kind, len(found), struct.pack(code.format(len(found)), *found))
+            for number, found in values.items()
+        }
+        return replace(self, tags={**self.tags, **tags})
+
+
+def read_directories(data: Content) -> Iterator[Directory]:
+    """Read the directories of a TIFF file, or of an EXIF block, one by one.
+
+    TiffError if one lies outside the file, holds what no writer would write, or comes again.
+    """
+    head = data[:8]
+    layout = next((layout for layout in LAYOUTS if head.startswith(layout.start)), None)
+    if layout is None:
+        raise TiffError("no TIFF header")
+    allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
+    first = len(layout.start)
+    place = _number(data, first, layout.place)
+    seen: set[int] = set()
+    while place:
+        if place in seen or len(seen) >= _MAX_PAGES:
+            raise TiffError("its pages run in a circle")
+        seen.add(place)
+        directory, place = _read_directory(data, place, layout, 2, allowance)
+        yield directory
+
+
+def _read_directory(
+    data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
+) -> tuple[Directory, int]:
+    """Return the directory at a place, and the place of the next; the allowance is of bytes."""
+    n_tags = _number(data, place, layout.number)
+    if n_tags > _MAX_TAGS:
+        raise TiffError(f"a directory of {n_tags} tags")
+    start = place + struct.calcsize(layout.number)
+    end = start + struct.calcsize(layout.entry) * n_tags
+    tags: dict[int, Tag] = {}
+    children: dict[int, Directory] = {}
+    repeated: list[tuple[int, Tag]] = []
+    entries = _taken(data, start, end, "directory", allowance)
+    for number, kind, count, value in struct.iter_unpack(layout.entry, entries):
+        if kind not in _SIZES:
+            continue
+        size = count * _SIZES[kind]
+        if size > len(value):
+            at = struct.unpack(layout.place, value)[0]
+            value = _taken(data, at, at + size, "tag", allowance)
+        tag = Tag(kind, count, value[:size])
+        if number == DESCRIPTION and number in tags:
+            repeated.append((number, tag))  # as some writers put their metadata in
+        elif number not in _POINTERS:
+            tags[number] = tag
+        elif depth:
+            at = Directory(layout, {number: tag}).integer(number, 0)
+            children[number] = _read_directory(data, at, layout, depth - 1, allowance)[0]
+    directory = Directory(layout, tags, children, tuple(repeated))
+    return directory, _number(data, end, layout.place)
+
+
+def _number(data: Content, place: int, code: str) -> int:
+    found = _taken(data, place, place + struct.calcsize(code), "directory", [64])
+    return int(struct.unpack(code, found)[0])
+
+
+def _taken(data: Content, start: int, end: int, what: str, allowance: list[int]) -> bytes:
+    """Return bytes, as long as those read so far are no more than a sound file can have."""
+    if start < 0 or end > len(data):
+        raise TiffError(f"a {what} lies beyond the end of the file")
+    allowance[0] -= end - start
+    if allowance[0] < 0:
+        raise TiffError("its tags lie one over the other, or hold more than 512 MB")
+    return data[start:end]
+
+
+def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
+    """Lay out a directory with its values and children, to stand at an even place in a file.
+
+    Returns the bytes, and where in the file the directory itself begins; it leads nowhere yet.
+    """
+    layout, block, entries = directory.layout, bytearray(), bytearray()
+    leading: dict[int, list[int]] = {}
+    for number, child in directory.children.items():
+        child_block, child_start = pack_tags(child, place + len(block))
+        block += child_block
+        leading[number] = [child_start]
+    tags = directory.with_integers(16 if layout.place[1] == "Q" else 4, leading).tags
+    size = struct.calcsize(layout.place)
+    entered = sorted([*tags.items(), *directory.repeated], key=itemgetter(0))
+    for number, tag in entered:
+        value = tag.data
+        if len(value) > size:
+            value = struct.pack(layout.place, place + len(block))
+            block += tag.data + bytes(len(tag.data) % 2)
+        entries += struct.pack(layout.entry, number, tag.kind, tag.count, value.ljust(size, b"\0"))
+    start = place + len(block)
+    block += struct.pack(layout.number, len(entered)) + entries + bytes(size)
+    return bytes(block) + bytes(len(block) % 2), start
+
+
+def camera_and_iso(exif: bytes | None) -> str:
+    """Return the camera and its sensitivity by an EXIF block; empty where it does not say both."""
+    try:
+        directory = next(read_directories(exif or b""))
+    except (TiffError, StopIteration):
+        return ""
+    own = directory.children.get(EXIF)
+    iso = own.integer(ISO, 0) if own else 0
+    names = [directory.tags[tag].data for tag in (MAKE, MODEL) if tag in directory.tags]
+    camera = " ".join(name.decode("latin-1").strip("\0 ") for name in names)
+    return f"{one_line(camera, 80)} at ISO {iso}" if camera and iso else ""
+
+
+def write_exif(directory: Directory) -> bytes:
+    """Write a directory not of BigTIFF as an EXIF block, as JPEG and PNG keep it."""
+    block, start = pack_tags(directory, len(directory.layout.header(0)))
+    return directory.layout.header(start) + block
+
+
+def exif_orientation(exif: bytes | None) -> int:
+    """Return how an image is to be turned for viewing: 1 (not at all) to 8, EXIF's numbers."""
+    try:
+        value = next(read_directories(exif or b"")).integer(ORIENTATION, 1)
+    except (TiffError, StopIteration):
+        return 1
+    return value if 1 <= value <= 8 else 1

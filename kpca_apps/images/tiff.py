@@ -1,0 +1,424 @@
+"""TIFF files of integers of 8 to 32 bits and floats, read and written page by page with tags.
+
+Which codec a TIFF scheme means is tifffile's to say, and imagecodecs decodes each strip or tile,
+checked to be whole: tifffile's own reader fills what is missing.
+
+TIFF Revision 6.0 (Adobe, 1992); Adobe PageMaker 6.0 Technical Notes (1995) on extra samples.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import IO, Any, NamedTuple
+
+import imagecodecs
+import numpy as np
+from numpy.typing import NDArray
+from tifffile import TIFF
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.images.large import Content
+from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.tags import (
+    DESCRIPTION,
+    LAYOUTS,
+    ORIENTATION,
+    Directory,
+    Tag,
+    TiffError,
+    pack_tags,
+    read_directories,
+    write_exif,
+)
+from kpca_apps.images.types import (
+    DEFLATE_RATIO,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+)
+
+__all__ = ["EXTRA", "directory_of_metadata", "read_tiff", "write_tiff"]
+
+WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
+FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
+PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325
+EXTRA, FORMAT, ICC, DNG_VERSION = 338, 339, 34675, 50706
+SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
+X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
+SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
+PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, YCBCR = 1, 7, 8, 32946, 32773, 6
+# Schemes for bytes, and how many bytes one packed byte can at most become.
+_RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
+_RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
+# Schemes whose strips or tiles are images of another kind.
+_IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34887: "lerc", 34933: "png"}
+_IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
+_RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
+# With these a predictor is named in vain, as libtiff has it.
+_UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
+_RAW_MEANINGS = frozenset({32803, 34892})
+_MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr", 8: "CIELab"}
+# Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
+_DESCRIBING = frozenset({DESCRIPTION, 271, 272, ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT})
+_DESCRIBING |= {305, 306, 315, 33432}
+_TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
+_TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
+_FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
+_SLACK = 512  # bytes that a strip may have too many, as some writers pad them
+_STRIP = 1 << 18
+_LIMIT = (1 << 32) - (1 << 20)
+# Tags of how pixels were stored, which are set anew, and of pictures that are not written: fill
+# order, halftones, fax options, palettes, tiles, sub-images, JPEG and YCbCr tables.
+_DROPPED = frozenset({255, FILL_ORDER, 288, 289, 292, 293, 301, 320, 321, SUB_IMAGES, JPEG_TABLES})
+_DROPPED |= {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
+_DROPPED |= {TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES, STRIPS, STRIP_BYTES, STRIP_ROWS}
+_DROPPED |= {BITS, FORMAT, HEIGHT, PACKING, PLANAR, PREDICTOR, SAMPLES, WIDTH}
+
+
+class _Structure(NamedTuple):
+    """Where the pixels of a page lie in the file: blocks are strips or tiles."""
+
+    page: Page
+    tags: Directory
+    packing: int
+    samples: int  # channels of a block
+    block: tuple[int, int]
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def read_tiff(data: Content, label: str) -> ImageFile:
+    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha.
+
+    Integers that count from white come out counting from black.
+    """
+    try:
+        directories = tuple(read_directories(data))
+        if not directories:
+            raise TiffError("it has no pages")
+    except TiffError as damage:
+        raise InputError(f"{label}: {damage}; it is damaged, fetch the file again.") from None
+    _refuse_foreign(directories, label)
+    labels, n_pages = [label], len(directories)
+    if n_pages > 1:
+        labels = [f"{label}, page {number}" for number in range(1, n_pages + 1)]
+    structures = [
+        _structure(directory, len(data), where)
+        for directory, where in zip(directories, labels, strict=True)
+    ]
+    # Pages may share their pixels.
+    if sum(one.page.n_bytes / _RATIOS[one.packing] for one in structures) > len(data) + 4096:
+        raise InputError(
+            f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
+            "hold; it is damaged, fetch the file again."
+        )
+    notes = []
+    if any(one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories):
+        notes.append("The fourth channel is taken as transparency and left as it is.")
+    if any(SUB_IMAGES in directory.tags for directory in directories):
+        notes.append("Further images inside its pages, such as smaller copies, are not kept.")
+    if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
+        notes.append("Its compression is written as Deflate, which loses nothing.")
+    if any(TILES in directory.tags for directory in directories):
+        notes.append("Its tiles are written as strips.")
+    return ImageFile(
+        label=label,
+        format="tiff",
+        pages=tuple(structure.page for structure in structures),
+        metadata=_metadata(directories[0]),
+        page=lambda number: _decoded(data, structures[number], labels[number]),
+        notes=tuple(notes),
+        directories=directories,
+    )
+
+
+def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
+    """Refuse what only looks like a TIFF image: RAW files, volumes, stacks of one directory."""
+    slices = max(directory.integer(DEPTH, 1) for directory in directories)
+    described = directories[0].tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data
+    images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
+    wrong = ""
+    if any(
+        DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
+        for directory in directories
+    ):
+        wrong = (
+            "is a camera's raw file under the name of a TIFF; give it the suffix .dng, or that of "
+            "the camera's files"
+        )
+    elif slices > 1:
+        wrong = (
+            f"holds a volume of {slices} slices in one page; save it with a page for each slice "
+            "first"
+        )
+    elif len(directories) == 1 and described.startswith(b"ImageJ") and images:
+        if int(images[1][:9]) > 1:
+            wrong = (
+                "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
+                "a page for each image first"
+            )
+    if wrong:
+        raise InputError(f"{label}: {wrong}.")
+
+
+def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
+    """Check what a page says of its pixels."""
+    page, integer, integers = _page(directory, label), directory.integer, directory.integers
+    height, width, packing = page.height, page.width, integer(PACKING, PLAIN)
+    if packing not in _RATIOS:
+        raise InputError(
+            f"{label}: its compression (TIFF scheme {packing}) is not read; save it with LZW, "
+            "Deflate or no compression."
+        )
+    predictor = integer(PREDICTOR, 1)
+    if packing not in _UNPREDICTED and predictor not in (1, 2, 3)[: 2 + (page.dtype.kind == "f")]:
+        raise InputError(f"{label}: its predictor {predictor} is not read; save it without one.")
+    if TILES in directory.tags:
+        tall, wide = integer(TILE_HEIGHT, 0), integer(TILE_WIDTH, 0)
+        places, sizes = integers(TILES), integers(TILE_BYTES)
+    else:
+        tall, wide = min(integer(STRIP_ROWS, height), height), width
+        places, sizes = integers(STRIPS), integers(STRIP_BYTES)
+    packed = min(sum(sizes), n_bytes)
+    pixel_bytes = page.channels * page.dtype.itemsize
+    check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing])
+    samples = 1 if integer(PLANAR, 1) == 2 else page.channels
+    expected = 0
+    if tall > 0 and wide > 0 and tall * wide <= 4 * height * width + (1 << 20):
+        expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
+    places, sizes = places[:expected], sizes[:expected]
+    if not expected or len(places) < expected or len(sizes) < expected:
+        raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
+    if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
+        raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
+    return _Structure(page, directory, packing, samples, (tall, wide), places, sizes)
+
+
+def _page(directory: Directory, label: str) -> Page:
+    """Return size and type of a page; its size is not checked."""
+    samples, meaning = directory.integer(SAMPLES, 1), directory.integer(MEANING, 1)
+    bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, FORMAT))
+    kind, depth = min(formats), max(bits)
+    code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
+    is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
+    colours = 1 if meaning in (0, 1) else 3
+    may_have_alpha = colours == 3 or directory.integer(EXTRA, 0) in (1, 2)
+    wrong = ""
+    if meaning not in (0, 1, 2) and not is_jpeg_colour:
+        what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
+        wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
+    elif bits == {1}:
+        wrong = "1 bit a pixel, which leaves no grey to denoise; scan or save it as 8-bit grey"
+    elif code is None:
+        what = {1: "unsigned", 2: "signed", 3: "float"}.get(kind, "unknown")
+        wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
+    elif samples not in (colours, colours + may_have_alpha):
+        wrong = (
+            f"{samples} channels where {'RGB' if colours == 3 else 'grey'} has {colours}, and not "
+            "as transparency; save each channel as a page or file of its own"
+        )
+    if wrong:
+        raise InputError(f"{label}: holds {wrong}.")
+    size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
+    return Page(*size, samples, np.dtype(code))
+
+
+def _decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
+    page, samples, (tall, wide) = structure.page, structure.samples, structure.block
+    whole = np.empty((page.height, page.width, page.channels), page.dtype)
+    blocks = zip(structure.places, structure.sizes, strict=True)
+    decoded = _image_block if structure.packing in _IMAGES else _block
+    for channel in range(0, page.channels, samples):
+        for top in range(0, page.height, tall):
+            for left in range(0, page.width, wide):
+                place, size = next(blocks)
+                target = whole[top : top + tall, left : left + wide, channel : channel + samples]
+                # The last strip is cut; tiles are whole and padded.
+                n_rows = tall if TILES in structure.tags.tags else len(target)
+                with damage_refused(label):
+                    values = decoded(data[place : place + size], structure, n_rows)
+                    values = values.reshape(-1, wide, samples)
+                target[...] = values[: target.shape[0], : target.shape[1]]
+    if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
+        _invert(whole)
+    return whole[..., 0] if page.channels == 1 else whole
+
+
+def _block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
+    """Decode a strip or tile of packed bytes."""
+    dtype, (tall, wide) = structure.page.dtype, structure.block
+    row, raw = wide * structure.samples, packed
+    if structure.tags.integer(FILL_ORDER, 1) == 2:
+        raw = bytes(imagecodecs.bitorder_decode(raw))
+    if structure.packing != PLAIN:
+        most = tall * row * dtype.itemsize + _SLACK
+        raw = TIFF.DECOMPRESSORS[structure.packing](raw, out=most)
+    predictor = structure.tags.integer(PREDICTOR, 1)
+    predictor = 1 if structure.packing in _UNPREDICTED else predictor
+    # What the predictor of floats has mixed up is in no byte order.
+    stored = dtype if predictor == 3 else dtype.newbyteorder(structure.tags.layout.order)
+    values = np.frombuffer(raw, stored, n_rows * row).astype(dtype).reshape(n_rows, wide, -1)
+    if predictor == 3:
+        return np.asarray(imagecodecs.floatpred_decode(values, axis=1))
+    if predictor == 2:
+        numbers = values.view(f"u{dtype.itemsize}")
+        return imagecodecs.delta_decode(numbers, axis=1).view(dtype)
+    return values
+
+
+def _image_block(packed: bytes, structure: _Structure, n_rows: int) -> NDArray[Any]:
+    """Decode a strip or tile that is an image of another kind, of no more pixels than it may."""
+    kind, samples, tags = _IMAGES[structure.packing], structure.samples, structure.tags.tags
+    height, width = stated_size(kind, packed)
+    if not n_rows <= height <= structure.block[0] or width != structure.block[1]:
+        raise ValueError(f"a block of {width} x {height} pixels")
+    if kind == "jpeg":
+        if JPEG_TABLES in tags:
+            packed = tags[JPEG_TABLES].data[:-2] + packed[2:]
+        # For its check alone: it takes the colours for what JPEG files hold, not for what tags say.
+        decode_whole(packed, "GRAY")
+        stored = {YCBCR: "YCBCR", 2: "RGB"}.get(structure.tags.integer(MEANING, 1))
+        values = imagecodecs.jpeg8_decode(
+            packed, colorspace=stored, outcolorspace="RGB" if stored else None
+        )
+    elif kind == "webp":
+        values = imagecodecs.webp_decode(packed, hasalpha=samples == 4)
+    else:
+        values = TIFF.DECOMPRESSORS[structure.packing](packed)
+    if values.dtype != structure.page.dtype or values.size != height * width * samples:
+        raise ValueError("a block of another type")
+    return np.asarray(values)
+
+
+def _invert(values: NDArray[Any]) -> None:
+    """Turn grey that counts from white into such that counts from black, or back, in place."""
+    np.subtract(np.iinfo(values.dtype).max, values[..., :1], out=values[..., :1])
+
+
+def _metadata(directory: Directory) -> Metadata:
+    profile = directory.tags.get(ICC)
+    orientation = directory.integer(ORIENTATION, 1)
+    tags = {number: tag for number, tag in directory.tags.items() if number in _DESCRIBING}
+    exif = None
+    if (tags or directory.children) and directory.layout in LAYOUTS[:2]:  # no BigTIFF
+        exif = write_exif(Directory(directory.layout, tags, directory.children))
+    return Metadata(
+        exif=exif,
+        icc=(profile.data or None) if profile else None,
+        orientation=orientation if 1 <= orientation <= 8 else 1,
+    )
+
+
+def write_tiff(
+    file: IO[bytes],
+    pages: Iterable[NDArray[Any]],
+    directories: tuple[Directory, ...],
+    label: str,
+) -> None:
+    """Write pages one after the other, so that no more than one need be in memory.
+
+    Each gets the tags of its directory, all of one layout. Integers count from black, whatever
+    the tags say. Pages that were not compressed stay so; others are packed with Deflate.
+    """
+    layout = directories[0].layout
+    file.write(layout.header(0))
+    link = len(layout.start)  # where the place of the next directory is to be written
+    for pixels, like in zip(pages, directories, strict=True):
+        directory = _write_pixels(file, pixels, like, label)
+        block, start = pack_tags(directory, _append(file, b"", like, label))
+        _append(file, block, like, label)
+        file.seek(link)
+        file.write(struct.pack(layout.place, start))
+        n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
+        link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
+
+
+def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label: str) -> Directory:
+    """Write the strips of a page and return its directory."""
+    values = pixels.reshape(*pixels.shape[:2], -1)
+    height, width, channels = values.shape
+    kind, meaning = values.dtype.kind, like.integer(MEANING, YCBCR)
+    if meaning == 0 and kind == "u":
+        values = values.copy()
+        _invert(values)
+    plain = like.integer(PACKING, PLAIN) == PLAIN
+    planar = channels > 1 and like.integer(PLANAR, 1) == 2
+    predicted = not plain and kind != "f"
+    rows = max(1, _STRIP // max(1, values[0].nbytes))
+    places, sizes = [], []
+    for plane in np.split(values, channels, axis=2) if planar else [values]:
+        for top in range(0, height, rows):
+            strip = np.ascontiguousarray(plane[top : top + rows])
+            if predicted:
+                unsigned = strip.view(f"u{strip.itemsize}")
+                strip = imagecodecs.delta_encode(unsigned, axis=1)
+            raw = strip.astype(strip.dtype.newbyteorder(like.layout.order)).tobytes()
+            packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
+            places.append(_append(file, packed, like, label))
+            sizes.append(len(packed))
+    shorts = {
+        BITS: [8 * values.dtype.itemsize] * channels,
+        PACKING: [PLAIN if plain else ZIP],
+        SAMPLES: [channels],
+        FORMAT: [_FORMATS[kind]] * channels,
+        PLANAR: [2 if planar else 1],
+        MEANING: [meaning if meaning != YCBCR else 2 if channels >= 3 else 1],
+    }
+    if predicted:
+        shorts[PREDICTOR] = [2]
+    if channels in (2, 4) and EXTRA not in like.tags:
+        shorts[EXTRA] = [2]
+    kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
+    directory = replace(like, tags=kept).with_integers(SHORT, shorts)
+    longs = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}
+    wide = LONG if like.layout in LAYOUTS[:2] else LONG8
+    return directory.with_integers(LONG, longs).with_integers(
+        wide, {STRIPS: places, STRIP_BYTES: sizes}
+    )
+
+
+def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:
+    """Write a block at the end, at an even place, and return the place."""
+    place = file.seek(0, 2)
+    if place % 2:
+        place += file.write(b"\0")
+    if like.layout in LAYOUTS[:2] and place + len(block) > _LIMIT:
+        raise InputError(
+            f"{label}: its pages take more than the 4 GB of a TIFF file; split it, or save it as "
+            "BigTIFF."
+        )
+    file.write(block)
+    return place
+
+
+def directory_of_metadata(metadata: Metadata) -> Directory:
+    """Return the tags that hold metadata which came from another format, for compressed pages.
+
+    They are in the byte order of the EXIF block, if there is one that is sound.
+    """
+    found = Directory(LAYOUTS[0], {})
+    try:
+        found = next(read_directories(metadata.exif or b""), found)
+    except TiffError:
+        pass
+    tags = {number: tag for number, tag in found.tags.items() if number not in _DROPPED}
+    # Of pixels that were another file's, or that would make this file a RAW file or a stack.
+    for number in (MEANING, EXTRA, DNG_VERSION):
+        tags.pop(number, None)
+    if DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ"):
+        del tags[DESCRIPTION]
+    if metadata.icc is not None:
+        tags[ICC] = Tag(BYTES, len(metadata.icc), metadata.icc)
+    shorts = {PACKING: [ZIP]}
+    if metadata.density is not None and not tags.keys() & {X_DENSITY, Y_DENSITY}:
+        for number, value in zip((X_DENSITY, Y_DENSITY), metadata.density, strict=True):
+            ratio = struct.pack(f"{found.layout.order}II", min(round(100 * value), 2**32 - 1), 100)
+            tags[number] = Tag(RATIO, 1, ratio)
+        shorts[DENSITY_UNIT] = [INCH]
+    return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)

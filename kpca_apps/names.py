@@ -1,0 +1,112 @@
+"""Names from outside, made safe to show, to suggest and to use."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable
+
+__all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names", "visible"]
+
+_TABLE_SUFFIX = re.compile(
+    r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
+    r"|ipc|gz|bz2|xz|zst|zip)$",
+    re.IGNORECASE,
+)
+_MAX_STEM = 50
+_MAX_NOTES = 20
+
+# Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
+# and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
+# code points; and letters and marks that have no width.
+_UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+# Languages put up to three marks on a letter; more pile up over the lines around.
+_MOST_MARKS = 3
+_PLAIN = re.compile(r"[ -~]*")
+
+
+def visible(text: str) -> str:
+    r"""Write out each character that could not be seen, or would change how others are.
+
+    >>> print(visible("a\u200bb\u202ec"))
+    a\u200bb\u202ec
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    shown, n_marks = [], 0
+    for char in text:
+        category = unicodedata.category(char)
+        n_marks = n_marks + 1 if category in ("Mn", "Me") else 0
+        hidden = category in _UNSHOWABLE or char in _BLANK or n_marks > _MOST_MARKS
+        shown.append(ascii(char)[1:-1] if hidden else char)
+    return "".join(shown)
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
+    shown = visible(text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one line what the system, or a library, says of an error."""
+    return one_line(getattr(error, "strerror", None) or str(error))
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return ``' Did you mean "x"?'`` for the nearest known name, or nothing if none is near."""
+    by_key: dict[str, str] = {}
+    for candidate in known:
+        by_key.setdefault(candidate.strip().casefold(), candidate)
+    near = difflib.get_close_matches(name.strip().casefold(), by_key, n=1, cutoff=0.6)
+    return f' Did you mean "{one_line(by_key[near[0]])}"?' if near else ""
+
+
+def safe_stem(filename: str) -> str:
+    """Turn a path of a table, even a hostile one, into part of a folder name.
+
+    Letters, digits, ``-``, ``_`` and inner dots, 1 to 50 of them; "-" is standard input.
+    """
+    if filename == "-":
+        return "stdin"
+    stem = re.split(r"[/\\]", unicodedata.normalize("NFC", filename))[-1]
+    while _TABLE_SUFFIX.search(stem):
+        stem = _TABLE_SUFFIX.sub("", stem)
+    stem = re.sub(r"[^\w.]+", "-", stem)[:_MAX_STEM].strip(".-_")
+    return stem or "table"
+
+
+def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
+
+    Returns them with a sentence for each that was changed; of many, one says how many more.
+    """
+    given = list(names)
+    taken = set(given)
+    used: set[str] = set()
+    counters: dict[str, int] = {}
+    result: list[str] = []
+    notes: list[str] = []
+    for position, name in enumerate(given, 1):
+        final = name if name.strip() else f"column_{position}"
+        if final in used or (final != name and final in taken):
+            # On from where the last search for this name ended: names may repeat in thousands.
+            number = counters.get(final, 2)
+            while f"{final}_{number}" in taken:
+                number += 1
+            counters[final] = number + 1
+            final = f"{final}_{number}"
+        if final != name:
+            what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
+            notes.append(
+                f'Column {position} has {what} in the header: read as "{one_line(final)}".'
+            )
+        used.add(final)
+        taken.add(final)
+        result.append(final)
+    if len(notes) > _MAX_NOTES:
+        rest = len(notes) - _MAX_NOTES
+        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
+    return result, notes

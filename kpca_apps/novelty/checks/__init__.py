@@ -1,0 +1,1 @@
+"""What is told of a table beside its ranks: cells, repeats, drift, patterns, hints."""

@@ -1,0 +1,249 @@
+"""Columns that moved between two tables: their distribution, their levels, their gaps.
+
+A column is summed up by its quantiles or by how often each level stands in it, few numbers enough
+for a model file. Two summaries are compared by tests at one family-wise rate (Holm), and only what
+is also large is told: in a million rows every difference is significant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+from scipy.special import chdtrc, kolmogorov
+
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.result import MovedColumn
+from kpca_apps.tables.values import Column, DateFormat
+
+__all__ = ["ColumnSummary", "moved_columns", "run_on"]
+
+FloatArray = NDArray[np.float64]
+
+# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
+N_QUANTILES = 65
+MOST_LEVELS = 50  # counted by name
+RATE = 0.01  # of telling anything of two tables alike
+# Least change that is told: of a distribution (Kolmogorov-Smirnov or total variation distance),
+# and of the share of gaps.
+LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
+MIN_CELLS = 30  # of either table: fewer say little
+EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """How the cells of a column lie."""
+
+    name: str
+    n_cells: Annotated[int, Meta(ge=0)]
+    n_missing: Annotated[int, Meta(ge=0)]
+    quantiles: tuple[float, ...] = ()  # of numbers, or of dates in seconds; even steps
+    levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
+    counts: tuple[int, ...] = ()  # their cells
+    is_date: bool = False
+    runs_on: bool = False  # with the rows: that it lies beyond is no news
+
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        steps = np.diff(self.quantiles)
+        if len(self.levels) != len(self.counts) or (steps.size and not (steps >= 0).all()):
+            raise ValueError(f"a summary of {self.name!r:.40} that contradicts itself")
+        if self.n_missing + sum(self.counts) > self.n_cells or min(self.counts, default=0) < 0:
+            raise ValueError(f"a summary of {self.name!r:.40} with more cells than there are")
+
+    @classmethod
+    def of(cls, column: Column, spec: ColumnSpec) -> ColumnSummary:
+        """Sum up a column, read as its plan says."""
+        n_cells = len(column)
+        if spec.format is not None:
+            ordered = column.read(spec.format).ordered
+            if len(ordered) > N_QUANTILES:
+                steps = np.linspace(0.0, 1.0, N_QUANTILES)
+                ordered = np.quantile(ordered, steps, method="inverted_cdf")
+            is_date = isinstance(spec.format, DateFormat)
+            n_missing = n_cells - column.read(spec.format).ordered.size
+            values = tuple(ordered.tolist())
+            return cls(
+                spec.name,
+                n_cells,
+                n_missing,
+                quantiles=values,
+                is_date=is_date,
+                runs_on=spec.runs_on,
+            )
+        levels = spec.levels(column)
+        n_missing = n_cells - int(levels.counts.sum())
+        # Free text has as many levels as cells: only its gaps are compared.
+        found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
+        names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
+        return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
+
+    @property
+    def n_values(self) -> int:
+        """Cells that hold a value."""
+        return self.n_cells - self.n_missing
+
+
+def moved_columns(
+    before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]
+) -> tuple[MovedColumn, ...]:
+    """Name the columns of both tables that moved, those that moved most first."""
+    of_name = {summary.name: summary for summary in before}
+    tried: list[tuple[float, float, MovedColumn]] = []
+    for summary in after:
+        if (other := of_name.get(summary.name)) is not None:
+            tried += _changes(other, summary)
+    told: dict[str, MovedColumn] = {}
+    # Holm: the smallest p-value against rate / n, the next against rate / (n - 1), and so on.
+    for rank, (p_value, least, moved) in enumerate(sorted(tried, key=lambda one: one[0])):
+        if p_value * (len(tried) - rank) > RATE:
+            break
+        if moved.size >= least:
+            earlier = told.get(moved.column)
+            if earlier is None or moved.size > earlier.size:
+                told[moved.column] = moved
+    return tuple(sorted(told.values(), key=lambda one: (-one.size, one.column)))
+
+
+def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
+    """Say of the columns that run on how far they have run since the earlier table."""
+    of_name = {summary.name: summary for summary in before}
+    for new in after:
+        old = of_name.get(new.name)
+        if old is None or not (old.runs_on and old.quantiles and new.quantiles):
+            continue
+        middle = new.quantiles[len(new.quantiles) // 2]
+        if old.quantiles[0] <= middle <= old.quantiles[-1]:
+            continue
+        write = _day if new.is_date else _number
+        (first, last), (since, until) = (
+            (write(one.quantiles[0]), write(one.quantiles[-1])) for one in (new, old)
+        )
+        what = f"Column {quoted(new.name)} has run on"
+        rest = "what repeats in it is compared, not how far it has run."
+        yield Note(
+            f"{what}: from {first} to {last}, and from {since} to {until} in the table of the "
+            f"model; {rest}",
+            f"{what}; {rest}",
+            (new.name,),
+        )
+
+
+def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
+    """Test what may have changed in one column: p-value, least size told, and the change."""
+    if min(old.n_cells, new.n_cells) < MIN_CELLS:
+        return []
+    changes = []
+    gaps = np.array([[old.n_missing, old.n_values], [new.n_missing, new.n_values]], dtype=float)
+    shares = gaps[:, 0] / gaps.sum(axis=1)
+    words = f"{shares[1]:.0%} missing, was {shares[0]:.0%}"
+    size = abs(float(shares[1] - shares[0]))
+    changes.append((_chi_squared(gaps), LEAST_GAPS, MovedColumn(new.name, "missing", size, words)))
+    if min(old.n_values, new.n_values) < MIN_CELLS:
+        return changes
+    if old.runs_on:
+        return changes
+    if old.quantiles and new.quantiles:
+        size, p_value = _kolmogorov(old, new)
+        moved = MovedColumn(new.name, "distribution", size, _shift(old, new))
+        changes.append((p_value, LEAST_DISTANCE, moved))
+    elif old.levels or new.levels:
+        table = _level_counts(old, new)
+        shares = table / table.sum(axis=1, keepdims=True)
+        size = 0.5 * float(np.abs(shares[1] - shares[0]).sum())
+        moved = MovedColumn(new.name, "levels", size, _level_words(old, new))
+        changes.append((_chi_squared(_merged(table)), LEAST_DISTANCE, moved))
+    return changes
+
+
+def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
+    """Two-sample Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
+
+    The distance may be too large by what lies between quantiles: that is taken off for the test.
+    """
+    places = np.union1d(old.quantiles, new.quantiles)
+    below = [
+        np.searchsorted(one.quantiles, places, side="right") / len(one.quantiles)
+        for one in (old, new)
+    ]
+    distance = float(np.abs(below[0] - below[1]).max())
+    unknown = sum(1 / len(one.quantiles) for one in (old, new) if len(one.quantiles) < one.n_values)
+    n = old.n_values * new.n_values / (old.n_values + new.n_values)
+    return distance, float(kolmogorov(max(distance - unknown, 0.0) * math.sqrt(n)))
+
+
+def _level_counts(old: ColumnSummary, new: ColumnSummary) -> FloatArray:
+    """Count the levels of both tables (2, k + 1), those that either does not name last."""
+    counts = [dict(zip(one.levels, one.counts, strict=True)) for one in (old, new)]
+    # A level named in one table only may be among the others of the second.
+    is_whole = [sum(one.counts) == one.n_values for one in (old, new)]
+    names = [
+        name
+        for name in dict.fromkeys([*old.levels, *new.levels])
+        if all(name in count or whole for count, whole in zip(counts, is_whole, strict=True))
+    ]
+    table = np.array([[count.get(name, 0) for name in names] for count in counts], dtype=float)
+    rest = [[one.n_values - row.sum()] for one, row in zip((old, new), table, strict=True)]
+    return np.hstack([table, rest])
+
+
+def _merged(table: FloatArray) -> FloatArray:
+    """Merge levels that are too rare to be tested by themselves."""
+    expected = table.sum(axis=0) * (table.sum(axis=1).min() / table.sum())
+    rare = expected < EXPECTED
+    return np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
+
+
+def _chi_squared(table: FloatArray) -> float:
+    """P-value of Pearson's test that two rows of counts (2, k) are of one distribution."""
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] < 2:
+        return 1.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float(chdtrc(table.shape[1] - 1, (np.square(table - expected) / expected).sum()))
+
+
+def _shift(old: ColumnSummary, new: ColumnSummary) -> str:
+    """Say in words how numbers moved: by the median, or else by the middle half."""
+    quarters = np.array([0.25, 0.5, 0.75])
+    q25, medians, q75 = zip(
+        *(np.quantile(one.quantiles, quarters, method="inverted_cdf") for one in (old, new)),
+        strict=True,
+    )
+    write = _day if old.is_date else _number
+    if write(medians[0]) != write(medians[1]):
+        return f"median {write(medians[1])}, was {write(medians[0])}"
+    return (
+        f"middle half from {write(q25[1])} to {write(q75[1])}, was {write(q25[0])} to "
+        f"{write(q75[0])}"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def _level_words(old: ColumnSummary, new: ColumnSummary) -> str:
+    """Say which level became more or less frequent by most, and whether it is new or gone."""
+    shares = [
+        {name: count / one.n_values for name, count in zip(one.levels, one.counts, strict=True)}
+        for one in (old, new)
+    ]
+    names = sorted({*shares[0], *shares[1]})
+    gained = {name: shares[1].get(name, 0.0) - shares[0].get(name, 0.0) for name in names}
+    most = max(names, key=lambda name: (round(abs(gained[name]), 9), gained[name]))
+    before, now = (share.get(most, 0.0) for share in shares)
+    return f'"{one_line(most, 40)}" {now:.0%}, was {before:.0%}'

@@ -1,0 +1,270 @@
+"""Flagged rows that are odd for the same reason, told as one pattern.
+
+Rows belong together whose first reason names the same columns and whose values there are off
+alike: they read the same, or a like multiple of what was expected, or lie on the same side of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import binom
+
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoding import MISSING
+from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
+from kpca_apps.tables.table import Table
+
+# Two rows that are odd alike may be so by chance, and need no summary.
+MIN_ROWS = 3
+# Multiples of what was expected are alike if none is twice another, and apart from others where
+# half as much again lies between them; a multiple below 2 is told as "above" or "below".
+LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
+# A value of another column is told where so many rows of the pattern share it, so few of the other
+# rows have it, and chance would so rarely do the same in any of the columns looked at.
+MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
+# So many of the flagged rows are needed to say that one value leads the list, so large a share of
+# them, and this many times its share of the table.
+MIN_LEADING, LEADING, TIMES_COMMONER = 20, 0.5, 4.0
+YEAR = 365.25 * 86_400.0
+PLURALS = {"is": "are", "has": "have"}
+ABOVE, BELOW = "is above what the rest suggests", "is below what the rest suggests"
+AFTER = {"above": "after", "below": "before"}
+CLAUSES = {
+    "above": ABOVE,
+    "below": BELOW,
+    "missing": "is missing",
+    "given": "has a value where the rest suggests none",
+    "other": "is unlike what the rest suggests",
+}
+
+
+def find_patterns(
+    ranked: Sequence[RankedRow], columns: Sequence[ColumnProfile], listed: Table, sample: Table
+) -> tuple[Pattern, ...]:
+    """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
+
+    `listed` are these rows as they stand; `sample` tells how common a value is among all rows.
+    """
+    order = {column.name: number for number, column in enumerate(columns)}
+    dates = {
+        column.name
+        for column in columns
+        if isinstance(column.distribution, NumericProfile) and column.distribution.is_date
+    }
+    by_reason: dict[tuple[tuple[str, ...], tuple[str, ...]], list[RankedRow]] = {}
+    for row in ranked:
+        if row.flagged and row.reasons:
+            # Its first reason alone, the columns in the order of the table.
+            first = sorted(row.reason_sets[0], key=lambda r: order.get(r.column, -1))
+            names = tuple(reason.column for reason in first)
+            kinds = tuple(map(_kind, first))
+            odd = replace(row, reasons=tuple(first))
+            by_reason.setdefault((names, kinds), []).append(odd)
+    # What rows share is told of a column that can be shown.
+    shown = [c.name for c in columns if c.name in listed.frame.columns and not c.hidden]
+    found = []
+    for (names, kinds), rows in by_reason.items():
+        for clause, alike in _alike(kinds, rows, is_date=names[0] in dates):
+            sentence = f"{len(alike):,} rows: {clause}"
+            others = [name for name in shown if name not in names]
+            common = _common(alike, others, listed, sample)
+            if common is not None:
+                column, value, n_sharing = common
+                who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
+                sentence += f", {who} with {quoted(column)} {one_line(value, 40)}"
+            positions = tuple(row.row for row in alike)
+            shared = None if common is None else common[:2]
+            # A value may end with a full stop itself: "12:30 a.m.".
+            found.append(Pattern(positions, names, f"{sentence.removesuffix('.')}.", shared))
+    return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
+
+
+def leading_group(
+    flagged: Table, sample: Table, n_rows: int, names: Sequence[str]
+) -> tuple[str, str] | None:
+    """Find the value that most flagged rows share, and more rows of the table have than these.
+
+    Return its column, of those called `names`, and a sentence; ``None`` where there is none. Of a
+    table of `n_rows` there is a `sample`.
+    """
+    n, n_all = flagged.frame.height, sample.frame.height
+    if n < MIN_LEADING:
+        return None
+    best, most_often = None, TIMES_COMMONER
+    for name in names:
+        texts = flagged.column(name).texts.to_list()
+        value, n_sharing = Counter(texts).most_common(1)[0]
+        if value is None or n_sharing < LEADING * n:
+            continue
+        share = int((sample.column(name).texts == value).sum()) / n_all
+        times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
+        if times > most_often:
+            shown = one_line(flagged.column(name).text(texts.index(value)), 40)
+            sentence = (
+                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {shown}, as about "
+                f"{100 * share:.2g} % of the table do: the group lies apart from the rest, and "
+                "other odd rows may stand behind it."
+            )
+            best, most_often = (name, sentence), times
+    return best
+
+
+def _common(
+    rows: list[RankedRow], others: list[str], listed: Table, sample: Table
+) -> tuple[str, str, int] | None:
+    """Column, value and number of rows that share it; None where none stands out."""
+    places, n = [row.rank - 1 for row in rows], len(rows)
+    best, rarest = None, BY_CHANCE
+    for name in others:
+        texts = listed.column(name).texts.gather(places).to_list()
+        value, n_sharing = Counter(texts).most_common(1)[0]
+        if value is None or n_sharing < MOST * n:
+            continue
+        n_other = max(sample.frame.height - n, 1)
+        n_having = int((sample.column(name).texts == value).sum())
+        share = (max(n_having - n_sharing, 0) + 1) / (n_other + 1)
+        chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
+        if share <= FEW and chance < rarest:
+            shown = listed.column(name).text(places[texts.index(value)])
+            best, rarest = (name, shown, n_sharing), chance
+    return best
+
+
+def _kind(reason: Reason) -> str:
+    """Say in a word how a value is off; values of one kind may go into one pattern."""
+    if reason.seen == MISSING:
+        return "missing"
+    if reason.side:
+        return reason.side
+    if reason.expected == MISSING:
+        return "given"
+    return f"reads {reason.seen_value}" if isinstance(reason.seen_value, str) else "other"
+
+
+def _alike(
+    kinds: tuple[str, ...], rows: list[RankedRow], *, is_date: bool
+) -> Iterator[tuple[str, list[RankedRow]]]:
+    """Divide rows of the same columns and kinds into patterns, each with what is odd of them."""
+    if {*kinds} <= {"above", "below"}:
+        for same in _same_values(rows):
+            yield _clauses(same, ["same"] * len(kinds)), same
+            rows = _without(rows, same)
+        if len(kinds) == 1:
+            for size, like in _like_factors(rows, is_date=is_date):
+                yield _clauses(like, [size]), like
+                rows = _without(rows, like)
+    if len(rows) >= MIN_ROWS:
+        yield _clauses(rows, kinds), rows
+
+
+def _without(rows: list[RankedRow], taken: list[RankedRow]) -> list[RankedRow]:
+    ranks = {odd.rank for odd in taken}
+    return [odd for odd in rows if odd.rank not in ranks]
+
+
+def _same_values(rows: list[RankedRow]) -> Iterator[list[RankedRow]]:
+    """Rows that read the same in all columns of the reason, where that is no coincidence.
+
+    Among numbers off to the same side, some agree. Told are those that are half of all rows, and
+    those at the far end, as zeros, limits of an instrument and codes for "unknown" are.
+    """
+
+    def outwards(odd: RankedRow) -> tuple[float, ...]:
+        # Values of the reason, larger the farther they lie to the side they are off to.
+        return tuple(
+            reason.seen_value if reason.side == "above" else -reason.seen_value
+            for reason in odd.reasons
+            if isinstance(reason.seen_value, float)
+        )
+
+    by_value: dict[tuple[str, ...], list[RankedRow]] = {}
+    for odd in rows:
+        by_value.setdefault(tuple(reason.seen for reason in odd.reasons), []).append(odd)
+    farthest = max(map(outwards, rows))
+    for same in by_value.values():
+        at_end = outwards(same[0]) == farthest
+        if len(same) >= MIN_ROWS and (2 * len(same) >= len(rows) or at_end):
+            yield same
+
+
+def _like_factors(rows: list[RankedRow], *, is_date: bool) -> Iterator[tuple[str, list[RankedRow]]]:
+    """Rows whose value is about the same multiple of what was expected, or as long before it."""
+    sized: list[tuple[float, RankedRow]] = []
+    for odd in rows:
+        seen, expected = odd.reasons[0].seen_value, odd.reasons[0].expected_value
+        if isinstance(seen, float) and isinstance(expected, float):
+            size = abs(seen - expected) if is_date else seen / expected if expected else 0.0
+            sized.append((size, odd))
+    for sign in (1.0, -1.0):
+        of_sign = sorted(((s, odd) for s, odd in sized if sign * s > 0), key=lambda one: one[0])
+        sizes = np.abs([size for size, _ in of_sign])
+        gaps = np.flatnonzero(np.abs(np.diff(np.log(sizes))) > np.log(SMALLEST_GAP)) + 1
+        for part in np.split(np.arange(len(of_sign)), gaps):
+            if len(part) < MIN_ROWS or sizes[part].max() > LARGEST_SPREAD * sizes[part].min():
+                continue
+            like = sorted((of_sign[i][1] for i in part), key=lambda odd: odd.rank)
+            size = sign * float(np.median(sizes[part]))
+            words = _how_far(size, like[0].reasons[0].side, is_date=is_date)
+            if words:
+                yield f"{words} what the rest suggests", like
+
+
+def _how_far(size: float, side: str, *, is_date: bool) -> str:
+    """Say what multiple of what was expected is read, or how many years lie between dates.
+
+    Empty where "above" or "below" says it as well.
+    """
+    if is_date:
+        years = size / YEAR
+        return f"about {_rounded(years)} years {AFTER[side]}" if years >= 2 else ""
+    if size >= SMALLEST_FACTOR:
+        return f"about {_rounded(size)} times"
+    if 0 < size <= 1 / SMALLEST_FACTOR:
+        return f"about 1/{_rounded(1 / size)} of"
+    return "of the opposite sign of" if 1 / SMALLEST_FACTOR < -size < SMALLEST_FACTOR else ""
+
+
+def _rounded(size: float) -> str:
+    """Write a number from 1 with two significant digits."""
+    rounded = float(f"{size:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+
+
+def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
+    """Say what is odd of the columns of some rows, once of columns that are odd alike."""
+    names: dict[str, list[str]] = {}
+    for place, kind in enumerate(kinds):
+        reasons = [odd.reasons[place] for odd in rows]
+        clause = CLAUSES.get(kind, f"is {kind}")
+        if kind == "same" or kind.startswith("reads "):
+            expected = {reason.expected for reason in reasons}
+            clause = f"reads {one_line(reasons[0].seen, 40)}"
+            if len(expected) == 1:
+                clause += f" where {one_line(expected.pop(), 40)} was expected"
+        names.setdefault(clause, []).append(reasons[0].column)
+    clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
+    if ABOVE in names and BELOW in names:
+        higher, lower = _say_of(names[ABOVE], "is above"), _all_of(names[BELOW])
+        clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
+    else:
+        clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
+    return ", ".join(clauses)
+
+
+def _say_of(names: Sequence[str], clause: str) -> str:
+    """Say one clause of one column, or of several."""
+    if len(names) > 1:
+        verb, rest = clause.split(" ", 1)
+        whose = "all" if len(names) > 2 else "both"
+        clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
+    return f"{_all_of(names)} {clause}"
+
+
+def _all_of(names: Sequence[str]) -> str:
+    *others, last = map(quoted, names)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,296 @@
+"""A table's columns to one matrix of finite numbers, and from the matrix back to names and cells.
+
+Values (numbers, dates, text features) fill the columns the detector will standardise; indicators of
+levels and of gaps come out already scaled and are listed in `TableEncoder.as_is`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.checks.drift import ColumnSummary
+from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
+from kpca_apps.novelty.columns.kinds import KINDS, Notation
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
+from kpca_apps.novelty.columns.running import (
+    N_FEATURES,
+    describe_repeating,
+    repeating_features,
+    repeats,
+)
+from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, DateFormat
+
+FloatArray = NDArray[np.float64]
+
+MISSING = "(missing)"
+# Levels without an indicator of their own, as what is expected: none of them is.
+_OTHER = "a rarer value"
+_MAX_LEVELS = 50
+_LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
+
+
+@dataclass(frozen=True)
+class ValueCoder:
+    """A column of numbers, dates or free text as one or more values a row.
+
+    Of one that runs on, as a reference for later rows, only what repeats is kept; that may be
+    nothing, and the column of the matrix is empty.
+    """
+
+    spec: ColumnSpec
+    features: tuple[int, ...]  # those kept of its kind: the first, and those that vary
+    gap: bool  # whether one more matrix column marks missing cells (0 or 1)
+    notation: Notation
+    repeats: bool = False  # whether the features are those that repeat in dates that run on
+
+    def validate(self) -> None:
+        """Refuse features that the column has not."""
+        n_possible = KINDS[self.spec.role].n_features if self.spec.used else 0
+        first: tuple[int, ...] = (0,)
+        if self.repeats:
+            n_possible, first = N_FEATURES, self.features[:1]
+        sound = [*self.features] == sorted({*self.features} & {*range(n_possible)})
+        if self.features[:1] != first or not sound or self.repeats > self.spec.runs_on:
+            raise ValueError(f"a {self.spec.role} column has no features {self.features!r:.60}")
+
+    @classmethod
+    def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
+        """Choose the features that vary in the column."""
+        is_date, notation = isinstance(spec.format, DateFormat), Notation.of(column, spec.format)
+        if spec.runs_on and not gaps_tell:
+            return cls(spec, _repeating(column, spec) if is_date else (), False, notation, True)
+        values = spec.features(column)
+        seen = values[~np.isnan(values[:, 0])]
+        # Times of day are taken from days since 1970, and are as exact as those.
+        size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
+        kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
+        gap = gaps_tell and len(seen) < len(values)
+        return cls(spec, kept, gap, notation)
+
+    @property
+    def width(self) -> int:
+        """Matrix columns in all."""
+        return max(len(self.features) + self.gap, 1)
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) numbers; values are NaN where missing."""
+        if not self.features:
+            return np.zeros((len(column), 1))
+        if self.repeats:
+            features = repeating_features(column.read(self.spec.format).values)
+            return features[:, list(self.features)]
+        values = self.spec.features(column)[:, list(self.features)]
+        if not self.gap:
+            return values
+        return np.column_stack([values, np.isnan(values[:, 0])])
+
+    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
+        """Write an expected value as text, as the column would, and as a number to draw."""
+        if self.gap and values[-1] > 0.5:
+            return MISSING, None
+        kind, format = KINDS[self.spec.role], self.spec.format
+        if self.repeats:
+            repeating = np.full(N_FEATURES, np.nan)
+            repeating[list(self.features)] = values[: len(self.features)]
+            return describe_repeating(repeating), None
+        if format is not None:
+            value = float(values[0]) * kind.unit
+            return self.notation.write(value, format), value
+        features = np.full(kind.n_features, np.nan)
+        features[list(self.features)] = values[: len(self.features)]
+        return kind.describe(features) if kind.describe else "", None
+
+
+def _repeating(column: Column, spec: ColumnSpec) -> tuple[int, ...]:
+    """Choose the features of dates that repeat in a column, and vary."""
+    seconds = column.read(spec.format).ordered
+    values = repeating_features(seconds)
+    # They are taken from days since 1970, and are as exact as those.
+    kept = repeats(seconds) & varies(values, float(np.abs(seconds).max()) / 86400.0)
+    return tuple(np.flatnonzero(kept).tolist())
+
+
+@dataclass(frozen=True)
+class LevelCoder:
+    """A column of categories as one indicator a level; exactly one is set in each row.
+
+    Two rows of different levels lie at squared distance d2 = sqrt(2/g), g = 1 - sum p^2, so that a
+    column of many balanced levels and one of a dominant level weigh alike, and no rare level
+    dominates as it does with standardised indicators.
+    """
+
+    spec: ColumnSpec
+    levels: tuple[str, ...]  # with an indicator each; then "other" and, if has_missing, "missing"
+    has_missing: bool  # whether missing is a level; else a missing cell counts as "other"
+    scale: Annotated[float, Meta(gt=0, le=_LARGEST_SCALE)]  # of a set indicator: sqrt(d2 / 2)
+    spellings: tuple[str, ...]  # commonest of each level: those of Booleans are in lower case
+
+    features: ClassVar[tuple[int, ...]] = ()  # it has no values to standardise
+
+    def validate(self) -> None:
+        """Refuse levels that no column has."""
+        n_levels, n_spellings = len(self.levels), len(self.spellings)
+        if n_spellings != n_levels or len({*self.levels}) != n_levels:
+            raise ValueError(f"{n_spellings} spellings of {n_levels} levels")
+        if not self.spec.has_levels:
+            raise ValueError(f"a {self.spec.role} column of levels")
+
+    @classmethod
+    def fit(cls, column: Column, spec: ColumnSpec) -> LevelCoder:
+        """Choose the levels: not rare (for Booleans: any), and the 50 most frequent at most."""
+        of = spec.levels(column)
+        n_cells = int(of.counts.sum())
+        least = 1 if spec.is_truth else least_level_count(n_cells)
+        kept = {level: count for level, count in of.most_frequent(_MAX_LEVELS) if count >= least}
+        n_named, n_missing = sum(kept.values()), len(column) - n_cells
+        counts = np.array([*kept.values(), n_cells - n_named, n_missing], dtype=float)
+        diversity = max(1 - float(((counts / counts.sum()) ** 2).sum()), 1e-3)
+        scale = float(np.sqrt(np.sqrt(2 / diversity) / 2))
+        levels = spellings = tuple(kept)
+        if spec.is_truth:
+            texts = [text for text, _ in column.levels.most_frequent()]
+            spellings = tuple(next(t for t in texts if t.lower() == level) for level in levels)
+        return cls(spec, levels, n_missing > 0, scale, spellings)
+
+    @property
+    def width(self) -> int:
+        """Matrix columns in all."""
+        return len(self.levels) + 1 + self.has_missing
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) indicators."""
+        place = {level: j for j, level in enumerate(self.levels)}
+        of, other = self.spec.levels(column), len(self.levels)
+        places = np.array([place.get(text, other) for text in of.texts], dtype=np.int64)
+        matrix = np.zeros((len(column), self.width))
+        columns = of.each(places, other + self.has_missing)
+        matrix[np.arange(len(column)), columns] = self.scale
+        return matrix
+
+    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
+        """Write an expected level as text, and as a name to draw."""
+        j = int(np.argmax(values))
+        if j < len(self.levels):
+            return self.spellings[j], self.levels[j]
+        return (_OTHER if j == len(self.levels) else MISSING), None
+
+
+class ColumnGroup(NamedTuple):
+    """The matrix columns one column of the table became."""
+
+    name: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """What was learnt from the columns of one table, to encode it and later ones alike."""
+
+    plan: ColumnPlan
+    coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
+    imputer: ConditionalMeanImputer
+    summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        if tuple(coder.spec for coder in self.coders) != self.plan.used:
+            raise ValueError("its coders are not those of its plan")
+        if len(self.imputer.mean) != sum(len(coder.features) for coder in self.coders):
+            raise ValueError("its moments are not those of its columns")
+        if [summary.name for summary in self.summaries] != [spec.name for spec in self.plan.used]:
+            raise ValueError("its summaries are not those of its columns")
+
+    @classmethod
+    def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
+        """Learn levels, features and how to fill gaps.
+
+        A gap gets an indicator only where the table may hold outliers (`contaminated`).
+        """
+        coders: list[ValueCoder | LevelCoder] = []
+        blocks = [np.empty((table.frame.height, 0))]
+        for spec in plan.used:
+            column = table.column(spec.name)
+            if spec.has_levels:
+                coders.append(LevelCoder.fit(column, spec))
+            else:
+                coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
+                coders.append(coder)
+                blocks.append(coder.encode(column)[:, : len(coder.features)])
+        summaries = tuple(ColumnSummary.of(table.column(spec.name), spec) for spec in plan.used)
+        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)), summaries)
+
+    @cached_property
+    def groups(self) -> tuple[ColumnGroup, ...]:
+        """Matrix columns of each used column; together they cover the matrix."""
+        groups, start = [], 0
+        for coder in self.coders:
+            columns = tuple(range(start, start + coder.width))
+            groups.append(ColumnGroup(coder.spec.name, columns))
+            start += coder.width
+        return tuple(groups)
+
+    @cached_property
+    def as_is(self) -> tuple[int, ...]:
+        """Matrix columns that are scaled already: indicators of levels and gaps."""
+        return tuple(
+            column
+            for coder, group in zip(self.coders, self.groups, strict=True)
+            for column in group.columns[len(coder.features) :]
+        )
+
+    def state_columns(self, but: Collection[str]) -> Iterator[int]:
+        """Matrix columns in which rows read the same or not: numbers, dates, levels and gaps.
+
+        None of the columns called `but`, and not of levels that are pooled.
+        """
+        for coder, group in zip(self.coders, self.groups, strict=True):
+            if coder.spec.name in but:
+                continue
+            if isinstance(coder, LevelCoder):
+                yield from (j for j in group.columns if j - group.columns[0] != len(coder.levels))
+                continue
+            if coder.spec.format is not None and coder.features and not coder.repeats:
+                yield group.columns[0]
+            if coder.gap:
+                yield group.columns[-1]
+
+    def matrix(self, table: Table) -> FloatArray:
+        """Turn the rows of a table, or of a part of it, into finite numbers, shape (n, d).
+
+        What a row becomes depends on no other row.
+        """
+        matrix = np.hstack([coder.encode(table.column(coder.spec.name)) for coder in self.coders])
+        if np.isnan(matrix).any():
+            values = np.delete(np.arange(matrix.shape[1]), self.as_is)
+            matrix[:, values] = self.imputer.fill(matrix[:, values])
+        return matrix
+
+    def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
+        """Write an expected value, given as those of the group's matrix columns (k,).
+
+        As text, and as a number or level to draw: ``None`` for what is missing, and free text.
+        """
+        return self.coders[group].describe(values)
+
+    def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
+        """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
+        spec = self.coders[group].spec
+        column = table.column(spec.name)
+        text, readings = column.text(row), column.read(spec.format)
+        if readings.missing[row]:
+            return MISSING, None
+        if readings.unreadable[row]:
+            return f"{text} (not a {KINDS[spec.role].noun})", None
+        if spec.has_levels:  # also one the reference never had
+            levels = spec.levels(column)
+            return text, levels.texts[int(levels.codes[row])]
+        return text, None if spec.format is None else float(readings.values[row])

@@ -1,0 +1,223 @@
+"""The kinds of column a model uses: how cells become numbers, and how numbers are written back.
+
+`KINDS` lists them. A further kind, such as a colour or an address, takes an entry here and the rule
+in `columns.py` that recognises it; nothing else in this room asks for a kind by its name.
+`Notation` learns how most cells of a column look; a format (`files/tables`) says how they are read,
+in any spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.tables.values import (
+    Column,
+    DateFormat,
+    Levels,
+    NumberFormat,
+    ValueFormat,
+    date_text,
+)
+
+FloatArray = NDArray[np.float64]
+
+_ORDERS = ("ymd", "dmy", "mdy")
+_MARKS = ("-", "/", ".")
+
+_SIGN = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
+_BEFORE = rf"^[(+-]?\s*({_SIGN}\s*)"
+_AFTER = rf"\d[.,]?(\s*{_SIGN})\)?$"
+# Of clock times: an hour of one digit, seconds, and the half of the day.
+_SHORT_HOUR, _SECONDS, _HALF = r"^\d:", r":\d+:\d", r"(\s*[AaPp]\.?[Mm]\.?)$"
+# Digits parted by marks: the year first, or last after day and month in either order.
+_YEAR_FIRST = r"^\d{4}([-/.])\d{1,2}[-/.]\d{1,2}"
+_YEAR_LAST = r"^\d{1,2}([-/.])\d{1,2}[-/.]\d{2}"
+_LONG_YEAR = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+_UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:\D|$)))"
+_DAY = 86400.0  # seconds
+# Of so many cells, this share whole says that the column is.
+_MIN_WHOLE, _WHOLE = 20, 0.99
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How most cells of a column of numbers or dates are written."""
+
+    before: str = ""  # a number's sign of unit, with its space: "$"
+    after: str = ""  # the same behind it: " %"
+    order: str = "ymd"  # of the parts of a date: or "dmy", "mdy"
+    mark: str = "-"  # between them
+    padded: bool = True  # days and months have two digits
+    short_year: bool = False  # years have two digits
+    whole: bool = False  # nearly all numbers are whole, or no date has a time of day
+    seconds: bool = True  # most clock times have them
+
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        if self.order not in _ORDERS or self.mark not in _MARKS:
+            raise ValueError(f"no dates are written {self.order!r:.20} and {self.mark!r:.20}")
+
+    @classmethod
+    def of(cls, column: Column, format: ValueFormat | None) -> Notation:
+        """Learn the notation of a column of that format; typed columns have the plain one."""
+        if format is None:
+            return cls()
+        values = column.read(format).values
+        steps = values[~np.isnan(values)] / (_DAY if isinstance(format, DateFormat) else 1.0)
+        whole = len(steps) >= _MIN_WHOLE and np.mean(steps == np.round(steps)) > _WHOLE
+        return replace(cls._of_texts(column, format), whole=bool(whole))
+
+    @classmethod
+    def _of_texts(cls, column: Column, format: ValueFormat) -> Notation:
+        if column.cells.dtype != pl.String:
+            return cls()
+        levels = column.levels
+        if isinstance(format, NumberFormat):
+            if format.clock:
+                padded, half = (
+                    not levels.texts.str.contains(_SHORT_HOUR).any(),
+                    _commonest(levels, _HALF),
+                )
+                seconds = 2 * _n_cells(levels, _SECONDS) > levels.counts.sum()
+                return cls(after=half, padded=padded, seconds=seconds)
+            if format.word:
+                return cls(after=_commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$"))
+            if not any(format.units):
+                return cls()
+            return cls(_commonest(levels, _BEFORE), _commonest(levels, _AFTER))
+        padded = not levels.texts.str.contains(_UNPADDED).any()
+        n_year_last, n_cells = _n_cells(levels, _YEAR_LAST), levels.counts.sum()
+        if 2 * n_year_last > n_cells and (mark := _commonest(levels, _YEAR_LAST)):
+            order = "dmy" if format.day_first else "mdy"
+            short = 2 * _n_cells(levels, _LONG_YEAR) < n_year_last
+            return cls("", "", order, mark, padded, short)
+        if 2 * _n_cells(levels, _YEAR_FIRST) > n_cells and (
+            mark := _commonest(levels, _YEAR_FIRST)
+        ):
+            return cls(mark=mark, padded=padded)
+        # Months by name: the plain notation says the same without a language.
+        return cls()
+
+    def write(self, value: float, format: ValueFormat) -> str:
+        """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would."""
+        if isinstance(format, DateFormat):
+            text = date_text(value, format.has_time and not self.whole)
+            day, space, time = text.partition(" ")
+            parts = day.split("-")
+            if len(parts) != 3 or not all(part.isdigit() for part in parts):
+                return text  # beyond the years of a calendar
+            year, *rest = parts
+            if not self.padded:
+                rest = [str(int(part)) for part in rest]
+            written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
+            return self.mark.join(written[part] for part in self.order) + space + time
+        if format.clock:
+            return self._clock(value)
+        # About four significant digits.
+        size = abs(round(value) if self.whole else value)
+        digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
+        if "e" not in digits:
+            whole, _, part = digits.partition(".")
+            if format.thousands:
+                whole = f"{int(whole):,}".replace(",", format.thousands)
+            digits = whole + (format.decimal + part if part else "")
+        elif format.decimal == ",":
+            digits = digits.replace(".", ",")
+        minus = "-" if value < 0 and digits.strip("0.,") else ""
+        return f"{minus}{self.before}{digits}{self.after}"
+
+    def _clock(self, value: float) -> str:
+        """Write seconds as a time of day or a duration, to the minute where most times are."""
+        minutes, second = divmod(round(abs(value)), 60)
+        if not self.seconds:
+            minutes, second = round(abs(value) / 60), 0
+        hour, minute = divmod(minutes, 60)
+        after = self.after
+        if after:
+            # "p.m." for "a.m.", however that is written.
+            is_upper, half = after.strip().isupper(), "p" if hour % 24 >= 12 else "a"
+            after = re.sub("[AaPp]", half.upper() if is_upper else half, after, count=1)
+            hour = hour % 12 or 12
+        digits = f"{hour:02}:{minute:02}" if self.padded else f"{hour}:{minute:02}"
+        minus = "-" if value < 0 else ""
+        return f"{minus}{digits}{f':{second:02}' if self.seconds else ''}{after}"
+
+
+def _n_cells(levels: Levels, pattern: str) -> int:
+    return int(levels.counts[levels.texts.str.contains(pattern).to_numpy()].sum())
+
+
+def _commonest(levels: Levels, pattern: str) -> str:
+    """Return the text a pattern captures in most cells; empty where most have none."""
+    found = levels.texts.str.extract(pattern).fill_null("").alias("found")
+    cells = pl.DataFrame({"found": found, "n": levels.counts})
+    counts = cells.group_by("found").agg(pl.col("n").sum())
+    return str(counts.sort(["n", "found"], descending=[True, False])["found"][0])
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What the model makes of the cells of one kind of column.
+
+    Without features the column is one of levels: an indicator each (`encoding.LevelCoder`).
+    """
+
+    role: str  # as in plans, models, reports and JSON
+    format: type[ValueFormat] | None = None  # how cells are read; None: as text
+    noun: str = ""  # what a readable cell is, in messages
+    n_features: int = 0
+    # Of each cell, (n, n_features), NaN where missing: the first is its value, and of the others
+    # those that vary in a column are kept.
+    features: Callable[[Column, ValueFormat | None], FloatArray] | None = None
+    unit: float = 1.0  # of the first feature, in what the format reads
+    # Describes features (NaN where not kept) of text; a value of a format has its notation.
+    describe: Callable[[FloatArray], str] | None = None
+    # Of levels, two words for true and false: no matter which case, and none is rare.
+    is_truth: bool = False
+
+
+def _number(column: Column, format: ValueFormat | None) -> FloatArray:
+    return column.read(format).values[:, None]
+
+
+def _date_features(column: Column, format: ValueFormat | None) -> FloatArray:
+    """Days since 1970, then sine and cosine of the time of day and of the day of the week."""
+    seconds = column.read(format).values
+    days = seconds / _DAY
+    hour = 2 * np.pi * (seconds % _DAY) / _DAY  # the same to the bit at the same time of any day
+    weekday = 2 * np.pi * (np.floor(days) % 7) / 7
+    return np.column_stack([days, np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
+
+
+def _text_features(column: Column, format: ValueFormat | None) -> FloatArray:
+    """Length, words, and shares of digits, upper case and punctuation among the characters."""
+    length = column.texts.str.len_chars().cast(pl.Float64)
+    features = [length, column.texts.str.count_matches(r"\S+").cast(pl.Float64)]
+    for letters in (r"\d", r"\p{Lu}", r"[\p{P}\p{S}]"):
+        features.append(column.texts.str.count_matches(letters).cast(pl.Float64) / length)
+    return np.column_stack([feature.fill_null(np.nan).to_numpy() for feature in features])
+
+
+def _describe_text(features: FloatArray) -> str:
+    length, n_words = f"about {features[0]:.0f} characters", f"{features[1]:.0f}"
+    if np.isnan(features[1]):
+        return length
+    return f"{length}, {n_words} {'word' if n_words == '1' else 'words'}"
+
+
+KINDS = {
+    kind.role: kind
+    for kind in (
+        ColumnKind("numeric", NumberFormat, "number", 1, _number),
+        ColumnKind("datetime", DateFormat, "date", 5, _date_features, unit=_DAY),
+        ColumnKind("text", n_features=5, features=_text_features, describe=_describe_text),
+        ColumnKind("categorical"),
+        ColumnKind("boolean", is_truth=True),
+    )
+}

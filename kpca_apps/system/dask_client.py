@@ -1,0 +1,116 @@
+"""A client of a Dask cluster: one on this machine, or one whose scheduler is named."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import multiprocessing
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from kpca_apps.errors import ConfigError, RefusedError
+from kpca_apps.system.interrupts import interrupts_held
+from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+
+ANSWER_SECONDS = 20.0
+"""How long a scheduler has to answer."""
+
+_GUARD = (
+    "A script that starts workers is imported by each of them: put its work under if __name__ == "
+    '"__main__".'
+)
+
+_log = logging.getLogger(__name__)
+
+
+def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack) -> Any:
+    """Return a client, with at least one worker, of a scheduler or of a cluster on this machine.
+
+    ``opened`` takes what has to be closed, also after an error. ConfigError if Dask is not
+    installed, RefusedError if no scheduler answers or it has no workers.
+    """
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError as error:
+        raise ConfigError(
+            "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
+        ) from error
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RefusedError(_GUARD)
+    cluster: Any = scheduler
+    if scheduler is None:
+        cluster = _local_cluster(distributed, n_workers, opened)
+    else:
+        _greet(distributed, scheduler)
+    name = scheduler or "of this machine"
+    try:
+        client = distributed.Client(cluster, timeout=ANSWER_SECONDS)
+    except (OSError, ImportError, ValueError) as error:
+        raise _no_answer(name) from error
+    opened.callback(client.close)
+    try:
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+    except TimeoutError as error:
+        raise RefusedError(
+            f"The scheduler {name} has no workers: start some (dask worker), then try again."
+        ) from error
+    _log.info("dask: %s", client)
+    return client
+
+
+def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
+    # Workers leave files behind unless the folder they lie in goes with them.
+    try:
+        target = Path(tempfile.gettempdir(), "kpca-dask")
+        remove_leftovers(target)
+        scratch = TemporaryPath(target, folder=True, private=True)
+        opened.callback(scratch.close)
+        folder = str(scratch.path)
+        scratch_folder = importlib.import_module("dask").config.set({"temporary-directory": folder})
+        with interrupts_held(drop=True), scratch_folder:
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise RefusedError(
+            "Dask cannot start its workers on this machine: take fewer of them, or the executor "
+            f"processes. {_GUARD}"
+        ) from error
+    opened.callback(cluster.close)
+    return cluster
+
+
+def _greet(distributed: Any, scheduler: str) -> None:
+    """See whether a scheduler speaks: a client waits without end for a port that is silent."""
+
+    async def greet() -> None:
+        secured = distributed.Security().get_connection_args("client")
+        answer = distributed.core.connect(scheduler, timeout=ANSWER_SECONDS, **secured)
+        spoken = await asyncio.wait_for(answer, ANSWER_SECONDS)
+        spoken.abort()
+
+    # In a thread of its own: a notebook runs a loop in this one.
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        try:
+            aside.submit(asyncio.run, greet()).result()
+        except Exception as error:
+            # Whatever listens there may say anything, and an address may be of any kind.
+            raise _no_answer(scheduler) from error
+
+
+def _no_answer(name: str) -> RefusedError:
+    return RefusedError(
+        f"The scheduler {name} does not answer: is it running, and is its address right?"
+    )
+
+
+def killed_worker() -> tuple[type[BaseException]]:
+    """Return the error of a part that ended its worker more often than it was to be tried."""
+    return (importlib.import_module("distributed").KilledWorker,)

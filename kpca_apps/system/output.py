@@ -1,0 +1,367 @@
+"""Results and temporary files of a run: folders and files that are whole or not there at all.
+
+What is not finished lies under a hidden name (`system.temporary`) until it takes its own; what
+a run that was killed left under such a name is removed by the next of the same target.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.names import one_line, reason_of
+from kpca_apps.system.temporary import TemporaryPath, lock, remove_leftovers, retired_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
+
+__all__ = [
+    "MARKER",
+    "OutputFolder",
+    "atomic_write",
+    "remove_spools",
+    "require_disk",
+    "spilled",
+    "spool",
+    "spool_folder",
+    "storage_error",
+    "unusable",
+]
+
+MARKER = "run.json"
+_TOOL = "kpca"
+_LONGEST_MARKER = 1 << 20
+_SPOOL = "kpca-rows"
+# Left to whatever else writes to the same disk.
+_RESERVE = 1 << 28
+# Errors of polars have the system's number in their text, the way Rust writes it.
+_RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing (and reading back) that appears under its name only when complete."""
+    target = Path(path)
+    label = one_line(str(target), 200)
+    if target.is_dir():
+        raise InputError(f"{label}: this is a folder; name a file to write.")
+    remove_leftovers(target)
+    try:
+        # Not tempfile: its files are private, and these should get the permissions of any other.
+        held = TemporaryPath(target)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
+    try:
+        with held.path.open("r+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            held.path.replace(target)
+        except OSError as error:
+            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
+    except Exception as error:
+        if (failure := storage_error(error, label)) is not None:
+            raise failure from error
+        raise
+    finally:
+        held.close()
+
+
+def storage_error(error: BaseException | None, label: str) -> InputError | None:
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
+    while isinstance(error, InputError):
+        error = error.__cause__
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (found := _RUST_NUMBER.search(str(error))):
+        number = int(found[1])
+    if number in _FULL:
+        return InputError(
+            f"{label}: no space left on its disk; free some, or write to another place."
+        )
+    if number in _FAILING:
+        why = os.strerror(number)
+        return InputError(f"{label}: cannot be written ({why}); write to another place.")
+    return None
+
+
+def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
+    """Write bytes to a temporary file that only this user can read; the label says whose."""
+    held = spool_folder(folder=False)
+    try:
+        with held.path.open("wb") as file:
+            for chunk in chunks:
+                require_disk(held.path.parent, len(chunk), label)
+                file.write(chunk)
+    except BaseException as error:
+        held.close()
+        if (failure := storage_error(error, one_line(str(held.path.parent), 200))) is not None:
+            raise failure from error
+        raise
+    return held
+
+
+def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
+    """Make an array of `n` zeros, at least one, that lies in a temporary file, or InputError.
+
+    The file has no name that another program could open, takes the space it needs at once, and is
+    gone with the array or with this process, however that ends.
+    """
+    import numpy as np  # not above: the command's help is to come without it
+
+    folder = _temporary_folder()
+    n_bytes = n * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, f"A table of {n:,} rows")
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # Without space of its own, writing to the array would end the process on a full disk.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=(n,))
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise unusable(error) from None
+    if n_bytes + _RESERVE > free:
+        raise InputError(
+            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
+            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
+            "elsewhere."
+        )
+
+
+def remove_spools() -> None:
+    """Remove what runs that were killed left in the folder for temporary files."""
+    with suppress(InputError):
+        remove_leftovers(_temporary_folder() / _SPOOL)
+
+
+def spool_folder(*, folder: bool = True) -> TemporaryPath:
+    """Make a temporary folder, or file, that only this user can look into."""
+    target = _temporary_folder() / _SPOOL
+    try:
+        return TemporaryPath(target, folder=folder, private=True)
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        raise InputError(
+            "What is kept while a table is worked on has no place: no folder for temporary files "
+            "can be written to; set TMPDIR to one that can."
+        ) from None
+
+
+def unusable(error: OSError) -> InputError:
+    """Return the error for a folder in which no temporary file can be made."""
+    folder = one_line(str(_temporary_folder()), 200)
+    return storage_error(error, folder) or InputError(
+        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
+        "folder."
+    )
+
+
+class OutputFolder:
+    """Build a folder of results beside its final place, then swap it in.
+
+    Its ``run.json``, a JSON object if the run writes one, is completed with the tool's name and the
+    files written: only a folder that holds these and nothing else is ever replaced, by force.
+    """
+
+    def __init__(self, path: str | Path, *, force: bool = False) -> None:
+        self._label = one_line(str(path), 200)
+        self.force, given = force, Path(path)
+        try:
+            if given.name in ("", ".."):
+                self.path = given.resolve()
+            else:
+                # Never the folder itself: a link there must be seen as one.
+                self.path = given.parent.resolve() / given.name
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    self.path.lstat()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self._label}: is not a usable folder name ({reason_of(error)}); choose another."
+            ) from None
+
+    def check(self) -> None:
+        """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
+        self._begun().close()
+
+    def __enter__(self) -> Path:
+        self._held = self._begun()
+        return self._held.path
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                _sign(self._held.path)
+                self._swap(self._held.path)
+        except OSError as failed:
+            raise storage_error(failed, self._label) or failed from None
+        finally:
+            self._held.close()
+        if (failure := storage_error(error, self._label)) is not None:
+            raise failure from error
+
+    def _begun(self) -> TemporaryPath:
+        """Make the temporary folder, or say why none can be made."""
+        remove_leftovers(self.path)
+        self._refuse()
+        try:
+            return TemporaryPath(self.path, folder=True)
+        except OSError as error:
+            raise InputError(
+                f"{self._label}: cannot be made ({error.strerror}); choose another folder."
+            ) from None
+
+    def _refuse(self) -> None:
+        label = self._label
+        if not self.path.parent.is_dir():
+            raise InputError(
+                f'{label}: the folder "{one_line(str(Path(label).parent))}" does not exist; make '
+                "it first."
+            )
+        if self.path.is_symlink():
+            raise RefusedError(f"{label}: is a link, which is never replaced; name a folder.")
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise RefusedError(f"{label}: is a file; name a folder for the results.")
+        if foreign := _foreign(self.path):
+            raise RefusedError(
+                f"{label}: exists and holds something other than an earlier run, "
+                f'"{one_line(foreign)}"; choose another folder with --out.'
+            )
+        if not self.force:
+            raise RefusedError(
+                f"{label}: exists already; replace it with --force, or choose another folder with "
+                "--out."
+            )
+
+    def _swap(self, building: Path) -> None:
+        self._refuse()
+        retired, held = retired_path(self.path), None
+        try:
+            # Without force nothing gives way, not even what came after the question.
+            if self.force and self.path.exists():
+                if _exchanged(building, self.path):
+                    return
+                # Killed between the renames, it leaves the earlier run to be put back by the next.
+                held = lock(self.path)
+                self.path.rename(retired)
+            try:
+                building.rename(self.path)
+            except BaseException:
+                if retired.exists():
+                    retired.rename(self.path)
+                raise
+        except OSError as error:
+            self._refuse()
+            raise InputError(
+                f"{self._label}: cannot be replaced ({error.strerror}); choose another folder."
+            ) from None
+        finally:
+            if held is not None:
+                os.close(held)
+        shutil.rmtree(retired, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders trade names in one step, where the system can: neither is ever missing."""
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    return done == 0
+
+
+def _sign(folder: Path) -> None:
+    """Complete what the run tells of itself with its tool and its files."""
+    marker = folder / MARKER
+    facts: dict[str, Any] = {"tool": _TOOL}
+    if marker.exists():
+        facts |= json.loads(marker.read_text(encoding="utf-8"))
+    facts["files"] = sorted(item for item in _items(folder) if not (folder / item).is_dir())
+    marker.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+class _Facts(msgspec.Struct):
+    """What a marker must say."""
+
+    tool: str
+    files: list[str]
+
+
+def _foreign(folder: Path) -> str:
+    """Name something in a folder that no run wrote; empty if there is nothing."""
+    try:
+        written = _files_written(folder)
+        return next((item for item in _items(folder) if item not in written), "")
+    except OSError as error:
+        return str(error.filename or folder)
+
+
+def _files_written(folder: Path) -> set[str]:
+    """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
+    marker = folder / MARKER
+    if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
+        return set()
+    try:
+        # Not msgspec.json, which takes no NaN, and a run may write one.
+        facts = msgspec.convert(json.loads(marker.read_text(encoding="utf-8")), _Facts)
+    except (ValueError, RecursionError):
+        return set()
+    if facts.tool != _TOOL:
+        return set()
+    listed = facts.files
+    parents = [part.as_posix() for name in listed for part in PurePosixPath(name).parents]
+    # A link is never ours, whatever it is called.
+    links = {name for name in (*listed, *parents) if (folder / name).is_symlink()}
+    return {MARKER, *listed, *parents} - links
+
+
+def _items(folder: Path) -> Iterator[str]:
+    """Paths of all files and folders in a folder, relative to it, in order; no link is followed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for root, folders, files in os.walk(folder, onerror=fail):
+        for name in sorted((*folders, *files)):
+            yield Path(root, name).relative_to(folder).as_posix()

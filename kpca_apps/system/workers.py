@@ -1,0 +1,448 @@
+"""One seam for parallel work: the same function over parts, here or on other machines.
+
+Four executors do the same work: one after the other, threads, processes, and Dask. What a part is
+and what is made of it does not depend on the executor, and results are combined in one order: so
+answers agree, to the bit for any number of threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+from joblib import effective_n_jobs
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.reduction import dumps
+
+from kpca_apps.errors import ConfigError, KpcaError, RefusedError
+from kpca_apps.system.blas import one_blas_thread
+from kpca_apps.system.dask_client import dask_client, killed_worker
+from kpca_apps.system.interrupts import interrupts_held
+from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+
+__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce", "workers_for"]
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+Executor = Literal["serial", "threads", "processes", "dask"]
+
+EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
+RETRIES = 2  # how often a part is tried again where its worker was lost
+IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
+LEAST_SPOOLED = 1_000_000  # bytes of a thing that is not sent with each part
+WATCH_SECONDS = 1.0  # after which a process looks whether the one that started it still lives
+
+_log = logging.getLogger(__name__)
+
+
+def tree_reduce(combine: Callable[[Result, Result], Result], results: Iterable[Result]) -> Result:
+    """Combine results by pairs of neighbours, in one order whatever the executor.
+
+    At most log2 of their number are held: an iterator may be given. ValueError if there is none.
+    """
+    waiting: list[tuple[int, Result]] = []
+    for result in results:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            result, level = combine(waiting.pop()[1], result), level + 1
+        waiting.append((level, result))
+    if not waiting:
+        raise ValueError("There is nothing to combine.")
+    total = waiting.pop()[1]
+    while waiting:
+        total = combine(waiting.pop()[1], total)
+    return total
+
+
+class Workers(AbstractContextManager["Workers"]):
+    """Those who do the work, from the first part to the last.
+
+    Parameters
+    ----------
+    executor : {"serial", "threads", "processes", "dask"}
+        Threads suffice for one machine: the work is linear algebra, which runs outside the
+        interpreter's lock. Processes are for parts whose reading is not.
+    n_workers : int, optional
+        Threads or processes; None: one thread, or what joblib's context says. With "dask" and no
+        ``scheduler``, workers of a cluster on this machine (one for each core if None).
+    scheduler : str, optional
+        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``; only with "dask".
+
+    Raises
+    ------
+    ConfigError
+        If Dask is not installed, or a scheduler was given to another executor.
+    RefusedError
+        If the scheduler does not answer, or has no workers.
+    """
+
+    def __init__(
+        self,
+        executor: Executor = "threads",
+        *,
+        n_workers: int | None = None,
+        scheduler: str | None = None,
+    ) -> None:
+        if executor not in EXECUTORS:
+            raise ConfigError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}.")
+        if scheduler is not None and executor != "dask":
+            raise ConfigError(f"A scheduler is for the executor dask, not for {executor}.")
+        if scheduler is not None and not scheduler.strip():
+            raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
+        self.executor, self.n_workers = executor, n_workers
+        self._opened = ExitStack()
+        self._pool: Any = None
+        self._client: Any = None
+        if executor == "dask":
+            try:
+                self._client = dask_client(n_workers, scheduler, self._opened)
+            except BaseException:
+                self._close_cluster()
+                raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A second interrupt would leave locks held that the processes' end waits for.
+        with interrupts_held():
+            self.close_pool(is_stopped=kind is not None)
+            self._close_cluster()
+
+    def _close_cluster(self) -> None:
+        # What is left of a cluster that has failed may fail to close.
+        with suppress(Exception):
+            self._opened.close()
+
+    def keep(self, function: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Kept:
+        """Let Dask's workers make ``function(part, *shared)`` of each part and keep it.
+
+        What is kept goes to `map_partitions`. It lives as long as what this returns.
+        """
+        return Kept(self, _Task(function), list(parts), shared)
+
+    def map_partitions(
+        self,
+        function: Callable[..., Result],
+        parts: Iterable[Part],
+        *shared: Any,
+        kept: Kept | None = None,
+        ordered: bool = True,
+        lost: Callable[[Part], Result] | None = None,
+    ) -> Iterator[Result]:
+        """Yield ``function(part, *shared)`` of each part.
+
+        Inside, linear algebra is held to one thread. For processes and Dask, function and parts
+        are sent: parts are best told by path and rows, and read where the work is done. Only a few
+        parts are under way at any time, so that results do not pile up ahead of who takes them.
+        Parts whose worker was lost are done again.
+
+        Parameters
+        ----------
+        function : callable
+        parts : iterable
+            Taken as they are needed.
+        *shared
+            The same for every part, such as a model: sent to each worker once if it is large.
+        kept : Kept, optional
+            What workers keep of these very parts: each is handed to the function, after its part,
+            where it is.
+        ordered : bool
+            Whether results come in the order of the parts, or as they are done.
+        lost : callable, optional
+            Makes the result of a part that ended its process each time it was tried; by default
+            that is an error.
+
+        Raises
+        ------
+        KpcaError
+            If a part fails: naming its number and what was wrong. Errors of the toolkit keep
+            their kind.
+        """
+        task = _Task(function)
+        # Threads share the libraries' setting: it is made once around all of them.
+        in_here = self.executor in ("serial", "threads")
+        with one_blas_thread() if in_here else nullcontext():
+            if self.executor == "serial":
+                for number, part in enumerate(parts):
+                    yield task(number, part, *shared)
+            else:
+                flight = _Flight(self, task, shared, kept, ordered, lost)
+                yield from flight.results(parts)
+
+    def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
+        """Send a task on its way, and return its future."""
+        if self.executor == "threads":
+            self._pool = self._pool or ThreadPoolExecutor(max_workers=self.width)
+            return self._pool.submit(task, number, part, *sent)
+        run = _unpacking()
+        if self._client is not None:
+            packed = dumps((task, number, part))
+            return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
+        packed = dumps((task, number, part, *sent))
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
+            )
+            if sys.platform != "win32":
+                # Python 3.11 lets interrupts through where it starts this helper.
+                resource_tracker.ensure_running()
+            with interrupts_held():
+                return self._pool.submit(run, packed)
+        return self._pool.submit(run, packed)
+
+    def send_shared(self, shared: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Send what all parts share to every worker, once, if it is large."""
+        if self._client is not None:
+            scatter = partial(self._client.scatter, broadcast=True, hash=False)
+            with _readable(OSError, CancelledError):
+                return tuple(map(scatter, shared))
+        return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
+
+    def close_pool(self, *, is_stopped: bool = False) -> None:
+        """Let go of threads or processes; they are opened again when needed.
+
+        Threads finish the parts they work on; so do processes, unless the work was stopped.
+        """
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        if self.executor == "threads":
+            pool.shutdown(wait=True, cancel_futures=True)
+            return
+        # What the pool does where workers are lost ends all of it in order; its own way of killing
+        # them trips over parts just handed in (KeyError).
+        for process in list(pool._processes.values()) if is_stopped else ():
+            process.terminate()
+        pool.shutdown(wait=True)
+
+    @property
+    def width(self) -> int:
+        """Number of parts worked on at once."""
+        if self._client is not None:
+            return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
+        return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
+
+
+def workers_for(executor: Executor | None, n_workers: int | None, scheduler: str | None) -> Workers:
+    """Return the workers that options ask for, threads by default; ConfigError if they clash."""
+    if scheduler is not None:
+        if executor not in (None, "dask"):
+            raise ConfigError(
+                f"--scheduler is the address of a Dask cluster, and --workers {executor} are on "
+                "this machine: leave one of them out"
+            )
+        if n_workers is not None:
+            raise ConfigError(
+                "--jobs sets the number of workers on this machine, and the cluster at --scheduler "
+                "has its own: leave one of them out"
+            )
+        executor = "dask"
+    return Workers(executor or "threads", n_workers=n_workers, scheduler=scheduler)
+
+
+def _unpacking() -> Callable[..., Any]:
+    """Return what runs a packed task where it is sent, and needs nothing but Python to be read.
+
+    Dask waits without end for a task that its workers cannot read, and a pool calls them lost.
+    """
+
+    def run(packed: bytes, *sent: Any) -> Any:
+        import pickle
+
+        task, *given = pickle.loads(packed)
+        return task(*given, *sent)
+
+    return run
+
+
+@contextmanager
+def _readable(*others: type[BaseException]) -> Iterator[None]:
+    """Tell of workers that cannot read what they are sent: all else has errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (KpcaError, *others)):
+            raise
+        raise RefusedError(
+            f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
+            "kpca-apps and the modules of this program, in the versions used here."
+        ) from error
+
+
+class _Spooled:
+    """A large thing in a file, which a process that is sent this reads once instead."""
+
+    def __init__(self, content: memoryview) -> None:
+        target = Path(tempfile.gettempdir(), "kpca-shared")
+        remove_leftovers(target)
+        self.file = TemporaryPath(target, private=True)
+        self.file.path.write_bytes(content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_spooled, (self.file.path,)
+
+
+@lru_cache(maxsize=2)
+def _read_spooled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())
+
+
+def _spooled(thing: object) -> object:
+    content = dumps(thing)
+    if len(content) >= LEAST_SPOOLED:
+        with suppress(OSError):  # without room for it, it is sent with each part
+            return _Spooled(content)
+    return thing
+
+
+def _begin_process(owner: int) -> None:
+    """Leave interrupts to the process that started this one, and end where it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class Kept:
+    """What Dask's workers made of some parts and keep, a future each."""
+
+    def __init__(
+        self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]
+    ) -> None:
+        self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
+        self.futures: list[Any] = [None] * len(parts)
+        self.renew()
+
+    def renew(self) -> None:
+        """Have everything made that is not there, such as what was lost with all workers."""
+        sent = self._workers.send_shared(self._shared)
+        for number, part in enumerate(self._parts):
+            future = self.futures[number]
+            if future is None or future.status not in ("finished", "pending"):
+                self.futures[number] = self._workers.submit(self._task, number, part, *sent)
+
+
+@dataclass
+class _Flight(Generic[Part, Result]):
+    """The parts under way, and what is done where workers are lost."""
+
+    workers: Workers
+    task: _Task[Result]
+    shared: tuple[Any, ...]
+    kept: Kept | None = None
+    ordered: bool = True
+    lost: Callable[[Part], Result] | None = None
+
+    def __post_init__(self) -> None:
+        # Number, part and future of each.
+        self.waiting: deque[tuple[int, Part, Any]] = deque()
+        self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
+        # What a cluster gives up it has tried again already.
+        self.given_up = killed_worker() if self.workers.executor == "dask" else ()
+        self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
+        self.sent = self.workers.send_shared(self.shared)
+
+    def results(self, parts: Iterable[Part]) -> Iterator[Result]:
+        """Yield the results, a few parts ahead of the one that is waited for."""
+        window = IN_FLIGHT * self.workers.width
+        try:
+            for number, part in enumerate(parts):
+                while self.suspects or len(self.waiting) == window:
+                    yield self._next()
+                self.waiting.append((number, part, self._submit(number, part)))
+            while self.suspects or self.waiting:
+                yield self._next()
+        finally:
+            with interrupts_held():
+                for _, _, future in (*self.suspects, *self.waiting):
+                    future.cancel()
+
+    def _submit(self, number: int, part: Part) -> Any:
+        beside = () if self.kept is None else (self.kept.futures[number],)
+        try:
+            return self.workers.submit(self.task, number, part, *beside, *self.sent)
+        except self.losses as error:
+            # Workers were lost just now: so is this part, with those under way.
+            future: Future[Result] = Future()
+            future.set_exception(error)
+            return future
+
+    def _next(self) -> Result:
+        if self.suspects:
+            return self._alone(*self.suspects.popleft())
+        first = self.waiting[0]
+        if not self.ordered:
+            done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
+            first = next(one for one in self.waiting if one[2] in done)
+        try:
+            with _readable(*self.losses):
+                result: Result = first[2].result()
+        except self.losses:
+            _log.info("workers were lost: %d parts are done again", len(self.waiting))
+            self.suspects, self.waiting = self.waiting, deque()
+            self._recover()
+            return self._next()
+        self.waiting.remove(first)
+        return result
+
+    def _recover(self) -> None:
+        self.workers.close_pool()
+        self.sent = self.workers.send_shared(self.shared)
+        if self.kept is not None:
+            self.kept.renew()
+
+    def _alone(self, number: int, part: Part, future: Any) -> Result:
+        """Do a part with no other under way, so that it is known to end its worker if it does."""
+        for attempt in range(RETRIES + 1):
+            if attempt > 0:
+                future = self._submit(number, part)
+            try:
+                with _readable(*self.losses):
+                    result: Result = future.result()
+                return result
+            except self.losses as error:
+                cause = error
+                if isinstance(error, self.given_up):
+                    break
+                if attempt > 0:
+                    self._recover()
+        if self.lost is not None:
+            return self.lost(part)
+        raise KpcaError(
+            f"Part {number + 1} ended its worker each time it was tried: give the workers more "
+            "memory, or take fewer of them."
+        ) from cause
+
+
+class _Task(Generic[Result]):
+    """A function of one part, with linear algebra at one thread and errors that name the part."""
+
+    def __init__(self, function: Callable[..., Result]) -> None:
+        self.function = function
+
+    def __call__(self, number: int, part: Any, *shared: Any) -> Result:
+        try:
+            with one_blas_thread():
+                return self.function(part, *shared)
+        except KpcaError:
+            raise
+        except Exception as error:
+            raise KpcaError(f"Part {number + 1} ({part}) failed: {error}") from error

@@ -1,0 +1,540 @@
+"""Data frames of other libraries -> a table, and what was found back beside their columns.
+
+Polars, pandas, pyarrow, numpy and whatever speaks Arrow's interface or the data frame interchange
+protocol. No other library is imported: who gives a frame of one has it loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.names import one_line, unique_names
+from kpca_apps.tables.read.parquet import as_polars, plain_types
+from kpca_apps.tables.scored import Added, input_names
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import Table, require_cells
+
+__all__ = [
+    "Frame",
+    "column_name",
+    "frame_beside",
+    "frame_like",
+    "frame_rows",
+    "read_frame",
+    "table_from_frame",
+]
+
+_WANTED = (
+    "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
+    "dimensions, or the path of a file"
+)
+# What frames that are not in memory, or not of these libraries, are turned into one by.
+_MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
+# Columns that a note quotes.
+_LISTED = 5
+_MIXED = "Read as text, as cells are of several types"
+_NESTED = "Lists and records read as text"
+_DURATIONS = "Durations read as seconds"
+_PERIODS = "Periods read as the dates they start on"
+_INTERVALS = "Intervals read as text"
+_BYTES = "Bytes read as text"
+# What cells of one column may be together without being called mixed; the first that fits counts.
+_FAMILIES = (
+    bool | np.bool_,
+    int | float | np.integer | np.floating | Decimal | Fraction,
+    str,
+    bytes,
+    datetime,
+    date,
+    time,
+    timedelta,
+    list | tuple | dict | np.ndarray,
+)
+_BOOLEAN, _NUMBER, _TEXT, _RAW, _MOMENT, _DATE, _TIME, _DURATION, _NEST = range(len(_FAMILIES))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A data frame of any library, and the table it was taken for."""
+
+    given: Any  # what columns are put beside: a frame of pandas, polars or pyarrow
+    table: Table
+    id: str | None  # column that names the rows: the one asked for, or the index of pandas
+    categories: tuple[str, ...] = ()  # columns of numbers that pandas holds as categories
+
+
+def read_frame(
+    given: Any, id: Hashable | None = None, name: str = "table", *, by_index: bool = True
+) -> Frame:
+    """Take a data frame of any library for a table, which messages call by `name`.
+
+    An index of pandas that has a name, or does not just count the rows, becomes a column, the
+    first, unless another is asked for by `id`, or none `by_index`; so does a level of it that `id`
+    names.
+    """
+    notes: list[str] = []
+    try:
+        frame, columns = _columns_of(given)
+        index: list[tuple[Hashable, Any]] = []
+        if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
+            index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
+        cells = _read_columns([*columns, *index], notes)
+    except InputError as error:
+        raise InputError(f"{name}: {error}.") from None
+    asked = None if id is None else column_name(id)
+    if index:
+        cells, asked = [cells[-1], *cells[:-1]], cells[-1].name
+        notes.append(f"Rows are named by the index, {_listed([asked])}.")
+    table = table_from_frame(pl.DataFrame(cells), name, notes)
+    categories = tuple(
+        column.name
+        for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
+        if _is_pandas(values, "Series") and _holds_codes(values.dtype)
+    )
+    return Frame(table.frame if frame is None else frame, table, asked, categories)
+
+
+def column_name(label: Hashable) -> str:
+    """Write a column's name, which in pandas may be of any type: parts of a tuple with slashes."""
+    if isinstance(label, tuple):
+        return " / ".join(filter(None, map(column_name, label)))
+    return "" if label is None else str(label)
+
+
+def frame_beside(frame: Any, found: Added) -> Any:
+    """Put columns beside those of a frame of pandas, polars or pyarrow; ``None`` is no column.
+
+    Columns that have the name of an added one are renamed.
+    """
+    added = {name: values for name, values in found.items() if values is not None}
+    if _is_pandas(frame, "DataFrame"):
+        cells = {name: np.asarray(values) for name, values in added.items()}
+        beside = _pandas().DataFrame(cells, index=frame.index)
+        named = frame.copy(deep=False)
+        if frame.columns.nlevels > 1:
+            beside.columns = _pandas().MultiIndex.from_tuples(
+                [(name, *[""] * (frame.columns.nlevels - 1)) for name in added]
+            )
+        elif not added.keys().isdisjoint(map(column_name, frame.columns)):
+            given = map(column_name, frame.columns)
+            named.columns = list(input_names(given, added)[0])
+        return _pandas().concat([named, beside], axis=1)
+    columns = [pl.Series(name, values) for name, values in added.items()]
+    columns = [one.fill_nan(None) if one.dtype.is_float() else one for one in columns]
+    if isinstance(frame, pa.Table):
+        names, _ = input_names(frame.column_names, added)
+        frame = frame.rename_columns(names)
+        for one in columns:
+            frame = frame.append_column(
+                one.name, one.to_arrow(compat_level=pl.CompatLevel.oldest())
+            )
+        return frame
+    names, _ = input_names(frame.columns, added)
+    return frame.rename(dict(zip(frame.columns, names, strict=True))).with_columns(columns)
+
+
+def frame_like(given: Any, columns: Mapping[str, pl.Series]) -> Any:
+    """Return columns as a frame of the library that a given one is of; of polars without one."""
+    frame = pl.DataFrame(columns)
+    if _is_pandas(given, "DataFrame"):
+        return _pandas().DataFrame({name: cells.to_list() for name, cells in columns.items()})
+    return frame.to_arrow() if isinstance(given, pa.Table) else frame
+
+
+def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
+    """Return some rows of a frame of pandas, polars or pyarrow, in the order asked for."""
+    if _is_pandas(frame, "DataFrame"):
+        return frame.iloc[positions]
+    return frame.take(positions) if isinstance(frame, pa.Table) else frame[positions]
+
+
+def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> Any:
+    """Empty some columns of a frame of pandas, polars or pyarrow, known by the names of its table.
+
+    Those of an index come first in the table; a hidden one becomes a count of the rows.
+    """
+    names = list(names)
+    if _is_pandas(frame, "DataFrame"):
+        n_index = len(names) - frame.shape[1]
+        frame = frame.copy(deep=False)
+        if any(name in hidden for name in names[:n_index]):
+            frame = frame.reset_index(drop=True)
+        for place, name in enumerate(names[n_index:]):
+            if name in hidden:
+                frame.isetitem(place, _pandas().Series(None, index=frame.index, dtype=object))
+        return frame
+    if isinstance(frame, pa.Table):
+        for place, name in enumerate(names):
+            if name in hidden:
+                field = frame.schema.field(place)
+                frame = frame.set_column(place, field, pa.nulls(len(frame), field.type))
+        return frame
+    return frame.with_columns(
+        pl.lit(None, cells.dtype).alias(cells.name)
+        for cells, name in zip(frame.iter_columns(), names, strict=True)
+        if name in hidden
+    )
+
+
+def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
+    """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
+    plain = plain_types(frame)
+    require_cells(plain.height, plain.width, one_line(name))
+    digest = _Digest()
+    with pa.PythonFile(digest, "w") as sink:
+        for column in plain.iter_columns():
+            sink.write(np.packbits(column.is_null().to_numpy()).tobytes())
+            # Without what lies where a cell is missing, which may be anything.
+            known = column.drop_nulls().to_frame().rechunk()
+            cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+            with pa.ipc.new_stream(sink, cells.schema) as stream:
+                stream.write_table(cells)
+    sha256, n_bytes = digest.sha256.hexdigest(), digest.n_bytes
+    source = SourceInfo(name, "frame", sha256, n_bytes, *plain.shape, notes=tuple(notes))
+    return Table(plain, None, source)
+
+
+class _Digest(io.RawIOBase):
+    """A file that keeps the hash of what is written to it, and how much that was."""
+
+    def __init__(self) -> None:
+        self.sha256, self.n_bytes = hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sha256.update(data)
+        self.n_bytes += len(data)
+        return len(data)
+
+
+def _pandas() -> Any:
+    """Return pandas, which whoever gives a frame of it has loaded."""
+    return sys.modules["pandas"]
+
+
+def _is_pandas(value: Any, kind: str) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, getattr(pandas, kind))
+
+
+def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
+    """Return the frame to put columns beside, ``None`` for one of polars, and its columns."""
+    if isinstance(given, pl.LazyFrame):
+        try:
+            given = given.collect()
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"the LazyFrame cannot be collected: {_first_line(error)}") from None
+    if isinstance(given, pl.DataFrame):
+        return given.clone(), [(column.name, column) for column in given.iter_columns()]
+    if _is_pandas(given, "DataFrame"):
+        # What is done to the frame later stays out of it.
+        frame = given.copy(deep=False)
+        return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
+    if isinstance(given, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(given, "Series"):
+        name = _type_name(given)
+        raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one")
+    if isinstance(given, Mapping):
+        return None, list(given.items())
+    if isinstance(given, np.ndarray):
+        return None, _columns_of_array(given)
+    try:
+        if isinstance(given, pa.RecordBatch):
+            table = pa.Table.from_batches([given])
+        elif isinstance(given, pa.RecordBatchReader):
+            table = given.read_all()
+        elif isinstance(given, pa.Table) or hasattr(given, "__arrow_c_stream__"):
+            table = pa.table(given)
+        elif hasattr(given, "__dataframe__"):
+            from pyarrow.interchange import from_dataframe
+
+            table = from_dataframe(given)
+        else:
+            makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(given, name))
+            raise InputError(f"{_type_name(given)} is no table: {next(makers, '')}{_WANTED}")
+    except KpcaError:
+        raise
+    except Exception as error:
+        why = f"{_type_name(given)} is no table ({_first_line(error)})"
+        raise InputError(f"{why}: {_WANTED}") from None
+    is_arrow = isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
+    columns = list(zip(table.column_names, table.columns, strict=True))
+    return table if is_arrow else None, columns
+
+
+def _type_name(given: Any) -> str:
+    """Name a type with its library: ``pandas.Series``."""
+    kind = type(given)
+    library = kind.__module__.split(".")[0]
+    return kind.__name__ if library == "builtins" else f"{library}.{kind.__name__}"
+
+
+def _columns_of_array(given: NDArray[Any]) -> list[tuple[Hashable, Any]]:
+    if given.dtype.names is not None and given.ndim == 1:
+        return [(name, given[name]) for name in given.dtype.names]
+    if given.ndim != 2 or given.dtype.names is not None:
+        shape = " x ".join(map(str, given.shape)) or "no"
+        raise InputError(
+            f"an array of {given.ndim} dimensions ({shape}) is no table: give one of rows by "
+            "columns"
+        )
+    return [(f"column_{k}", given[:, k]) for k in range(given.shape[1])]
+
+
+def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
+    """Return what names the rows, with its name, where that is the index of a pandas frame."""
+    if id is None:
+        is_count = index.nlevels == 1 and index.name is None
+        if is_count and index.equals(_pandas().RangeIndex(len(index))):
+            return []
+        label = column_name(tuple(index.names)) or "index"
+        if index.nlevels == 1:
+            return [(label, index)]
+        return [(label, [" / ".join(map(_index_text, key)) for key in index])]
+    levels = list(map(column_name, index.names))
+    if column_name(id) in names or column_name(id) not in levels:
+        return []
+    return [(id, index.get_level_values(levels.index(column_name(id))))]
+
+
+def _index_text(value: Any) -> str:
+    """Write one level of a row's name; a day without its midnight."""
+    if _is_missing(value):
+        return ""
+    is_day = isinstance(value, datetime) and value.time() == time() and value.tzinfo is None
+    return value.date().isoformat() if is_day else str(value)
+
+
+def _read_columns(given: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:
+    """Return columns by names of their own; notes tell what was renamed, and how cells are read."""
+    names, renamed = unique_names(column_name(label) for label, _ in given)
+    notes += renamed
+    said: dict[str, list[str]] = {}
+    columns = []
+    for name, (_, values) in zip(names, given, strict=True):
+        cells, remarks = _read_column(values, name)
+        columns.append(cells.alias(name))
+        for remark in remarks:
+            said.setdefault(remark, []).append(name)
+        if len(cells) != len(columns[0]):
+            raise InputError(
+                f'column "{one_line(name)}" has {len(cells):,} values, '
+                f'"{one_line(names[0])}" has {len(columns[0]):,}: give one for each row'
+            )
+    notes += [f"{remark}: {_listed(of)}." for remark, of in said.items()]
+    return columns
+
+
+def _read_column(values: Any, name: str) -> tuple[pl.Series, list[str]]:
+    """Return the cells of one column, and remarks on how they were read."""
+    remarks: list[str] = []
+    where = f'column "{one_line(name)}"'
+    try:
+        cells = _cells(values, remarks)
+    except KpcaError as error:
+        raise type(error)(f"{where} {error}") from None
+    # Panics are no Exceptions.
+    except (Exception, pl.exceptions.PanicException) as error:
+        raise InputError(
+            f"{where} cannot be read ({_first_line(error)}): make numbers, dates or text of it, or "
+            "drop it"
+        ) from None
+    if isinstance(cells.dtype, pl.Duration):
+        remarks.append(_DURATIONS)
+    if cells.dtype.is_nested():
+        remarks.append(_NESTED)
+    return cells, remarks
+
+
+def _cells(values: Any, remarks: list[str]) -> pl.Series:
+    """Take a column of any library for one of polars."""
+    if isinstance(values, pl.Series):
+        return _of_objects(values.to_list(), remarks) if values.dtype == pl.Object else values
+    if _is_pandas(values, "Series") or _is_pandas(values, "Index"):
+        return _of_pandas(_pandas().Series(values), remarks)
+    if isinstance(values, np.ndarray):
+        return _of_array(values, remarks)
+    if hasattr(values, "__arrow_c_stream__"):
+        return _of_arrow(pa.chunked_array(values))
+    if hasattr(values, "__arrow_c_array__"):
+        return _of_arrow(pa.chunked_array([pa.array(values)]))
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError("is a single value: give one for each row")
+    return _of_objects(list(values), remarks)
+
+
+def _of_pandas(values: Any, remarks: list[str]) -> pl.Series:
+    pandas, dtype = _pandas(), values.dtype
+    if isinstance(dtype, pandas.SparseDtype):
+        return _of_pandas(values.sparse.to_dense(), remarks)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        texts = pl.Series([_text(value) for value in dtype.categories], dtype=pl.String)
+        codes = pl.Series(values.cat.codes.to_numpy().astype(np.int64))
+        return texts.gather(codes.set(codes < 0, None))
+    if isinstance(dtype, pandas.PeriodDtype):
+        remarks.append(_PERIODS)
+        return _of_pandas(values.dt.to_timestamp(), remarks)
+    if isinstance(dtype, pandas.IntervalDtype):
+        remarks.append(_INTERVALS)
+        return _of_objects(values.tolist(), remarks)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return _of_array(values.to_numpy(), remarks)
+    try:
+        kind = pa.large_string() if isinstance(dtype, np.dtype) else None  # objects are often texts
+        return _of_arrow(pa.array(values, kind, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _of_objects(values.tolist(), remarks)
+
+
+def _holds_codes(dtype: Any) -> bool:
+    """Whether a type of pandas holds numbers as categories."""
+    return (
+        isinstance(dtype, _pandas().CategoricalDtype)
+        and getattr(dtype.categories.dtype, "kind", "O") in "iuf"
+    )
+
+
+def _of_array(values: NDArray[Any], remarks: list[str]) -> pl.Series:
+    """Take an array of numpy of one dimension; what is masked, NaN or NaT is missing."""
+    if values.ndim != 1:
+        raise InputError(f"has {values.ndim} dimensions: give one value for each row")
+    kind = values.dtype.kind
+    if kind == "c":
+        raise InputError(
+            "holds complex numbers: give real and imaginary parts as two columns, or drop it"
+        )
+    if kind not in "biufMm":
+        return _of_objects(values.tolist(), remarks)
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    if kind in "Mm" and np.datetime_data(values.dtype)[0] not in ("s", "ms", "us", "ns"):
+        values = values.astype(f"{kind}8[s]")
+    if kind == "f" and values.dtype.itemsize != 4:
+        values = values.astype(np.float64)
+    # Of the byte order of this machine, side by side.
+    values = np.ascontiguousarray(np.asarray(values), values.dtype.newbyteorder("="))
+    return _of_arrow(pa.array(values, from_pandas=True, mask=mask))
+
+
+def _of_arrow(values: pa.Array | pa.ChunkedArray) -> pl.Series:
+    chunked = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    return as_polars(pa.Table.from_arrays([chunked], ["cells"]))["cells"]
+
+
+def _of_objects(values: list[Any], remarks: list[str]) -> pl.Series:
+    """Take Python's objects: of one kind as such, of several as their texts."""
+    cells = [None if _is_missing(value) else value for value in values]
+    kinds = {type(cell) for cell in cells if cell is not None}
+    families = {_family(kind) for kind in kinds}
+    if not families:
+        return pl.Series([None] * len(cells), dtype=pl.Null)
+    if len(families) > 1:
+        remarks.append(_MIXED)
+        return _texts(cells)
+    (family,) = families
+    if family == _NUMBER:
+        if all(issubclass(kind, int | np.integer) for kind in kinds):
+            with_sign = pl.Series(cells, dtype=pl.Int64, strict=False)
+            if with_sign.null_count() == cells.count(None):
+                return with_sign
+        return pl.Series(
+            [None if cell is None else float(cell) for cell in cells], dtype=pl.Float64
+        )
+    if family == _BOOLEAN:
+        return pl.Series([None if cell is None else bool(cell) for cell in cells])
+    if family == _RAW:
+        remarks.append(_BYTES)
+        return _texts(cells)
+    if family == _MOMENT and len({cell.tzinfo is None for cell in cells if cell is not None}) > 1:
+        # With and without a time zone, moments are no more comparable than other types.
+        remarks.append(_MIXED)
+        return _texts(cells)
+    if family in (_MOMENT, _DATE, _TIME, _DURATION):
+        return _of_arrow(pa.array(cells, from_pandas=True))
+    if family == _NEST:
+        remarks.append(_NESTED)
+    return _texts(cells)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is empty: None, NaN, or the NA or NaT of pandas or numpy."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return isinstance(value, float | np.floating | Decimal) and bool(value != value)
+
+
+def _family(kind: type) -> int | str:
+    """Find the family of a type in `_FAMILIES`, by its number; else its name, if it has texts."""
+    if issubclass(kind, complex | np.complexfloating):
+        raise InputError(
+            "holds complex numbers: give real and imaginary parts as two columns, or drop it"
+        )
+    for number, family in enumerate(_FAMILIES):
+        if issubclass(kind, family):
+            return number
+    # The text of an object says where it lies in memory, that of a set has no order.
+    is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    if is_nameless or issubclass(kind, set | frozenset | Mapping):
+        raise InputError(
+            f"holds objects of the type {one_line(kind.__name__)}: make numbers, dates or text of "
+            "them, or drop it"
+        )
+    return kind.__qualname__
+
+
+def _texts(cells: list[Any]) -> pl.Series:
+    return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
+
+
+def _text(value: Any) -> str:
+    """Write a cell as text."""
+    if isinstance(value, _FAMILIES[_NEST]):
+        return json.dumps(_plain(value), ensure_ascii=False)
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return value.hex()
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Reduce nested values to what JSON has."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    if _is_missing(value):
+        return None
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    _family(type(value))
+    return str(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(f'"{one_line(name, 60)}"' for name in names[:_LISTED])
+    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def _first_line(error: BaseException) -> str:
+    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)

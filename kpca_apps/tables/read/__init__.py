@@ -1,0 +1,1 @@
+"""Readers: one a kind of file."""

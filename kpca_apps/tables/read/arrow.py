@@ -1,0 +1,222 @@
+"""Arrow's own files and streams, Feather among them -> some of their rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from kpca_apps.names import unique_names
+from kpca_apps.system.limits import require_columns, require_memory
+from kpca_apps.tables.read.parquet import (
+    arrow_frame,
+    damage_refused,
+    far_dates,
+    require_text,
+    text_bytes,
+)
+from kpca_apps.tables.table import Rows
+
+__all__ = ["ARROW_FILE", "ARROW_STREAM", "arrow_rows"]
+
+ARROW_FILE = b"ARROW1\0\0"
+ARROW_STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
+T = TypeVar("T")
+_BATCH_ROWS = 1 << 16
+# What a batch takes in memory while it is taken apart: itself, and some of its rows.
+_COPIES = 2
+_VIEWS = (pa.string_view(), pa.binary_view())
+_MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
+_DICTIONARY, _BATCH = 2, 3  # kinds of messages
+
+
+def arrow_rows(path: Path, label: str) -> Rows:
+    """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
+    far: set[str] = set()
+    with damage_refused(label, "Arrow"), _opened(path, label) as (schema, batches):
+        require_columns(label, len(schema))
+        names, notes = unique_names(schema.names)
+        dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
+        if dates:
+            for batch in batches:
+                far |= far_dates(_sound(batch, names).select(dates))
+
+    def pieces() -> Iterator[pa.Table]:
+        with damage_refused(label, "Arrow"), _opened(path, label) as (_, batches):
+            for batch in batches:
+                checked = _sound(batch, names)
+                for start in range(0, batch.num_rows, _BATCH_ROWS):
+                    rows = checked.slice(start, _BATCH_ROWS)
+                    # Texts that stand in memory once, for many rows, are about to be repeated.
+                    require_text(label, sum(map(text_bytes, rows.columns)))
+                    rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
+                    frame = arrow_frame([rows], label, far, "Arrow")
+                    yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+    return Rows(pieces(), names, notes, False)
+
+
+@contextmanager
+def _opened(path: Path, label: str) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """Open a file or a stream, for as long as it is read; no batch is unpacked before its size."""
+    # As bytes, as a path need not be UTF-8. Not mapped: mapped pages would count as memory.
+    with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
+        if handle.read(len(ARROW_FILE)) == ARROW_FILE:
+            with pa.ipc.open_file(handle) as file:
+                sizes = _sizes(ahead, _blocks_of_file(ahead))
+                numbers = range(file.num_record_batches)
+                yield file.schema, map(file.get_batch, _allowed(numbers, sizes, label))
+        else:
+            handle.seek(0)
+            with pa.ipc.open_stream(handle) as stream:
+                sizes = _sizes(ahead, _blocks_of_stream(ahead))
+                yield stream.schema, _allowed(stream, sizes, label)
+
+
+def _allowed(items: Iterable[T], sizes: Iterator[int], label: str) -> Iterator[T]:
+    """Yield items, each once memory is found to have room for what comes with it."""
+    found = iter(items)
+    while True:
+        require_memory(label, next(sizes, 0), copies=_COPIES)
+        try:
+            item = next(found)
+        except StopIteration:
+            return
+        yield item
+
+
+def _clean(column: pa.Array) -> pa.Array:
+    """Make views of missing texts empty: they may show anything.
+
+    Arrow does not look at what is missing, and polars takes it as it is.
+    """
+    kind = column.type
+    if kind in _VIEWS:
+        is_missing = column.is_null().to_numpy(zero_copy_only=False)
+        if not is_missing.any():
+            return column
+        valid, views, *texts = column.buffers()
+        numbers = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+        numbers[column.offset : column.offset + len(column)][is_missing] = 0
+        buffers = [valid, pa.py_buffer(numbers), *texts]
+        return pa.Array.from_buffers(kind, len(column), buffers, offset=column.offset)
+    if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:
+        return pa.DictionaryArray.from_arrays(column.indices, _clean(column.dictionary))
+    if pa.types.is_nested(kind) and "view" in str(kind):
+        # They become text one by one in any case.
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_pylist()
+        ]
+        return pa.array(texts, pa.large_string())
+    return column
+
+
+def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
+    """Yield what each batch of rows takes in memory, with the dictionaries that come before it."""
+    n_bytes = 0
+    for offset, n_metadata, n_body in blocks:
+        message = _FlatTable(_metadata(handle, offset, n_metadata))
+        kind, batch = message.byte(1), message.table(2)
+        if kind == _DICTIONARY and batch is not None:
+            batch = batch.table(1)
+        if batch is not None and kind in (_DICTIONARY, _BATCH):
+            n_bytes += n_body
+            for start, length in batch.structs(2, "<qq") if batch.table(3) else ():
+                # A packed buffer begins with its size; -1 says that it is not packed after all.
+                begin = handle.read_at(8, offset + n_metadata + start) if length >= 8 else bytes(8)
+                (unpacked,) = struct.unpack("<q", begin)
+                if unpacked > _MOST_BYTES:
+                    raise ValueError("a column of impossible size")
+                n_bytes += max(unpacked, 0)
+        if kind == _BATCH:
+            yield n_bytes
+            n_bytes = 0
+
+
+def _metadata(handle: pa.NativeFile, offset: int, length: int) -> bytes:
+    """Return what is said of a message; its length stands before it, in old files unmarked."""
+    data: bytes = handle.read_at(length, offset)
+    return data[8 if data.startswith(ARROW_STREAM) else 4 :]
+
+
+def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
+    """Yield where each message is, and the lengths of its two parts: dictionaries come first."""
+    # The index is at the end: its length, and the mark once more.
+    (length,) = struct.unpack("<i", handle.read_at(4, handle.size() - 10))
+    index = _FlatTable(handle.read_at(length, handle.size() - 10 - length))
+    for slot in (2, 3):
+        yield from index.structs(slot, "<qi4xq")
+
+
+def _blocks_of_stream(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
+    """Yield where each message is, and the lengths of its two parts."""
+    offset = 0
+    while len(mark := handle.read_at(8, offset)) == 8:
+        n_metadata = 8 + int(struct.unpack("<4xi", mark)[0])
+        if n_metadata == 8:
+            return
+        n_body = _FlatTable(_metadata(handle, offset, n_metadata)).long(3)
+        if n_metadata < 8 or n_body < 0:
+            raise ValueError("a message of negative length")
+        yield offset, n_metadata, n_body
+        offset += n_metadata + n_body
+
+
+class _FlatTable:
+    """A table of a FlatBuffer, in which Arrow keeps what it says of its data.
+
+    The library tells no sizes before it unpacks; what lies where is in Arrow's Message.fbs.
+    """
+
+    def __init__(self, data: bytes, place: int | None = None) -> None:
+        self._data = data
+        self._place = self._read("<I", 0) if place is None else place
+
+    def byte(self, slot: int) -> int:
+        """Return a number of one byte."""
+        return self._read("<B", place) if (place := self._field(slot)) else 0
+
+    def long(self, slot: int) -> int:
+        """Return a number of eight bytes."""
+        return self._read("<q", place) if (place := self._field(slot)) else 0
+
+    def table(self, slot: int) -> _FlatTable | None:
+        """Return a table inside of this one."""
+        place = self._field(slot)
+        return _FlatTable(self._data, place + self._read("<I", place)) if place else None
+
+    def structs(self, slot: int, form: str) -> Iterator[tuple[int, ...]]:
+        """Yield the items of a list."""
+        if place := self._field(slot):
+            start = place + self._read("<I", place)
+            end = start + 4 + self._read("<I", start) * struct.calcsize(form)
+            yield from struct.iter_unpack(form, self._data[start + 4 : end])
+
+    def _field(self, slot: int) -> int:
+        """Return where a field lies, or 0 if it is left out."""
+        slots = self._place - self._read("<i", self._place)
+        if 4 + 2 * slot >= self._read("<H", slots):
+            return 0
+        offset = self._read("<H", slots + 4 + 2 * slot)
+        return self._place + offset if offset else 0
+
+    def _read(self, form: str, place: int) -> int:
+        return int(struct.unpack_from(form, self._data, place)[0])
+
+
+def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """Check that what a batch says of its own memory is true, on which others rely."""
+    batch.validate(full=True)
+    for column in batch.columns:
+        if pa.types.is_run_end_encoded(column.type):
+            raise ValueError("columns that are run-end encoded are not read")
+    return pa.RecordBatch.from_arrays(batch.columns, names)

@@ -1,0 +1,336 @@
+"""Excel and its kin -> a frame of one sheet."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import logging
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from itertools import chain, compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.names import one_line, unique_names
+from kpca_apps.system.limits import require_memory, require_table
+from kpca_apps.tables.read.header import HEADER_SAMPLE, find_header, header_is_missing
+from kpca_apps.tables.read.parquet import as_polars, damage_refused, plain_types
+from kpca_apps.tables.read.workbook import MAX_CELL
+from kpca_apps.tables.read.workbook_process import ReadSheet, read_apart, serve
+
+if TYPE_CHECKING:
+    import fastexcel
+
+__all__ = ["read_excel"]
+
+MOST_LISTED = 20  # sheets named in a message
+# A first sheet of at most so many rows is no table to screen where another has so many times more.
+MOST_OF_COVER, TIMES_COVER = 30, 5
+LARGEST_WHOLE = 2.0**53  # beyond, floats are whole whatever was meant
+
+# A row or cell of a sheet, most often with its place beside it, or a place that stands elsewhere:
+# <c r="XFD1048576"> and <c s="1" r="XFD1048576">.
+_AT = rb"""r\s*=\s*["']([A-Za-z]*)([0-9]*)["']"""
+_CELL = re.compile(rb"<(?:[^\s<>/:]+:)?(row|c)(?=[\s/>])(?:\s+%b)?|\b%b" % (_AT, _AT))
+_SHEET, _CHUNK = b"sheetData", 1 << 20
+# A character of a text takes at most so many bytes (&#x1F600;). What other programs keep in a
+# workbook, under this name, are no cells.
+_MOST_BYTES, _FOREIGN = 10, "customXml/"
+NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or Parquet."
+# Far more than any sheet has, and than the reader counts to.
+_MOST_LETTERS, _MOST_DIGITS = 8, 18
+
+
+def read_excel(
+    data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
+) -> ReadSheet:
+    """Read one sheet of a workbook, in a process of its own.
+
+    That is the sheet of a name, or of a number from 1; or the first, if it is a table.
+    """
+    if importlib.util.find_spec("fastexcel") is None:
+        raise ConfigError(
+            f"{label}: reading Excel needs an extra; install it with: "
+            'pip install "kpca-apps[excel]"'
+        )
+    unpacked = _bound_workbook(data, label)
+    return read_apart(data, label, sheet, skip_rows, unpacked)
+
+
+def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
+    """Read one sheet of a workbook that is not too large, in this process."""
+    import fastexcel
+
+    # Remarks are kept off standard error, unless the caller has set up logging.
+    for name in ("fastexcel", "calamine"):
+        if not (logger := logging.getLogger(name)).handlers:
+            logger.addHandler(logging.NullHandler())
+    with damage_refused(label, "Excel"):
+        workbook = fastexcel.read_excel(data)
+        names = workbook.sheet_names
+        place = _sheet_place(workbook, sheet, label)
+        # From the first row on, empty or not, so that rows are counted as the program shows them.
+        top = workbook.load_sheet(
+            place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
+        )
+        rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
+        filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
+        if sheet is None and len(names) > 1:
+            _refuse_small(workbook, place, [rows[number] for number in filled], label)
+        if not filled:
+            where = f" below row {skip_rows}" if skip_rows else ""
+            raise InputError(
+                f'{label}: the sheet "{one_line(names[place])}" is empty{where}; there is nothing '
+                "to screen."
+            )
+        bare = _without_margins(rows)
+        found = None if skip_rows else find_header(bare)
+        if found is None:
+            found = next(number for number, row in enumerate(bare) if any(row))
+        above = skip_rows + found
+        # Not with `header_row`, which leaves out what is empty from there on: columns would move.
+        body = workbook.load_sheet(
+            place,
+            header_row=None,
+            skip_rows=above + 1,
+            schema_sample_rows=None,
+            whitespace_as_null=True,
+        )
+        batch, errors = body.to_arrow_with_errors()
+        frame, header = as_polars(pa.Table.from_batches([batch])), rows[found]
+        # A margin, or cells that were emptied or only coloured: they are no columns.
+        is_column = [
+            bool(cell.strip()) or column.null_count() < len(column)
+            for cell, column in zip(header, frame.iter_columns(), strict=True)
+        ]
+    frame = frame.select(compress(frame.columns, is_column))
+    frame.columns, notes = unique_names(compress(header, is_column))
+    if header_is_missing(list(compress(header, is_column))):
+        notes.append(
+            "The first row of the sheet holds numbers only and names the columns: if it is data, "
+            "add a header row."
+        )
+    if filled[0] < found:
+        said = next(cell for cell in rows[filled[0]] if cell.strip())
+        notes.append(
+            f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
+            f'out ("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+        )
+    if len(names) > 1:
+        others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
+        note = f'Read sheet "{one_line(names[place])}" of {len(names)}; --sheet reads another'
+        notes.insert(0, f"{note}: {one_line(others, 200)}.")
+    faults = [error for error in errors.errors if "Error(" in error.detail] if errors else []
+    if faults:
+        row, column = faults[0].position
+        what = f"{len(faults):,} cells hold" if len(faults) > 1 else "1 cell holds"
+        notes.append(
+            f"{what} an error of a formula instead of a value, the first on row {row + 1:,} in "
+            f'column "{one_line(header[column])}": read as missing.'
+        )
+    frame = plain_types(frame)
+    frame = frame.with_columns(map(_whole, frame.iter_columns()))
+    # Blank rows are no rows, as in a text.
+    is_row = np.zeros(frame.height, bool)
+    for cells in frame.iter_columns():
+        is_row |= cells.is_not_null().to_numpy()
+    numbers = np.flatnonzero(is_row) + above + 2
+    _refuse_long_cells(frame, label)
+    return ReadSheet(frame.filter(is_row), numbers, notes, names[place])
+
+
+def _refuse_long_cells(frame: pl.DataFrame, label: str) -> None:
+    texts = frame.select(pl.selectors.string().str.len_chars().max().fill_null(0))
+    for name, longest in zip(texts.columns, texts.rows()[0] if texts.width else (), strict=True):
+        length = max(longest, len(name))
+        if length > MAX_CELL:
+            raise InputError(
+                f'{label}: column "{one_line(name)}" has a cell of {length:,} characters, '
+                f"{NO_PROGRAM}"
+            )
+
+
+def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:
+    """Return the place of the sheet that is meant: without a name the first that is shown."""
+    names = workbook.sheet_names
+    if sheet is None:
+        shown = (k for k in range(len(names)) if _outline(workbook, k).visible == "visible")
+        return next(shown, 0)
+    if sheet in names:
+        return names.index(str(sheet))
+    number = int(sheet) if str(sheet).isdecimal() and len(str(sheet)) < 6 else 0
+    if 1 <= number <= len(names):
+        return number - 1
+    listed = ", ".join(f'"{one_line(name, 40)}"' for name in names)
+    raise InputError(
+        f'{label}: has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.'
+    )
+
+
+def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
+    """Look at a sheet without its rows: how large it is, whether it is shown."""
+    return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
+
+
+def _refuse_small(
+    workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]], label: str
+) -> None:
+    """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
+    width = sum(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
+    if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
+        return
+    others = [_outline(workbook, k) for k in range(len(workbook.sheet_names)) if k != place]
+    shown = [sheet for sheet in others if sheet.visible == "visible" and sheet.width]
+    if (
+        len(rows) < 2
+        or (width < 2 and any(s.width > 1 and s.total_height >= len(rows) for s in shown))
+        or (
+            len(rows) <= MOST_OF_COVER
+            and any(s.total_height >= TIMES_COVER * len(rows) for s in shown)
+        )
+    ):
+        listed = []
+        for number, name in enumerate(workbook.sheet_names[:MOST_LISTED]):
+            sheet = _outline(workbook, number)
+            size = f"{sheet.total_height:,} x {sheet.width:,} cells" if sheet.width else "empty"
+            hidden = "" if sheet.visible == "visible" else ", hidden"
+            listed.append(f'"{one_line(name, 40)}" ({size}{hidden})')
+        more = len(workbook.sheet_names) - MOST_LISTED
+        raise InputError(
+            f'{label}: its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or '
+            "a small one beside the others; say which to read with --sheet: "
+            + ", ".join(listed)
+            + (f" and {more:,} more." if more > 0 else ".")
+        )
+
+
+def _without_margins(rows: list[tuple[str, ...]]) -> list[list[str]]:
+    """Leave out the columns that are empty in the lower half of what is filled, for the header."""
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    filled = [row for row in stripped if any(row)]
+    is_used = list(map(any, zip(*filled[len(filled) // 2 :], strict=True)))
+    return [list(compress(row, is_used)) for row in stripped]
+
+
+def _whole(column: pl.Series) -> pl.Series:
+    """Make integers of numbers that are all whole: a workbook knows floats alone."""
+    if not column.dtype.is_float():
+        return column
+    known = column.drop_nulls()
+    is_whole = known.len() and ((known == known.round()) & (known.abs() < LARGEST_WHOLE)).all()
+    return column.cast(pl.Int64) if is_whole else column
+
+
+def _bound_workbook(data: bytes, label: str) -> int:
+    """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far.
+
+    Return the bytes it unpacks to.
+    """
+    if not data.startswith(b"PK"):
+        return len(data)
+    with damage_refused(label, "Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        require_memory(label, sum(entry.file_size for entry in entries))
+        unpacked = sum(entry.file_size for entry in entries)
+        for entry in entries:
+            _bound_entry(archive, entry, label)
+    return unpacked
+
+
+def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
+    declared = entry.file_size
+    # Otherwise it is read as far as it declares, and not found to go on.
+    entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
+
+    def chunks() -> Iterator[bytes]:
+        left, since, is_text = declared, 0, False
+        with archive.open(entry) as file:
+            while chunk := file.read(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise ValueError(f"{one_line(entry.filename)} holds more than it declares")
+                if left + len(chunk) == declared:
+                    is_text = chunk.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"<")
+                if is_text and not entry.filename.startswith(_FOREIGN):
+                    since = _since_a_tag(chunk, since, label)
+                yield chunk
+
+    rows, columns = _reach(chunks())
+    try:
+        # The reader makes a cell of every place up to the last.
+        require_table(label, rows, columns)
+    except MemoryLimitError:
+        raise MemoryLimitError(
+            f"{label}: {one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, "
+            "and its cells do not fit into memory; delete what stands far off."
+        ) from None
+
+
+def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
+    """Return the bytes since the last tag, refusing a cell that is too long."""
+    places = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("<"))
+    if not places.size:
+        longest = since = since + len(chunk)
+    else:
+        longest = max(since + int(places[0]), int(np.diff(places).max(initial=0)))
+        since = len(chunk) - int(places[-1])
+    if longest > MAX_CELL * _MOST_BYTES:
+        raise InputError(f"{label}: a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
+    return since
+
+
+def _reach(chunks: Iterator[bytes]) -> tuple[int, int]:
+    """Return the last row and column of a sheet; 0 and 0 for what is none, whatever its name."""
+    rows = columns = row = column = 0
+    is_sheet, tail = False, b""
+    for chunk in chain(chunks, [b""]):
+        data = tail + chunk
+        is_sheet = is_sheet or _SHEET in data
+        if not is_sheet:
+            tail = data[-len(_SHEET) :]
+            continue
+        # No tag is cut in two.
+        end = max(data.rfind(b"<"), 0) if chunk else len(data)
+        tail = data[end:]
+        if len(tail) > _CHUNK:
+            raise ValueError(f"a cell of more than {_CHUNK / 2**20:g} MB")
+        if not (found := _CELL.findall(data[:end])):
+            continue
+        tags, names, numbers, *_ = zip(*found, strict=True)
+        if all(tags) and all(numbers):
+            # Every one says where it stands, so their order does not matter.
+            rows = row = max(rows, *map(_number, set(numbers)))
+            columns = max(columns, *map(_letters, set(names)))
+            column = _letters(names[-1])
+            continue
+        for tag, name, number, other_name, other_number in found:
+            if tag == b"row":
+                row, column = row + 1, 0
+            elif tag:
+                column += 1
+            # What does not say where it stands follows the one before.
+            row = max(row, _number(number or other_number))
+            column = max(column, _letters(name or other_name))
+            rows, columns = max(rows, row), max(columns, column)
+    return rows, columns
+
+
+def _number(digits: bytes) -> int:
+    return int(digits.lstrip(b"0")[:_MOST_DIGITS] or b"0")
+
+
+def _letters(name: bytes) -> int:
+    """Turn the letters of a column into its number: A is 1, AA 27; 0 for none."""
+    letters = name[:_MOST_LETTERS].upper()
+    return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
+
+
+if __name__ == "__main__":
+    serve(_read, sys.stdin.buffer, sys.stdout.buffer)

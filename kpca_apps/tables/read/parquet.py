@@ -1,0 +1,450 @@
+"""Parquet files, one or a folder of them: what they hold, and some of their rows.
+
+Columns come in the types the toolkit speaks; those of Excel sheets are brought to the same.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.names import one_line, suggest
+from kpca_apps.system.limits import require_columns, require_memory
+from kpca_apps.tables.source import KnownFile
+from kpca_apps.tables.table import Load
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+__all__ = [
+    "LONGEST_GROUP",
+    "PARQUET_SUFFIXES",
+    "ParquetFiles",
+    "arrow_frame",
+    "as_polars",
+    "damage_refused",
+    "far_dates",
+    "folder_files",
+    "plain_types",
+    "require_text",
+    "text_bytes",
+]
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+# Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
+LONGEST_GROUP = 1 << 18
+# Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
+_BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
+# Bytes of a value in a list, as text.
+_LEAF = 8
+# A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
+_MOST_TEXT = 1 << 30
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
+_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files that make one table, in the order of their rows."""
+
+    files: tuple[KnownFile, ...]
+    heights: tuple[int, ...]  # rows of each
+    columns: tuple[str, ...]
+    longest_group: int  # rows
+    as_text: frozenset[str]  # columns with a date outside the years 1 to 9999
+
+    @classmethod
+    def at(cls, files: Sequence[KnownFile]) -> ParquetFiles:
+        """Look at what Parquet files hold; refuse other columns than those of the first."""
+        heights, longest = [], 0
+        first: dict[str, str] = {}
+        far: set[str] = set()
+        for file in files:
+            with _opened(file) as opened:
+                metadata, schema = opened.metadata, opened.schema_arrow
+                starts = _group_starts(metadata)
+                require_columns(file.label, len(schema))
+                dtypes = as_polars(schema.empty_table()).schema
+                # Types that read as the same are the same.
+                columns = {
+                    name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+                    for name, dtype in dtypes.items()
+                }
+                dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
+                for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
+                    far |= far_dates(batch)
+            heights.append(metadata.num_rows)
+            longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
+            first = first or columns
+            _refuse_others(columns, first, file.label, files[0].label)
+        return cls(tuple(files), tuple(heights), tuple(first), longest, frozenset(far))
+
+    def parts(self, size: int) -> Iterator[Load]:
+        """Yield how each part of so many rows is read."""
+        number, offset, n_rows = 0, 0, sum(self.heights)
+        for start in range(0, n_rows, size):
+            wanted, slices = min(size, n_rows - start), []
+            while wanted:
+                length = min(wanted, self.heights[number] - offset)
+                if length:
+                    slices.append((self.files[number], offset, length))
+                wanted, offset = wanted - length, offset + length
+                if offset == self.heights[number]:
+                    number, offset = number + 1, 0
+            yield partial(_slices, tuple(slices), self.as_text)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield all rows, a few at a time."""
+        for file, height in zip(self.files, self.heights, strict=True):
+            for batch in _read(file, 0, height) if height else ():
+                frame = arrow_frame([batch], file.label, self.as_text)
+                yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+@contextmanager
+def damage_refused(label: str, kind: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    # Panics are no Exceptions.
+    except (Exception, pl.exceptions.PanicException) as error:
+        reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
+        raise InputError(
+            f"{label}: not a readable {kind} file ({reason}); export it again."
+        ) from None
+
+
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
+
+    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
+    as one in another part of the table lies outside.
+    """
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
+
+
+def folder_files(path: Path) -> list[KnownFile]:
+    """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
+    label = one_line(str(path), 200)
+    try:
+        found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
+    except OSError as error:
+        raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+    known = []
+    for item in found:
+        if item.suffix.lower() in PARQUET_SUFFIXES:
+            named = one_line(str(item), 200)
+            if not item.is_file():
+                raise InputError(
+                    f"{named}: is not a file, or a link that leads nowhere; repair or remove it."
+                )
+            try:
+                known.append(KnownFile.at(item, named))
+            except OSError as error:
+                raise InputError(f"{named}: cannot be looked at ({error.strerror}).") from None
+    if not known:
+        raise InputError(
+            f"{label}: this is a folder without Parquet files or other tables; name a file, or a "
+            "folder of them."
+        )
+    for item in found:
+        # Rows may be kept in folders by year or the like: to leave them out would be a loss.
+        if item.is_dir():
+            raise InputError(
+                f"{one_line(str(item), 200)}: is a folder beside the Parquet files of {label}; "
+                "put all files into one folder, or this one elsewhere."
+            )
+    return known
+
+
+@contextmanager
+def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a file, for as long as it is read."""
+    # Not before it is needed: it takes as long as reading a small table.
+    import pyarrow.parquet as pq
+
+    file.check()
+    with (
+        damage_refused(file.label, "Parquet"),
+        # As bytes, as a path need not be UTF-8.
+        pa.OSFile(os.fsencode(file.path)) as handle,
+        # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
+        pq.ParquetFile(
+            handle, pre_buffer=False, coerce_int96_timestamp_unit="us", **options
+        ) as opened,
+    ):
+        yield opened
+
+
+def _slices(
+    slices: Sequence[tuple[KnownFile, int, int]], as_text: frozenset[str]
+) -> tuple[pl.DataFrame, None]:
+    """Read rows of several files (file, first row, rows), typed as those of the whole table."""
+    # All of a slice first: what is too much is found out before it is unpacked.
+    frames = [
+        arrow_frame(list(_read(file, offset, length)), file.label, as_text)
+        for file, offset, length in slices
+    ]
+    return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
+
+
+def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a file, a few at a time, unless their texts take more memory than there is.
+
+    A few bytes can stand for a long text in every row, so texts stay numbers in a dictionary.
+    """
+    with _opened(file) as opened:
+        metadata = opened.metadata
+        starts = _group_starts(metadata)
+        first = bisect.bisect_right(starts, offset) - 1
+        last = bisect.bisect_left(starts, offset + length)
+        groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
+        texts, worst = _looked_at(metadata, groups, file)
+    n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
+    # Where no dictionary helps, they are counted before any of them is kept.
+    for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
+        skip, left, n_bytes = offset - starts[first], length, 0
+        with _opened(file, metadata=metadata, read_dictionary=texts) as opened:
+            for batch in opened.iter_batches(n_rows, row_groups=groups, use_threads=False):
+                rows = batch.slice(skip, left)
+                # Text that is no UTF-8, above all: polars would take it as it is.
+                rows.validate(full=True)
+                skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
+                n_bytes += sum(map(text_bytes, rows.columns))
+                require_text(file.label, n_bytes)
+                if is_kept and rows.num_rows:
+                    yield rows
+                if not left:
+                    break
+            if left:
+                raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
+
+
+def _group_starts(metadata: pq.FileMetaData) -> list[int]:
+    """Return the first row of each group, and the number of all rows."""
+    heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    if min(heights, default=0) < 0 or sum(heights) != metadata.num_rows:
+        raise ValueError(f"it promises {metadata.num_rows} rows and has {sum(heights)}")
+    return list(accumulate(heights, initial=0))
+
+
+def _looked_at(
+    metadata: pq.FileMetaData, groups: Sequence[int], file: KnownFile
+) -> tuple[list[str], int]:
+    """Refuse groups whose sizes cannot be.
+
+    Return the columns of texts that can be read as numbers in a dictionary, and how many bytes
+    the others of a row may take at the worst.
+    """
+    texts, worst, largest = [], 0, 0
+    for k in range(metadata.num_columns):
+        is_text, of_column = False, 0
+        for group in map(metadata.row_group, groups):
+            column = group.column(k)
+            name, unpacked = column.path_in_schema, column.total_uncompressed_size
+            if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
+                raise ValueError("a column of impossible size")
+            largest = max(largest, unpacked)
+            encodings = " ".join(column.encodings)
+            # What one cell holds may be repeated in every other of the column.
+            repeats = "DICTIONARY" in encodings or "DELTA_BYTE_ARRAY" in encodings
+            cell = max(8, metadata.schema.column(k).length)
+            if column.physical_type == "BYTE_ARRAY":
+                cell = unpacked if repeats else 0
+                is_text |= repeats
+            # A name with a dot is most often one of a nested column.
+            if "." in name or "DELTA" in encodings or column.physical_type[:5] == "FIXED":
+                values = max(1, column.num_values // group.num_rows)
+                of_column = max(of_column, cell * values)
+        worst += of_column
+        if is_text and not of_column:
+            texts.append(name)
+    require_memory(file.label, largest, copies=1)
+    return texts, worst
+
+
+def far_dates(batch: pa.RecordBatch) -> set[str]:
+    """Name the columns with a date outside the years 1 to 9999."""
+    frame = as_polars(pa.Table.from_batches([batch]))
+    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
+    return {column.name for column in dates if not _have_names(column).all()}
+
+
+def arrow_frame(
+    rows: list[pa.RecordBatch], label: str, as_text: Collection[str], kind: str = "Parquet"
+) -> pl.DataFrame:
+    """Unpack rows, typed as those of the whole table."""
+    with damage_refused(label, kind):
+        return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
+
+
+def as_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    columns = [_bare(column) for column in table.columns]
+    # By numbers: a column without a name would be given one.
+    numbers = [str(number) for number in range(len(columns))]
+    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
+    frame.columns = table.schema.names
+    return frame
+
+
+def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take off what polars cannot read: types made of others, time zones that are no names.
+
+    It would panic at it, and print where in its code it did.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.cast(kind.storage_type)
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
+        return column.cast(pa.timestamp(kind.unit, "UTC"))
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    while inner:
+        part = inner.pop()
+        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
+            raise ValueError(f"{part} inside of other values is not read")
+        inner += [part.field(number).type for number in range(part.num_fields)]
+    return column
+
+
+def _is_zone(name: str | None) -> bool:
+    """Whether polars knows a time zone by its name, if it has one."""
+    try:
+        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
+    except pl.exceptions.ComputeError:
+        return False
+    return (name or "")[:1] not in ("+", "-")
+
+
+def require_text(label: str, n_bytes: int) -> None:
+    """Refuse so many bytes of text at once."""
+    require_memory(label, n_bytes)
+    if n_bytes > _MOST_TEXT:
+        raise MemoryLimitError(
+            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split the "
+            "file."
+        )
+
+
+def text_bytes(column: pa.Array, nested: int = 0) -> int:
+    """Bytes of all texts of a column, each in full however often a file repeats it.
+
+    Of nested columns, which become text, all values count, however deep they lie.
+    """
+    kind, types = column.type, pa.types
+    if types.is_struct(kind):
+        return sum(text_bytes(field, _LEAF) for field in column.flatten())
+    if types.is_map(kind):
+        return text_bytes(column.keys, _LEAF) + text_bytes(column.items, _LEAF)
+    if types.is_nested(kind):
+        return text_bytes(column.flatten(), _LEAF)
+    n_bytes = len(column) * nested
+    if types.is_fixed_size_binary(kind):
+        return n_bytes + len(column) * int(kind.byte_width)
+    texts = column.dictionary if types.is_dictionary(kind) else column
+    if texts.type in (pa.string_view(), pa.binary_view()):
+        # Each is 16 bytes, its length first; many may show the same text.
+        views = np.frombuffer(texts.buffers()[1] or b"", np.int32)[::4]
+        lengths = views[texts.offset : texts.offset + len(texts)]
+        # What is missing may say anything of its length.
+        lengths = np.where(texts.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+        if texts is column:
+            return n_bytes + int(lengths.sum(dtype=np.int64))
+        return n_bytes + int(lengths[_numbers(column)].sum(dtype=np.int64))
+    if texts.type not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return n_bytes
+    # From where each text begins and ends: pyarrow.compute takes .1 s to import, and so does
+    # polars to take a single array.
+    width = np.int64 if texts.type in (pa.large_string(), pa.large_binary()) else np.int32
+    if not len(texts) or (places := texts.buffers()[1]) is None:
+        return n_bytes
+    ends = np.frombuffer(places, width)[texts.offset : texts.offset + len(texts) + 1]
+    if texts is column:
+        return n_bytes + int(ends[-1] - ends[0])
+    return n_bytes + int(np.diff(ends)[_numbers(column)].sum(dtype=np.int64))
+
+
+def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Return which text of its dictionary each cell of a column has, without those that miss."""
+    numbers: NDArray[np.float64] = column.indices.to_numpy(zero_copy_only=False)
+    return numbers[np.isfinite(numbers)].astype(np.int64)
+
+
+def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    for name in first:
+        if name not in columns:
+            raise InputError(
+                f'{label}: has no column "{one_line(name)}", which {model} has; the files of a '
+                f"folder make one table and need the same columns.{suggest(name, columns)}"
+            )
+    for place, name in enumerate(columns):
+        if name not in first:
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" is not in {model}; the files of a folder '
+                "make one table and need the same columns."
+            )
+        if list(first)[place] != name or columns[name] != first[name]:
+            here, there = one_line(columns[name]), one_line(first[name])
+            what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
+                "write all files of the folder alike."
+            )
+
+
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
+    dtype = column.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_decimal() or dtype == pl.Int128:
+        return column.cast(pl.Float64)
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return column.to_physical() / _PER_SECOND[dtype.time_unit]
+    if dtype in (pl.Date, pl.Datetime):
+        # A stored number may lie a million years off, where no calendar has a name for its day.
+        stored, named = column.to_physical(), _have_names(column)
+        if named.all() and not as_text:
+            return column
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+        written = column.set(~named, None).cast(pl.String)
+        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+        return written.zip_with(named | stored.is_null(), numbers)
+    if dtype.is_nested() or dtype == pl.Object:
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_list()
+        ]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    return column
+
+
+def _have_names(dates: pl.Series) -> pl.Series:
+    """Whether the calendar has a name for the day of each date."""
+    dtype = dates.dtype
+    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
+    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)

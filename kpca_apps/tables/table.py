@@ -1,0 +1,309 @@
+"""A table in memory, and a table in parts that are read where the work on them is done.
+
+Rows on their way in are kept in memory while they are few, else in one temporary file. That file is
+Arrow's own (IPC), each part of the table one batch of rows in it: written and read in half the time
+of Parquet, as nothing is encoded, and each part found without the others. Where a table is cut
+depends on its number of columns alone, so that whoever works on the parts, and however many, the
+same rows are worked on together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.names import one_line
+from kpca_apps.system import limits
+from kpca_apps.system.limits import COPIES, require_memory, require_table
+from kpca_apps.system.output import require_disk, spool_folder, storage_error
+from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.values import Column
+
+__all__ = [
+    "Load",
+    "PartedTable",
+    "Rows",
+    "SourceInfo",
+    "Table",
+    "TablePart",
+    "as_frame",
+    "collect",
+    "part_size",
+    "parted",
+    "parted_table",
+    "require_cells",
+    "with_source",
+]
+
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
+_CELLS = 1 << 21
+# What a part takes in memory while it is not read.
+_PART_BYTES = 1000
+# Bytes of a batch: Arrow counts those of a column in 31 bits.
+_LARGEST_BATCH = 1 << 30
+
+IntArray = NDArray[np.int64]
+# Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
+# another process.
+Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as read.
+
+    The cells of delimited text are strings exactly as in the file (an empty one is ``""``); JSON
+    lines have typed numbers and booleans, and nulls; Parquet and Excel are typed as stored.
+    """
+
+    frame: pl.DataFrame
+    lines: IntArray | None  # (n,), of the file where each row starts, from 1; none for binary files
+    source: SourceInfo
+    _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def column(self, name: str) -> Column:
+        """Return the cells of a column, which are read once however many ask."""
+        if name not in self._columns:
+            self._columns[name] = Column(self.frame[name])
+        return self._columns[name]
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """Some rows of a table, not read yet."""
+
+    number: int  # of the part
+    start: int  # its first row, counted from 0
+    stop: int  # the first row after it
+    source: SourceInfo  # of the whole table
+    load: Load = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
+
+    def read(self) -> Table:
+        """Read the rows, as reading the whole table would give them; an error names them."""
+        try:
+            frame, lines = self.load()
+        except KpcaError as error:
+            raise type(error)(f"Rows {self.start + 1:,} to {self.stop:,}: {error}") from error
+        if frame.height != self.stop - self.start:
+            raise InputError(
+                f"{one_line(self.source.name)}: rows {self.start + 1:,} to {self.stop:,} are no "
+                "longer there; run again once the file is complete."
+            )
+        return Table(frame, lines, self.source)
+
+
+@dataclass(frozen=True)
+class PartedTable:
+    """A table of any number of rows, read in parts."""
+
+    source: SourceInfo
+    columns: tuple[str, ...]
+    parts: tuple[TablePart, ...]  # in order; each but the last of the same length
+    # The temporary file the parts are read from, which is removed with this table.
+    copy: TemporaryPath | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.source.n_rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on their way in, some at a time; where they have lines, in the last column."""
+
+    pieces: Iterator[pa.Table]
+    names: list[str]  # complete with the first piece
+    notes: list[str]  # complete with the last
+    has_lines: bool
+
+
+def part_size(n_columns: int) -> int:
+    """Rows of a part: a power of two, of about two million cells."""
+    rows = 1 << (max(_CELLS // n_columns, 1).bit_length() - 1)
+    return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
+
+
+def parted_table(
+    source: SourceInfo,
+    columns: Sequence[str],
+    loads: Iterable[Load],
+    size: int,
+    copy: TemporaryPath | None = None,
+) -> PartedTable:
+    """Put a table together from how each part of `size` rows is read."""
+    require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
+    parts = tuple(
+        TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
+        for number, load in enumerate(loads)
+    )
+    return PartedTable(source, tuple(columns), parts, copy)
+
+
+def with_source(table: Table | PartedTable, source: SourceInfo) -> Table | PartedTable:
+    """Return a table that says otherwise where it came from."""
+    if isinstance(table, Table):
+        return replace(table, source=source)
+    parts = tuple(replace(part, source=source) for part in table.parts)
+    return replace(table, source=source, parts=parts)
+
+
+def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
+    """Cut a table in memory into parts of `part_rows` rows, `part_size` by default."""
+    size = part_rows or part_size(table.frame.width)
+    cuts = [slice(start, start + size) for start in range(0, table.frame.height, size)]
+    loads = [
+        partial(_held, table.frame[cut], None if table.lines is None else table.lines[cut])
+        for cut in cuts
+    ]
+    return parted_table(table.source, table.frame.columns, loads, size)
+
+
+def collect(
+    rows: Rows,
+    source: SourceInfo,
+    label: str,
+    sha256: Callable[[], str],
+    in_memory_rows: float,
+    part_rows: int | None,
+) -> Table | PartedTable:
+    """Take in the rows of a file; on disk, and in parts, if there are more than `in_memory_rows`.
+
+    The `source` is completed once all are read: hash, rows, columns, and the notes on them.
+    """
+    held: list[pa.Table] = []
+    n_rows = n_bytes = 0
+    stored, size = None, 0
+    for piece in rows.pieces:
+        held.append(piece)
+        n_rows, n_bytes = n_rows + piece.num_rows, n_bytes + piece.nbytes
+        if n_rows > in_memory_rows:
+            size = part_rows or part_size(len(rows.names))
+            # Each is let go once it is written.
+            first = (held.pop(0) for _ in range(len(held)))
+            del piece
+            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size, label)
+            n_rows = stored[2]
+            break
+        if n_bytes * COPIES > (available := limits.available_memory()):
+            raise MemoryLimitError(
+                f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
+                "than memory allows; split the file."
+            )
+    n_columns = len(rows.names)
+    require_cells(n_rows, n_columns, label)
+    notes = (*source.notes, *rows.notes)
+    source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
+    if stored is not None:
+        return parted_table(source, rows.names, stored[1], size, stored[0])
+    require_table(label, n_rows, n_columns)
+    return Table(*as_frame(pa.concat_tables(held), rows.has_lines), source)
+
+
+def require_cells(n_rows: int, n_columns: int, label: str) -> None:
+    """Refuse a table without rows or columns."""
+    if n_rows == 0 or n_columns == 0:
+        what = "columns" if n_columns == 0 else "rows"
+        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
+
+
+def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
+    """Take the lines off an Arrow table."""
+    if not has_lines:
+        return pl.DataFrame(pl.from_arrow(table)), None
+    frame = pl.DataFrame(pl.from_arrow(table.select(range(table.num_columns - 1))))
+    return frame, table.column(table.num_columns - 1).to_numpy()
+
+
+def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:
+    return frame, lines
+
+
+def _spooled(
+    path: str, number: int, has_lines: bool, label: str
+) -> tuple[pl.DataFrame, IntArray | None]:
+    """Read one batch of a temporary file."""
+    try:
+        # As bytes, as a path need not be UTF-8.
+        with pa.OSFile(os.fsencode(path)) as file, pa.ipc.open_file(file) as opened:
+            return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{label}: its temporary copy cannot be read ({one_line(str(error))}); it must stay "
+            "where it is until the work is done, for workers elsewhere too."
+        ) from None
+
+
+def _stored(
+    pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str
+) -> tuple[TemporaryPath, list[Load], int]:
+    """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
+    folder = spool_folder()
+    path = folder.path / "rows.arrow"
+    loads: list[Load] = []
+    n_rows, writer = 0, None
+    try:
+        with ExitStack() as held:
+            for rows in _parts(pieces, size):
+                require_memory(label, rows.nbytes)
+                if rows.nbytes > _LARGEST_BATCH:
+                    raise MemoryLimitError(
+                        f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} "
+                        f"GB, more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; "
+                        "drop columns of long texts."
+                    )
+                (part,) = rows.combine_chunks().to_batches()
+                require_disk(folder.path, part.nbytes, label)
+                if writer is None:
+                    file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
+                    writer = held.enter_context(pa.ipc.new_file(file, part.schema))
+                writer.write_batch(part)
+                loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+                n_rows += part.num_rows
+    except BaseException as error:
+        folder.close()
+        if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:
+            raise failure from error
+        raise
+    return folder, loads, n_rows
+
+
+def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Cut rows anew: `size` of them in each piece but the last."""
+    held: list[pa.Table] = []
+    n_rows = 0
+    for piece in pieces:
+        held.append(piece)
+        n_rows += piece.num_rows
+        if n_rows >= size:
+            rows = pa.concat_tables(held)
+            whole = n_rows - n_rows % size
+            for start in range(0, whole, size):
+                yield rows.slice(start, size)
+            held, n_rows = [rows.slice(whole)], n_rows - whole
+    if n_rows:
+        yield pa.concat_tables(held)
+
+
+def _ahead(items: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Take each next piece in a thread while the last is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = pool.submit(next, items, None)
+            yield item

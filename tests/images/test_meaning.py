@@ -1,0 +1,178 @@
+"""What pixels mean comes through: polarity, transparency, predictors, metadata of other kinds."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import imageio.v3 as imageio
+import numpy as np
+import pytest
+import tifffile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.jpeg import read_jpeg, write_jpeg
+from kpca_apps.images.png import read_png
+from kpca_apps.images.tiff import read_tiff
+from tests.hostile.images import saved, texture, tiff, write_image
+
+
+def encoded(content: bytes, folder: Path, format: str = "same") -> bytes:
+    path = folder / "in"
+    path.write_bytes(content)
+    image, file = read_image(path), io.BytesIO()
+    pages = (image.page(number) for number in range(len(image.pages)))
+    encode_image(file, pages, image, format=format)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_tiff_that_counts_from_white_is_shown_alike_and_stored_alike(
+    dtype: type, tmp_path: Path
+) -> None:
+    stored = texture(5, 6).astype(dtype)
+    content = tiff(stored, photometric="miniswhite")
+    seen = np.iinfo(dtype).max - stored
+    np.testing.assert_array_equal(read_tiff(content, "a.tif").page(0), seen)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(encoded(content, tmp_path))), stored)
+    with Image.open(io.BytesIO(encoded(content, tmp_path, "png"))) as picture:
+        np.testing.assert_array_equal(np.array(picture), seen)
+
+
+def test_tiff_that_counts_from_white_keeps_its_transparency(tmp_path: Path) -> None:
+    stored = texture(5, 6, 2)
+    content = tiff(
+        stored, photometric="miniswhite", extrasamples=["unassalpha"], planarconfig="contig"
+    )
+    image = read_tiff(content, "a.tif")
+    np.testing.assert_array_equal(image.page(0)[..., 1], stored[..., 1])
+    np.testing.assert_array_equal(image.page(0)[..., 0], 255 - stored[..., 0])
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(encoded(content, tmp_path))), stored)
+
+
+def test_colours_multiplied_by_transparency_are_not_put_into_a_png(tmp_path: Path) -> None:
+    content = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["assocalpha"])
+    assert tifffile.imread(io.BytesIO(encoded(content, tmp_path))).shape == (5, 6, 4)
+    with pytest.raises(ConfigError, match="multiplied by their transparency"):
+        encoded(content, tmp_path, "png")
+
+
+@pytest.mark.parametrize("packing", [None, "packbits"])
+def test_a_predictor_named_in_vain_is_passed_over_as_libtiff_does(packing: str | None) -> None:
+    pixels = texture(20, 18)
+    content = saved(pixels, "TIFF", compression=packing)
+    # The tag of planes takes the predictor's number.
+    tag = struct.pack("<HHI", 284, 3, 1)
+    assert content.count(tag) == 1
+    named = content.replace(tag + struct.pack("<I", 1), struct.pack("<HHII", 317, 3, 1, 2))
+    with Image.open(io.BytesIO(named)) as seen:
+        np.testing.assert_array_equal(np.array(seen), pixels)
+    np.testing.assert_array_equal(read_tiff(named, "a.tif").page(0), pixels)
+
+
+@pytest.mark.parametrize(
+    ("number", "value"), [(50706, b"\1\4\0\0"), (270, "ImageJ=1.53\nimages=5\n")]
+)
+def test_metadata_of_a_jpeg_makes_no_raw_file_or_stack_of_a_tiff(
+    number: int, value: bytes | str, tmp_path: Path
+) -> None:
+    exif = Image.Exif()
+    exif[number], exif[274] = value, 6
+    content = saved(texture(9, 8, 3), "JPEG", exif=exif.tobytes())
+    image = read_tiff(encoded(content, tmp_path, "tiff"), "a.tif")
+    assert image.metadata.orientation == 6
+    np.testing.assert_array_equal(image.page(0), read_jpeg(content, "a.jpg").page(0))
+
+
+def test_an_empty_profile_is_no_profile() -> None:
+    content = tiff(texture(5, 6))
+    software = content.index(struct.pack("<HH", 305, 2))
+    empty = struct.pack("<HHII", 34675, 7, 0, 0)
+    image = read_tiff(content[:software] + empty + content[software + 12 :], "a.tif")
+    assert 34675 in image.directories[0].tags
+    assert image.metadata.icc is None
+
+
+def test_a_jpeg_of_nothing_but_noise_in_colour_is_written() -> None:
+    pixels = np.random.default_rng(0).integers(0, 2, (300, 300, 3)).astype(np.uint8) * 255
+    file = io.BytesIO()
+    write_jpeg(file, pixels, ())
+    error = read_jpeg(file.getvalue(), "a.jpg").page(0).astype(int) - pixels
+    assert np.sqrt(np.mean(error**2)) < 4
+
+
+def test_files_are_read_alike_by_others(tmp_path: Path) -> None:
+    for shape in ((7, 9), (7, 9, 3), (7, 9, 4)):
+        for dtype in (np.uint8, np.uint16):
+            pixels = texture(*shape).astype(dtype)
+            pixels = pixels * np.iinfo(dtype).max // 255 if dtype is np.uint16 else pixels
+            kind = "rgb" if len(shape) == 3 else "minisblack"
+            extra = ["unassalpha"] if shape[2:] == (4,) else None
+            (tmp_path / "in.tif").write_bytes(tiff(pixels, photometric=kind, extrasamples=extra))
+            like = read_image(tmp_path / "in.tif")
+            write_image(tmp_path / "out.tif", pixels, like)
+            np.testing.assert_array_equal(imageio.imread(tmp_path / "out.tif"), pixels)
+            write_image(tmp_path / "out.png", pixels, like, format="png")
+            seen = imageio.imread(tmp_path / "out.png")
+            # Pillow, which imageio uses, holds colours of 16 bits as the upper 8 of them.
+            cut = pixels >> 8 if dtype is np.uint16 and len(shape) == 3 else pixels
+            np.testing.assert_array_equal(seen, cut)
+
+
+def test_tiff_volumes_are_refused_and_not_cut_to_one_slice() -> None:
+    content = tiff(
+        texture(16, 32, 32), volumetric=True, tile=(16, 16, 16), photometric="minisblack"
+    )
+    with pytest.raises(InputError, match="a volume of 16 slices"):
+        read_tiff(content, "a.tif")
+
+
+def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as writer:
+        writer.write(texture(64, 64), subifds=1)
+        writer.write(texture(32, 32), subfiletype=1)
+    image = read_tiff(file.getvalue(), "a.tif")
+    assert len(image.pages) == 1
+    assert "not kept" in image.notes[0]
+    unknown = tiff(texture(5, 6, 4), photometric="rgb", extrasamples=["unspecified"])
+    assert "taken as transparency" in read_tiff(unknown, "a.tif").notes[0]
+
+
+@settings(max_examples=50)
+@given(
+    pixels=arrays(
+        st.sampled_from([np.uint8, np.uint16]),
+        st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(*[st.integers(3, 4)] * 3),
+    ),
+    packing=st.sampled_from([None, "zlib"]),
+    order=st.sampled_from("<>"),
+)
+def test_any_pixels_come_through_tiff_and_png(
+    pixels: np.ndarray, packing: str | None, order: str
+) -> None:
+    colour = pixels.ndim == 3
+    content = tiff(
+        pixels,
+        compression=packing,
+        predictor=packing is not None,
+        byteorder=order,
+        photometric="rgb" if colour else "minisblack",
+        extrasamples=["unassalpha"] if pixels.shape[2:] == (4,) else None,
+    )
+    like, files = read_tiff(content, "a.tif"), {"same": io.BytesIO(), "png": io.BytesIO()}
+    np.testing.assert_array_equal(like.page(0), pixels)
+    for format, file in files.items():
+        encode_image(file, like.page(0), like, format=format)
+    stored = io.BytesIO(files["same"].getvalue())
+    np.testing.assert_array_equal(tifffile.imread(stored), pixels)
+    np.testing.assert_array_equal(read_png(files["png"].getvalue(), "a.png").page(0), pixels)
+    if pixels.dtype == np.uint8 or not colour:
+        with Image.open(files["png"]) as seen:
+            np.testing.assert_array_equal(np.array(seen), pixels)

@@ -1,0 +1,260 @@
+"""Raw files of cameras, against rawpy's own development and what was written into them."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+from PIL import Image, ImageCms
+from skimage.data import astronaut
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.types import Mosaic
+from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, mosaic_of, write_dng
+
+rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
+
+
+@pytest.fixture(scope="module")
+def seen() -> NDArray[np.float64]:
+    """What a sensor sees of a photograph, from 0 to 1 at white."""
+    light = (astronaut()[:120, 100:260] / 255.0) ** 2.2 * NEUTRAL
+    return mosaic_of(light)
+
+
+def counts(
+    seen: NDArray[np.float64], black: float = 256, white: float = 4095
+) -> NDArray[np.uint16]:
+    return np.clip(np.rint(black + (white - black) * seen), 0, white).astype(np.uint16)
+
+
+def mosaic_in(path: Path) -> Mosaic:
+    image = read_image(path)
+    assert image.mosaic is not None
+    return image.mosaic()
+
+
+@pytest.mark.parametrize("pattern", ["RGGB", "BGGR", "GRBG", "GBRG"])
+def test_light_pattern_and_white_are_those_written(
+    tmp_path: Path, seen: NDArray[np.float64], pattern: str
+) -> None:
+    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(seen), pattern=pattern))
+    assert mosaic.pattern == pattern
+    np.testing.assert_allclose(mosaic.light, 65535 * seen, atol=65535 * 0.51 / 3839)
+    assert mosaic.white == pytest.approx(65535)
+    assert mosaic.noise is None
+
+
+def test_each_pixel_of_a_quad_has_a_black_of_its_own(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    black = np.tile([[250, 260], [270, 280]], (60, 80))
+    path = write_dng(tmp_path / "a.dng", counts(seen, black), black=(250, 260, 270, 280))
+    expected = 65535 * seen * (4095 - black) / (4095 - 280)
+    np.testing.assert_allclose(mosaic_in(path).light, expected, atol=65535 * 0.51 / 3815)
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_the_picture_is_what_rawpy_develops_upright(
+    tmp_path: Path, seen: NDArray[np.float64], orientation: int
+) -> None:
+    path = write_dng(tmp_path / "a.dng", counts(seen), orientation=orientation)
+    with rawpy.imread(str(path)) as raw:
+        expected = raw.postprocess(
+            use_camera_wb=True,
+            output_bps=16,
+            no_auto_bright=True,
+            adjust_maximum_thr=0,
+            gamma=(2.4, 12.92),
+        )
+    image = read_image(path)
+    page = image.page(0)
+    assert page.shape == image.pages[0].shape == expected.shape
+    assert page.dtype == image.pages[0].dtype == np.uint16
+    # Of the two ways in which LibRaw may fill in a colour, rounding now and then chooses another.
+    assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
+    assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
+    assert image.metadata.orientation == 1
+
+
+@pytest.mark.parametrize("grey", [0.02, 0.1, 0.5, 0.9])
+def test_a_grey_surface_is_developed_to_its_value_in_srgb(tmp_path: Path, grey: float) -> None:
+    light = mosaic_of(np.full((64, 64, 3), grey) * NEUTRAL)
+    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", counts(light)))
+    expected = 65535 * (1.055 * grey ** (1 / 2.4) - 0.055)
+    picture = mosaic.developed((65535 * light).astype(np.float32))
+    np.testing.assert_allclose(picture, expected, atol=65535 / 800)
+
+
+def test_a_mosaic_is_developed_in_finer_steps_than_the_file_has(tmp_path: Path) -> None:
+    ramp = np.tile(np.linspace(0.001, 0.004, 160), (120, 1))
+    path = write_dng(tmp_path / "a.dng", counts(ramp), neutral=(1, 1, 1))
+    mosaic = mosaic_in(path)
+    stepped = mosaic.developed(None)[60, 8:-8, 1].astype(float)
+    smooth = mosaic.developed((65535 * ramp).astype(np.float32))[60, 8:-8, 1].astype(float)
+    assert len(np.unique(stepped)) < 30 < 60 < len(np.unique(smooth))
+    assert np.abs(smooth - stepped).mean() < 65535 / 500
+
+
+def test_the_picture_is_written_with_profile_and_metadata(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    image = read_image(write_dng(tmp_path / "a.dng", counts(seen), orientation=6))
+    for format, suffix in (("same", "tif"), ("png", "png")):
+        target = tmp_path / f"a.{suffix}"
+        with target.open("wb") as file:
+            encode_image(file, image.page(0), image, format=format)
+        again = read_image(target)
+        np.testing.assert_array_equal(again.page(0), image.page(0))
+        assert again.metadata.orientation == 1
+        with Image.open(target) as written:
+            assert written.getexif()[271] == "Maker"
+            assert written.getexif()[306] == "2026:01:02 03:04:05"
+            profile = ImageCms.ImageCmsProfile(io.BytesIO(written.info["icc_profile"]))
+            assert "sRGB" in ImageCms.getProfileDescription(profile)
+    assert (
+        read_image(tmp_path / "a.tif").metadata.icc == read_image(tmp_path / "a.dng").metadata.icc
+    )
+
+
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_a_noise_profile_is_read_in_units_of_the_mosaic(
+    tmp_path: Path, seen: NDArray[np.float64], byteorder: str
+) -> None:
+    profile = (1e-3, 1e-6, 2e-3, 2e-6, 3e-3, 3e-6)
+    path = write_dng(tmp_path / "a.dng", counts(seen), noise=profile, byteorder=byteorder)
+    noise = mosaic_in(path).noise
+    assert noise is not None
+    expected = np.reshape(profile, (3, 2)) * [65535, 65535**2]
+    np.testing.assert_allclose(noise, expected, rtol=1e-5)
+    one = mosaic_in(write_dng(tmp_path / "b.dng", counts(seen), noise=profile[:2])).noise
+    np.testing.assert_allclose(one, np.tile(expected[0], (3, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("profile", [(0.0, 0.0), (-1e-3, 1e-6), (float("nan"), 1e-6), (0.4, 0.4)])
+def test_a_noise_profile_that_cannot_be_is_not_believed(
+    tmp_path: Path, seen: NDArray[np.float64], profile: tuple[float, float]
+) -> None:
+    assert mosaic_in(write_dng(tmp_path / "a.dng", counts(seen), noise=profile)).noise is None
+
+
+def test_a_sensor_that_saturates_below_the_white_given_is_found_out(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    values = np.minimum(counts(2.5 * seen), 3600)
+    mosaic = mosaic_in(write_dng(tmp_path / "a.dng", values))
+    np.testing.assert_array_equal(mosaic.light >= mosaic.white, values == 3600)
+    # Burnt-out highlights are white, not of the tint that white balance would give them.
+    burnt = np.array([[1, 1], [1, 1]]) * 3600
+    flat = write_dng(tmp_path / "b.dng", np.tile(burnt, (40, 40)).astype(np.uint16))
+    assert read_image(flat).page(0).min() > 65000
+
+
+def test_other_sensors_and_pictures_are_refused_in_one_line(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    trans = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
+    colours = np.repeat(counts(seen)[..., np.newaxis], 3, axis=2)
+    made = {
+        "X-Trans": write_dng(tmp_path / "x.dng", counts(seen), pattern=trans),
+        "linear DNG": write_dng(tmp_path / "l.dng", colours, meaning=LINEAR, black=(0,) * 3),
+        "not a raw file that LibRaw": write_dng(tmp_path / "m.dng", counts(seen), meaning=GREY),
+    }
+    for what, path in made.items():
+        with pytest.raises(InputError, match=what) as refused:
+            read_image(path)
+        assert path.name in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_damaged_files_are_refused_in_one_line(
+    tmp_path: Path, seen: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = write_dng(tmp_path / "a.dng", counts(seen)).read_bytes()
+    damaged = {
+        "cut.dng": whole[: len(whole) // 2],
+        "head.dng": whole[:200],
+        "junk.nef": b"II*\0" + bytes(range(256)),
+        "junk.cr3": b"\0\0\0\x18ftypcrx " + bytes(300),
+        "junk.raf": b"FUJIFILMCCD-RAW " + bytes(300),
+        "junk.orf": b"IIRO" + bytes(300),
+    }
+    for name, data in damaged.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match=name) as refused:
+            read_image(tmp_path / name).page(0)
+        assert "\n" not in str(refused.value)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.release
+def test_flipped_bytes_cost_no_more_than_one_line(
+    tmp_path: Path, seen: NDArray[np.float64], capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = write_dng(tmp_path / "a.dng", counts(seen), noise=(1e-3, 1e-6)).read_bytes()
+    with tifffile.TiffFile(tmp_path / "a.dng") as file:
+        start = file.pages[0].dataoffsets[0]
+    # Tags stand before or after the pixels.
+    tags = [place for place in range(len(whole)) if not start <= place < start + 2 * seen.size]
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        data = bytearray(whole)
+        for place in rng.choice(tags, 3):
+            data[place] = rng.integers(256)
+        (tmp_path / "flipped.dng").write_bytes(data)
+        try:
+            read_image(tmp_path / "flipped.dng").page(0)
+        except InputError as refused:
+            assert "flipped.dng" in str(refused) and "\n" not in str(refused)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_promise_of_more_pixels_than_there_are_is_refused_before_they_are_read(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    path = write_dng(tmp_path / "a.dng", counts(seen))
+    for sides in ((60_000, 60_000), (16_000, 10_000)):
+        with tifffile.TiffFile(path, mode="r+b") as file:
+            for name, side in zip(("ImageLength", "ImageWidth"), sides, strict=True):
+                file.pages[0].tags[name].overwrite(side)
+        with pytest.raises(InputError, match=r"a\.dng"):
+            read_image(path)
+
+
+def test_a_raw_file_under_the_name_of_a_tiff_is_named(
+    tmp_path: Path, seen: NDArray[np.float64]
+) -> None:
+    path = write_dng(tmp_path / "a.tif", counts(seen), meaning=CFA)
+    with pytest.raises(InputError, match=r"a\.tif: is a camera's raw file .* suffix \.dng"):
+        read_image(path)
+
+
+def test_a_finished_picture_under_the_name_of_a_raw_file_is_no_mosaic(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 65535, (64, 80), np.uint16)
+    tifffile.imwrite(tmp_path / "a.nef", pixels, photometric="minisblack")
+    with pytest.raises(InputError, match=r"a\.nef: "):
+        read_image(tmp_path / "a.nef")
+
+
+def test_a_file_without_white_balance_is_told(tmp_path: Path, seen: NDArray[np.float64]) -> None:
+    said = "It holds no white balance: that of daylight was taken."
+    path = write_dng(tmp_path / "a.dng", counts(seen), neutral=(0.0, 0.0, 0.0))
+    assert said in read_image(path).notes
+    assert said not in read_image(write_dng(tmp_path / "b.dng", counts(seen))).notes
+
+
+def test_without_rawpy_the_extra_is_named(
+    tmp_path: Path, seen: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_dng(tmp_path / "a.dng", counts(seen))
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "rawpy" else found(name)
+    )
+    with pytest.raises(ConfigError, match=r'a\.dng: .* pip install "kpca-apps\[raw\]"$'):
+        read_image(path)

@@ -1,0 +1,141 @@
+"""TIFF strips and tiles, whatever packs them, are read whole or refused."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import tifffile
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.tiff import read_tiff
+from tests.hostile.images import saved, texture, tiff
+
+LOSSLESS = {"compression": "webp", "compressionargs": {"lossless": True}}
+PACKED = {
+    "zstd": (texture(40, 50), {"compression": "zstd"}),
+    "lzma": (texture(40, 50), {"compression": "lzma"}),
+    "png": (texture(40, 50, 3), {"compression": "png", "photometric": "rgb"}),
+    "jpeg 2000": (texture(40, 50).astype(np.uint16), {"compression": "jpeg2000"}),
+    "jpeg xl": (texture(40, 50), {"compression": "jpegxl", "compressionargs": {"lossless": True}}),
+    "webp": (texture(40, 50, 3), {**LOSSLESS, "photometric": "rgb"}),
+    "webp, alpha": (texture(40, 50, 4), {**LOSSLESS, "photometric": "rgb"}),
+    "lerc": (texture(40, 50).astype(np.float32), {"compression": "lerc"}),
+    "predicted": (texture(40, 50).astype(np.float32), {"compression": "zlib", "predictor": 3}),
+    "doubles": (texture(40, 50) / 7, {"compression": "lzw", "predictor": 3, "byteorder": ">"}),
+}
+
+
+@pytest.mark.parametrize("tile", [None, (16, 32)])
+@pytest.mark.parametrize("what", PACKED)
+def test_what_imagecodecs_packs_is_read_and_written_without_loss(
+    what: str, tile: tuple[int, int] | None
+) -> None:
+    pixels, options = PACKED[what]
+    rows = {} if tile else {"rowsperstrip": 16}
+    image = read_tiff(tiff(pixels, tile=tile, **rows, **options), "a")
+    np.testing.assert_array_equal(image.page(0), pixels)
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    np.testing.assert_array_equal(tifffile.imread(io.BytesIO(file.getvalue())), pixels)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("packing", [{}, {"compression": "zlib", "predictor": 2}, "white"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32"]
+)
+def test_every_width_comes_in_and_goes_out_as_it_is(
+    dtype: str, packing: dict[str, object] | str, order: str
+) -> None:
+    whole = np.random.default_rng(0).integers(-(2**31), 2**32, (21, 30), dtype=np.int64)
+    pixels = (whole / 2**33 if "float" in dtype else whole).astype(dtype)
+    options = packing
+    if packing == "white":
+        options = {"photometric": "miniswhite"}
+    elif packing and pixels.dtype.kind == "f":
+        options = {"compression": "zlib", "predictor": 3}
+    image = read_tiff(tiff(pixels, byteorder=order, **options), "a")
+    read = image.page(0)
+    assert read.dtype == dtype
+    is_inverted = packing == "white" and pixels.dtype.kind == "u"
+    expected = np.iinfo(dtype).max - pixels if is_inverted else pixels
+    np.testing.assert_array_equal(read, expected)
+    file = io.BytesIO()
+    encode_image(file, read, image)
+    with tifffile.TiffFile(io.BytesIO(file.getvalue())) as seen:
+        assert seen.pages[0].dtype == dtype
+        np.testing.assert_array_equal(seen.pages[0].asarray(), pixels)
+
+
+@pytest.mark.parametrize("options", [{"tile": (16, 16)}, {"rowsperstrip": 16}])
+@pytest.mark.parametrize("meaning", ["rgb", "ycbcr"])
+def test_jpeg_inside_is_read_as_tifffile_does(options: dict[str, object], meaning: str) -> None:
+    smooth = np.add.outer(np.arange(40), np.arange(50))[..., np.newaxis] * [1, 2, 0.5]
+    packed = {"compression": "jpeg", "photometric": "rgb"}
+    if meaning == "ycbcr":
+        packed = {"compression": "jpeg", "photometric": "rgb", "compressionargs": {"level": 90}}
+    content = tiff(smooth.astype(np.uint8), **packed, **options)
+    seen = tifffile.imread(io.BytesIO(content))
+    np.testing.assert_array_equal(read_tiff(content, "a").page(0), seen)
+    end = content.rindex(b"\xff\xd9")
+    with pytest.raises(InputError):
+        read_tiff(content[: end - 20] + b"\xff\xd9" + bytes(20) + content[end + 2 :], "a").page(0)
+
+
+def test_an_image_inside_of_more_pixels_than_its_tile_is_not_decoded() -> None:
+    large, small = (
+        tiff(texture(side, side), compression="png", tile=(side, side), metadata=None)
+        for side in (64, 16)
+    )
+    with tifffile.TiffFile(io.BytesIO(large)) as file:
+        png = large[file.pages[0].dataoffsets[0] :]
+    with tifffile.TiffFile(io.BytesIO(small)) as file:
+        start = file.pages[0].dataoffsets[0]
+        count = file.pages[0].tags[325].valueoffset
+    lie = bytearray(small[:start] + png)
+    lie[count : count + 4] = len(png).to_bytes(4, "little")
+    with pytest.raises(InputError, match="a block of 64 x 64 pixels"):
+        read_tiff(bytes(lie), "a").page(0)
+
+
+def test_strips_without_bytes_are_refused_and_not_filled() -> None:
+    for packing in (None, "zlib", "lzw", "zstd", "packbits", "lzma"):
+        content = bytearray(tiff(texture(40, 50), compression=packing, rowsperstrip=8))
+        with tifffile.TiffFile(io.BytesIO(bytes(content))) as file:
+            place = file.pages[0].tags[279].valueoffset
+        content[place : place + 4] = bytes(4)
+        with pytest.raises(InputError):
+            read_tiff(bytes(content), "a").page(0)
+
+
+def test_bits_the_other_way_round_are_turned() -> None:
+    content = saved(texture(9, 10), "TIFF", compression="tiff_lzw")
+    image = read_tiff(content, "a")
+    turned = bytearray(content)
+    packed = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1])
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        page = file.pages[0]
+        start, count = page.dataoffsets[0], page.databytecounts[0]
+        entry = next(tag for tag in page.tags if tag.code == 284).offset
+    turned[start : start + count] = bytes(packed[byte] for byte in content[start : start + count])
+    turned[entry : entry + 12] = b"\x0a\1\3\0\1\0\0\0\2\0\0\0"  # the fill order, for planes
+    np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
+
+
+def test_two_descriptions_are_both_kept_and_tiles_are_said() -> None:
+    pixels = texture(40, 50)
+    # tifffile puts the shape of the array into a description of its own.
+    content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
+    image = read_tiff(content, "a")
+    assert "Its tiles are written as strips." in image.notes
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    written = [
+        [tag.value for tag in tifffile.TiffFile(io.BytesIO(one)).pages[0].tags if tag.code == 270]
+        for one in (content, file.getvalue())
+    ]
+    assert len(written[0]) == 2
+    assert written[0] == written[1]

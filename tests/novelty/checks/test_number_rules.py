@@ -1,0 +1,219 @@
+"""Planted cells are odd, and the ordinary large values of heavy-tailed columns are not.
+
+Tails hold what their distributions put into a table, and nothing far beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.checks.number_rules import ODDITIES, NumberRule, Tail
+
+FloatArray = NDArray[np.float64]
+RNG = np.random.default_rng(0)
+COLUMNS: dict[str, FloatArray] = {
+    "prices": np.round(np.exp(5 + 1.5 * RNG.normal(size=4000)), 2),
+    "rain": np.where(RNG.random(4000) < 0.93, 0.0, np.round(RNG.exponential(size=4000), 2)),
+    "ages": np.round(RNG.uniform(18, 90, 4000)),
+    "heights": np.round(RNG.normal(170, 9, 4000), 1),
+    "counts": RNG.poisson(0.3, 4000).astype(float),
+    "years": np.round(RNG.uniform(1950, 2020, 4000)),
+    "temperatures": np.round(RNG.normal(12, 8, 4000), 1),
+    "0 or 1": (RNG.random(4000) < 0.4).astype(float),
+}
+
+
+def kinds(values: FloatArray, odd: list[float]) -> list[str]:
+    rule = NumberRule.fit(np.append(values, odd), 1.0)
+    return [ODDITIES[kind] for kind in rule.judge(np.array(odd))]
+
+
+@pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS.keys())
+def test_a_column_finds_nothing_odd_in_itself(values: FloatArray) -> None:
+    assert not NumberRule.fit(values, 1.0).judge(values).any()
+    assert not NumberRule.fit(values[:200], 20.0).judge(values).any()
+
+
+@pytest.mark.parametrize(
+    ("column", "odd", "found"),
+    [
+        ("heights", 1702.0, "far above"),
+        ("heights", 17.02, "far below"),
+        ("heights", 0.0, "zero"),
+        ("ages", 404.0, "far above"),
+        ("ages", -35.0, "sign"),
+        ("years", 2198.0, "far above"),
+        ("years", 1023.0, "far below"),
+        ("rain", -0.5, "sign"),
+        ("rain", 1048.0, "far above"),
+        ("prices", -80.0, "sign"),
+        ("0 or 1", 11.0, "far above"),
+        ("temperatures", -5.0, ""),
+    ],
+)
+def test_what_was_planted_is_found(column: str, odd: float, found: str) -> None:
+    assert kinds(COLUMNS[column], [odd]) == [found]
+
+
+@pytest.mark.parametrize(("column", "code"), [("heights", 999.0), ("ages", -1.0), ("rain", -999.0)])
+@pytest.mark.parametrize("n_cells", [3, 300, 2000])
+def test_codes_for_missing_values_are_one_pattern(column: str, code: float, n_cells: int) -> None:
+    rule = NumberRule.fit(np.append(COLUMNS[column], [code] * n_cells), 1.0)
+    assert rule.codes == (code,)
+    assert ODDITIES[rule.judge(np.array([code]))[0]] == "placeholder"
+    assert not rule.judge(COLUMNS[column]).any()
+
+
+def test_a_code_among_the_ordinary_is_none() -> None:
+    assert NumberRule.fit(np.append(COLUMNS["ages"], [99.0] * 30), 1.0).codes == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "code", "n_cells"),
+    [
+        ("prices", 1e9, 9),
+        ("ages", 666.0, 40),
+        ("heights", 999999.375, 4),
+        ("temperatures", -6666.0, 20),
+    ],
+)
+def test_any_repeated_number_far_beyond_the_tail_is_a_code(
+    column: str, code: float, n_cells: int
+) -> None:
+    # A value that is wrong by itself, beyond the code, does not hide it.
+    for beyond in ([], [50 * code]):
+        rule = NumberRule.fit(np.r_[COLUMNS[column], [code] * n_cells, beyond], 1.0)
+        assert rule.codes == (code,)
+        assert ODDITIES[rule.judge(np.array([code]))[0]] == "placeholder"
+        assert not rule.judge(COLUMNS[column]).any()
+
+
+@pytest.mark.parametrize(
+    ("values", "cap"),
+    [
+        (np.minimum(np.random.default_rng(2).normal(80, 12, 3000), 100.0), 100.0),
+        (np.append(np.random.default_rng(3).normal(50, 3, 3000), [100.0] * 30), 100.0),
+        (np.minimum(COLUMNS["ages"], 90.0), 90.0),
+        (np.minimum(np.random.default_rng(4).normal(2e5, 1e5, 3000), 500001.0), 500001.0),
+        (np.minimum(COLUMNS["prices"], 5000.0), 5000.0),
+        (np.append(COLUMNS["heights"], [0.0] * 100), 0.0),
+        (np.append(COLUMNS["heights"], [240.0] * 900), 240.0),
+    ],
+    ids=["rate", "full rate", "top-coded", "censored", "capped tail", "none", "second group"],
+)
+def test_a_cap_or_a_group_of_the_column_is_no_code(values: FloatArray, cap: float) -> None:
+    assert cap not in NumberRule.fit(values, 1.0).codes
+
+
+@pytest.mark.parametrize(
+    ("column", "seen", "meant"),
+    [
+        ("heights", 17020.0, 170.2),
+        ("years", 2093.0, 1993.0),
+        ("years", 9186.0, 1986.0),
+        ("years", 5555.0, None),
+        ("rain", 31.0, None),
+        # Not 44.2: no age is broken.
+        ("ages", 442.0, 42.0),
+        ("ages", 5525.0, None),
+    ],
+)
+def test_what_was_meant_is_told_only_if_it_is_clear(
+    column: str, seen: float, meant: float | None
+) -> None:
+    rule = NumberRule.fit(COLUMNS[column], 1.0)
+    assert rule.meant(seen) == meant
+
+
+def test_a_date_in_another_century_is_found_and_put_right() -> None:
+    day = 86400.0
+    dates = (17000 + np.arange(1500.0) % 1400) * day
+    wrong = np.datetime64("2918-03-04").astype("datetime64[s]").astype(float)
+    rule = NumberRule.fit(np.append(dates, wrong), 1.0, is_date=True)
+    assert ODDITIES[rule.judge(np.array([wrong]))[0]] == "far above"
+    right = np.datetime64("2018-03-04").astype("datetime64[s]").astype(float)
+    assert rule.meant(float(wrong)) == right
+
+
+Change = Callable[[FloatArray], FloatArray]
+
+
+@pytest.mark.parametrize("change", [lambda v: 1000 * v, lambda v: v[::-1]], ids=["unit", "order"])
+def test_units_and_order_do_not_matter(change: Change) -> None:
+    for values in COLUMNS.values():
+        odd = np.append(values, [40 * values.max() + 5])
+        here, there = (NumberRule.fit(v, 1.0).judge(v) for v in (odd, change(odd)))
+        assert (np.sort(here) == np.sort(there)).all()
+
+
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+DRAWS: dict[str, Draw] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "uniform": lambda rng, n: rng.random(n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "log-normal": lambda rng, n: np.exp(2 * rng.normal(size=n)),
+    "Pareto": lambda rng, n: rng.pareto(1.0, size=n),
+    "rain": lambda rng, n: rng.exponential(size=n) ** 2 * (rng.random(n) < 0.07),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+@pytest.mark.parametrize("n", [300, 3000])
+def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> None:
+    rng = np.random.default_rng(0)
+    tables = [draw(rng, n) for _ in range(20)]
+    tails = [(values, Tail.fit(values)) for values in tables]
+    beyond = sum(tail is not None and bool(values.max() > tail.limit) for values, tail in tails)
+    assert beyond == 0
+
+
+def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
+    """The bound on an exponential tail holds, and is no more than some ten times the truth."""
+    values = np.random.default_rng(1).exponential(size=5000)
+    tail = Tail.fit(values)
+    assert tail is not None
+    far = np.array([8.0, 10.0])
+    true = 5000 * np.exp(-far)
+    assert (tail.expected(far) >= 0.5 * true).all()
+    assert (tail.expected(far) <= 30 * true).all()
+
+
+@pytest.mark.parametrize("size", [1e2, 1e6, 1e150])
+def test_what_is_far_does_not_say_what_is_ordinary(size: float) -> None:
+    values = np.random.default_rng(2).normal(size=2000)
+    alone = Tail.fit(np.append(values, [6e1] * 3))
+    spoilt = Tail.fit(np.append(values, [size, 2 * size, 3 * size]))
+    assert alone is not None
+    assert spoilt is not None
+    assert spoilt.limit == pytest.approx(alone.limit)
+    assert spoilt.ordinary == values.max()
+
+
+def test_a_value_half_as_near_makes_another_ordinary() -> None:
+    values = np.random.default_rng(3).normal(size=2000)
+    tail = Tail.fit(values)
+    assert tail is not None
+    # A chain of values, each a little beyond the last, is the column's own.
+    chain = np.append(values, tail.ordinary + np.arange(1, 12))
+    longer = Tail.fit(chain)
+    assert longer is not None
+    assert longer.limit > chain.max()
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(0), np.zeros(500), np.arange(5.0), np.arange(500) % 3.0]
+)
+def test_few_values_or_steps_have_no_tail(values: NDArray[np.float64]) -> None:
+    assert Tail.fit(values) is None
+
+
+def test_a_table_more_often_as_large_reaches_farther() -> None:
+    values = np.random.default_rng(4).exponential(size=3000)
+    one, many = Tail.fit(values), Tail.fit(values, times=1000.0)
+    assert one is not None
+    assert many is not None
+    assert many.limit > one.limit

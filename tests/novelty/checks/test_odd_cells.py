@@ -1,0 +1,182 @@
+"""Odd cells of a whole table, and of its parts put together, are the same, bounded and told."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.novelty.checks import odd_cells as cells_module
+from kpca_apps.novelty.checks.faults import CellFaults
+from kpca_apps.novelty.checks.odd_cells import cell_rules, odd_cells
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, OddCell, clearest
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.report.result_json import result_to_json
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
+
+N = 600
+
+
+def cells() -> dict[str, list[str]]:
+    rng = np.random.default_rng(0)
+    return {
+        "height": [f"{value:.1f}" for value in rng.normal(170, 9, N)],
+        "age": [f"{value:.0f}" for value in rng.uniform(18, 80, N)],
+        "town": rng.choice(["Amsterdam", "Rotterdam", "Utrecht"], N).tolist(),
+        "seen": [f"2023-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)],
+    }
+
+
+PLANTED = {
+    ("height", 3): "1702.5",
+    ("height", 7): "17O.5",
+    ("height", 8): "16?",
+    ("age", 11): "-44",
+    ("age", 50): "-999",
+    ("age", 51): "-999",
+    ("age", 590): "-999",
+    ("town", 20): "Amstrdam",
+    ("town", 400): "utrecht",
+    ("seen", 30): "2923-04-05",
+    ("seen", 31): "2023-02-31",
+}
+
+
+def damaged() -> Table:
+    columns = cells()
+    for (name, row), text in PLANTED.items():
+        columns[name][row] = text
+    table = table_from_frame(pl.DataFrame(columns), "people.csv")
+    return Table(table.frame, np.arange(N) + 2, table.source)
+
+
+def found_in(table: Table, cuts: list[int], **told: tuple[str, ...]) -> tuple[list[OddCell], int]:
+    plan = infer_plan(table, ColumnOptions(**told))
+    encoder = TableEncoder.fit(table, plan, contaminated=True)
+    rules = cell_rules(table, plan, table.frame.height)
+    lines = table.lines
+    parts = [
+        Table(table.frame[i:j], None if lines is None else lines[i:j], table.source)
+        for i, j in pairwise(cuts)
+    ]
+    faults = reduce(
+        add, [CellFaults.of(p, plan, rules, i) for p, i in zip(parts, cuts[:-1], strict=True)]
+    )
+    notations = [getattr(coder, "notation", Notation()) for coder in encoder.coders]
+    columns = list(zip(plan.used, rules, notations, faults.odd, strict=True))
+    listed, n_cells = odd_cells(columns, n_rows=table.frame.height, in_lines=lines is not None)
+    return list(listed), n_cells
+
+
+def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
+    listed, n_cells = found_in(damaged(), [0, N])
+    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
+    assert told == {
+        ("height", 3): ("far above", "1702.5", "170.2", 1),
+        ("height", 7): ("unreadable", "17O.5", "170.5", 1),
+        ("height", 8): ("unreadable", "16?", "", 1),
+        ("age", 11): ("sign", "-44", "44", 1),
+        ("age", 50): ("placeholder", "-999", "", 3),
+        ("town", 20): ("misspelt", "Amstrdam", "Amsterdam", 1),
+        ("town", 400): ("misspelt", "utrecht", "Utrecht", 1),
+        ("seen", 30): ("date", "2923-04-05", "2023-04-05", 1),
+        ("seen", 31): ("unreadable", "2023-02-31", "", 1),
+    }
+    assert n_cells == len(PLANTED)
+    assert all(cell.line == cell.row + 1 for cell in listed)
+    code = next(cell for cell in listed if cell.kind == "placeholder")
+    assert code.more_lines == code.more_places == (53, 592)
+    assert code.more_rows == (52, 591)
+
+
+def test_a_table_without_odd_cells_lists_none() -> None:
+    assert found_in(table_from_frame(pl.DataFrame(cells())), [0, N]) == ([], 0)
+
+
+@settings(max_examples=5, deadline=None)
+@given(cuts=st.lists(st.integers(1, N - 1), max_size=5))
+def test_parts_add_up_to_the_whole(cuts: list[int]) -> None:
+    assert found_in(damaged(), sorted({0, N, *cuts})) == found_in(damaged(), [0, N])
+
+
+@settings(max_examples=4, deadline=None)
+@given(cut=st.integers(1, N - 1), most=st.integers(1, 60))
+def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> None:
+    columns = cells()
+    for row in range(0, 300, 6):
+        columns["age"][row] = f"{row % 90}?"
+    columns["height"][1] = "1702.5"
+    table = table_from_frame(pl.DataFrame(columns))
+    everything, _ = found_in(table, [0, N])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells_module, "MAX_CELLS", most)
+        listed, n_cells = found_in(table, [0, cut, N])
+        assert (listed, n_cells) == found_in(table, [0, N])
+    assert n_cells == 51
+    ages, all_ages = (
+        [(cell.seen, row) for cell in some if cell.column == "age" for row in rows_of(cell)]
+        for some in (listed, everything)
+    )
+    # Equally clear ones by what they read.
+    assert sorted(ages) == sorted(all_ages)[:most]
+    assert any(cell.seen == "1702.5" for cell in listed)
+    assert sum(cell.column == "age" for cell in clearest(everything)) == MAX_ODD_CELLS_A_COLUMN
+
+
+def rows_of(cell: OddCell) -> tuple[int, ...]:
+    return (cell.row, *cell.more_rows)
+
+
+def test_values_of_hidden_columns_are_not_told() -> None:
+    options = ScreeningOptions(columns=ColumnOptions(hide=("height", "town")))
+    result = screen(damaged(), options=options)[0]
+    assert {cell.seen for cell in result.odd_cells if cell.column in ("height", "town")} == {
+        "(hidden)"
+    }
+    text = result_to_json(result)
+    assert not any(secret in text for secret in ("1702.5", "Amstrdam", "utrecht", "17O"))
+    assert any(cell.seen == "-999" for cell in result.odd_cells)
+
+
+def test_a_town_of_another_state_is_no_town_mistyped() -> None:
+    towns = ["PORTLAND"] * 60 + ["ALBANY"] * 60
+    states = ["OR"] * 60 + ["NY"] * 60
+    planted = [("CORTLAND", "NY"), ("PORTLAMD", "OR"), ("ALBAMY", "NX")]
+    columns = {
+        "town": [*towns, *(town for town, _ in planted)],
+        "state": [*states, *(state for _, state in planted)],
+    }
+    found, _ = found_in(table_from_frame(pl.DataFrame(columns), "towns"), [0, len(towns) + 3])
+    told = {cell.seen: cell.suggestion for cell in found if cell.column == "town"}
+    # A state that is as rare as the town may be as wrong.
+    assert told == {"PORTLAMD": "PORTLAND", "ALBAMY": "ALBANY"}
+
+
+def test_a_slip_in_a_column_with_a_unit_is_told_in_its_unit() -> None:
+    rng = np.random.default_rng(0)
+    minutes = [f"{value} min" for value in rng.integers(80, 140, N)]
+    times = [f"{value // 60}:{value % 60:02}" for value in rng.integers(480, 1080, N)]
+    minutes[4], minutes[9], times[5], times[6] = "1090 min", "2 h", "noon", "0:00"
+    for place in range(20, 40):
+        minutes[place] = "unknown"
+    table = table_from_frame(pl.DataFrame({"runtime": minutes, "start": times}), "films.csv")
+    listed, n_cells = found_in(table, [0, 90, N])
+    told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion) for c in listed}
+    assert told == {
+        ("runtime", 4): ("far above", "1090 min", "109 min"),
+        ("runtime", 9): ("unreadable", "2 h", ""),
+        ("start", 5): ("unreadable", "noon", ""),
+        ("start", 6): ("zero", "0:00", ""),
+    }
+    assert n_cells == 4

@@ -1,0 +1,128 @@
+"""Reason, odd cell, hint and explanation never expect different values of one cell."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.result import OddCell, Reason
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import explain_row, screen
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import DateFormat, NumberFormat
+from tests.quick import quick
+
+N = 400
+
+
+def people(seed: int) -> Table:
+    """People whose measures go together, with cells of every kind mistyped."""
+    rng = np.random.default_rng(seed)
+    is_male = rng.random(N) < 0.5
+    height = 165 + 13 * is_male + 6 * rng.normal(size=N)
+    columns = {
+        "sex": np.where(is_male, "male", "female").tolist(),
+        "height": [f"{value:.1f}" for value in height],
+        "weight": [f"{value:.1f} kg" for value in 0.4 * height + 5 * rng.normal(size=N)],
+        "town": rng.choice(["Amsterdam", "Rotterdam", "Utrecht"], N).tolist(),
+        "born": [f"19{60 + i % 40}-0{1 + i % 9}-1{i % 9}" for i in range(N)],
+    }
+    rows = rng.permutation(N)
+    for row in rows[:3]:
+        columns["sex"][row] = str(rng.choice(["femal", "malle", "femmale", "Female"]))
+    for row in rows[3:8]:
+        columns["height"][row] = f"{height[row] * rng.choice([0.1, 10, 100]):.2f}"
+    for row in rows[8:11]:
+        columns["weight"][row] = columns["weight"][row].replace(".", "")
+    columns["height"][rows[11]] = columns["height"][rows[11]].replace("1", "l")
+    columns["born"][rows[12]] = columns["born"][rows[12]].replace("19", "29", 1)
+    columns["town"][rows[13]] = "Amstrdam"
+    return table_from_frame(pl.DataFrame(columns), "people")
+
+
+@pytest.mark.parametrize("seed", quick(range(6), 0, 1))
+def test_one_value_is_expected_of_a_cell(seed: int) -> None:
+    table = people(seed)
+    result, model = screen(table, options=ScreeningOptions(share=0.06))
+    meant = {
+        (row, cell.column): cell
+        for cell in result.odd_cells
+        for row in (cell.row, *cell.more_rows)
+        if cell.suggestion
+    }
+    assert len(meant) >= 7
+    n_told = 0
+    explained = {
+        row.row: explain_row(model, table, row=str(row.row))[0].reasons
+        for row in result.ranked[:14]
+    }
+    for row in result.ranked:
+        for reasons in (row.reasons, explained.get(row.row, ())):
+            for reason in reasons:
+                cell = meant.get((row.row, reason.column))
+                if cell is not None:
+                    assert reason.expected == cell.suggestion
+                    n_told += 1
+        for hint in row.hints:
+            for place, cell in meant.items():
+                if place[0] == row.row and f'"{cell.column}" fit' in hint:
+                    (factor,) = re.findall(r"divided by (\d+)|multiplied by (\d+)|read as", hint)
+                    seen, suggested = (
+                        float(text.removesuffix(" kg")) for text in (cell.seen, cell.suggestion)
+                    )
+                    if any(factor):
+                        repaired = seen / int(factor[0]) if factor[0] else seen * int(factor[1])
+                        assert repaired == pytest.approx(suggested, rel=1e-3)
+    for listed in result.flagged_rows:
+        for column, expected in zip(listed.columns, listed.expected, strict=True):
+            if (listed.row, column) in meant:
+                assert expected == meant[listed.row, column].suggestion
+    assert n_told >= 6
+
+
+def odd(column: str, seen: str, suggestion: str) -> OddCell:
+    return OddCell(column, "far above", seen, "Far above the rest.", suggestion, 7, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "meant", "expected", "is_kept"),
+    [
+        ("1702.5", "170.2", "168", True),
+        ("1702.5", "170.2", "20", False),
+        ("-44", "44", "41", True),
+        ("17O.5", "170.5", "150", True),
+        ("1702.5", "170.2", "(missing)", True),
+    ],
+)
+def test_a_number_is_mended_where_the_neighbours_agree(
+    seen: str, meant: str, expected: str, is_kept: bool
+) -> None:
+    specs = [ColumnSpec("height", "numeric", "", format=NumberFormat())]
+    suggestions = Suggestions([odd("height", seen, meant)], specs)
+    (reason,) = suggestions.reasons(7, [Reason("height", 1.0, seen, expected)])
+    (cell,) = suggestions.cells
+    assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
+    assert suggestions.numbers(7) == ({"height": float(meant)} if is_kept else {})
+    # Other rows are as they were.
+    other = Reason("height", 1.0, "3", "4")
+    assert suggestions.reasons(8, [other]) == (other,)
+
+
+def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> None:
+    specs = [
+        ColumnSpec("sex", "categorical", ""),
+        ColumnSpec("born", "datetime", "", format=DateFormat()),
+    ]
+    cells = [odd("sex", "femal", "female"), odd("born", "2923-04-05", "2023-04-05")]
+    suggestions = Suggestions(cells, specs)
+    given = [Reason("sex", 0.5, "femal", "male"), Reason("born", 0.5, "2923-04-05", "2023-06-01")]
+    found = suggestions.reasons(7, given)
+    assert [reason.expected for reason in found] == ["female", "2023-04-05"]
+    assert found[0].expected_value == "female"
+    assert suggestions.cells == tuple(cells)

@@ -1,0 +1,138 @@
+"""An expected value is written as the cells of its column are, and reads back as itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.kinds import KINDS, ColumnKind, Notation
+from kpca_apps.novelty.columns.parted_rows import table_rows
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.values import (
+    Column,
+    DateFormat,
+    NumberFormat,
+    ValueFormat,
+    read_dates,
+    read_numbers,
+)
+from tests.system.model_parts import from_file
+
+FloatArray = NDArray[np.float64]
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "text"),
+    [
+        (["1.5", "22.25"], 1234.5, "1234"),
+        (["1,5", "22,25"], 3.14159, "3,142"),
+        (["1.234,5", "0,25"], 1234567.8, "1.234.568"),
+        (["1,234.5", "17"], 9876.0, "9,876"),
+        (["1 234,5", "0,2"], 1234.0, "1 234"),
+        (["$1,200.50", "-$3.00", "80"], 1000.4, "$1,000"),
+        (["$5", "-$3.00"], -2.5, "-$2.5"),
+        (["12 %", "3,5 %", "4"], 7.25, "7,25 %"),
+        (["EUR 5", "EUR 6.5"], 5.75, "EUR 5.75"),
+        (["1,5 \u20ac", "(2,5 \u20ac)"], 0.5, "0,5 \u20ac"),
+        (["0,00001", "0,00002"], 0.000012, "1,2e-05"),
+        (["109 min", "95 min", "100 mins"], 101.5, "101.5 min"),
+        (["1,5kg", "2,25kg"], 3.25, "3,25kg"),
+        (["14:05", "9:30"], 3600 * 7 + 60, "7:01"),
+        (["14:05", "09:30"], 3600 * 7 + 60, "07:01"),
+        (["14:05:30", "9:30:10"], 3600 * 7 + 61, "7:01:01"),
+        (["2:05 p.m.", "9:30 a.m.", "8:10 a.m."], 3600 * 14, "2:00 p.m."),
+        (["2:05PM", "9:30PM"], 60, "12:01AM"),
+    ],
+)
+def test_numbers(cells: list[str], value: float, text: str) -> None:
+    series = pl.Series(cells)
+    format = Column(series).number_format()
+    assert format is not None
+    notation = Notation.of(Column(series), format)
+    assert notation.write(value, format) == text
+    assert read_numbers(pl.Series([text]), format)[0] == pytest.approx(value, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        (["2008-01-05", "2009-12-30"], "2008-11-03"),
+        (["2008/1/5", "2009/12/30"], "2008/11/3"),
+        (["05.01.2008", "30.12.2009"], "03.11.2008"),
+        (["1/5/2008", "12/30/2009"], "11/3/2008"),
+        (["05-01-08", "30-12-09"], "03-11-08"),
+        (["5 Jan 2008", "30 Dec 2009"], "2008-11-03"),
+    ],
+)
+def test_dates(cells: list[str], text: str) -> None:
+    series = pl.Series(cells)
+    format = Column(series).date_format()
+    assert format is not None
+    at = read_dates(pl.Series(["2008-11-03"]), format)[0][0]
+    assert Notation.of(Column(series), format).write(at, format) == text
+    assert read_dates(pl.Series([text]), format)[0][0] == at
+
+
+def test_a_time_of_day_is_kept_and_a_typed_column_is_plain() -> None:
+    series = pl.Series(["30.12.2009 08:15", "31.12.2009 09:30"])
+    format = Column(series).date_format()
+    assert format is not None
+    notation = Notation.of(Column(series), format)
+    assert notation.write(86400.0 + 3661, format) == "02.01.1970 01:01:01"
+    assert notation.write(1e18, format).endswith("days after 1970-01-01")
+    assert Notation.of(Column(pl.Series([1.0])), format) == Notation()
+
+
+def test_a_notation_survives_a_file() -> None:
+    notation = Notation("$", "", "dmy", ".", False, True)
+    assert from_file(notation) == notation
+
+
+def _channels(column: Column, format: ValueFormat | None) -> FloatArray:
+    """Red, green and blue of cells such as "#ff8800"."""
+    channels = [column.texts.str.slice(1 + 2 * k, 2) for k in range(3)]
+    values = [channel.str.to_integer(base=16, strict=False) for channel in channels]
+    return np.column_stack(
+        [value.cast(pl.Float64).fill_null(np.nan).to_numpy() for value in values]
+    )
+
+
+def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = ColumnKind(
+        "colour",
+        n_features=3,
+        features=_channels,
+        describe=lambda values: "#" + "".join(f"{round(value):02x}" for value in values),
+    )
+    monkeypatch.setitem(KINDS, kind.role, kind)
+    frame = pl.DataFrame({"paint": ["#ff8800", "#fe0010", "", "#000020"], "size": [1.0, 2, 3, 5]})
+    table = table_from_frame(frame)
+    size = infer_plan(table_from_frame(frame.select("size"))).specs
+    plan = ColumnPlan((ColumnSpec("paint", kind.role, "colours"), *size))
+    encoder = from_file(TableEncoder.fit(table, plan, contaminated=True))
+    matrix = encoder.matrix(table)
+    np.testing.assert_array_equal(matrix[0, :4], [255, 136, 0, 0])
+    assert np.isfinite(matrix).all() and matrix[2, 3] == 1
+    assert encoder.describe(0, matrix[1, :4]) == ("#fe0010", None)
+    assert encoder.seen(table, 3, 0) == ("#000020", None)
+    rows = table_rows(encoder, table)
+    assert [profile.role for profile in rows.profiles()] == ["colour", "numeric"]
+    assert rows.odd_cells() == ((), 0)
+    assert rows.warnings()[0].startswith('Column "paint": 1 row lacks a value')
+
+
+def test_expected_numbers_and_dates_are_on_the_steps_of_their_column() -> None:
+    numbers = Column(pl.Series([84, 90, 1200] * 50))
+    number = Notation.of(numbers, NumberFormat())
+    assert [number.write(value, NumberFormat()) for value in (89.4, 1000.5)] == ["89", "1000"]
+    broken = Notation.of(Column(pl.Series([84.5, 90.0] * 50)), NumberFormat())
+    assert broken.write(89.4, NumberFormat()) == "89.4"
+    dates = Column(pl.Series([datetime(2024, 1, day) for day in range(1, 29)]))
+    date = Notation.of(dates, DateFormat(has_time=True))
+    assert date.write(86400.0 * 19724.5, DateFormat(has_time=True)) == "2024-01-02"

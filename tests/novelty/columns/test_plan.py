@@ -1,0 +1,195 @@
+"""What each column becomes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, time
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
+from kpca_apps.tables.frames import table_from_frame
+from tests.system.model_parts import from_file
+
+RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40)]
+
+
+def plan_of(options: ColumnOptions | None = None, **columns: Any) -> ColumnPlan:
+    """Plan of a table of these columns, and one more so that something is always used."""
+    return infer_plan(table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS})), options)
+
+
+def spec_of(cells: Sequence[Any] | pl.Series, **options: Any) -> ColumnSpec:
+    return plan_of(ColumnOptions(**options), x=cells).specs[0]
+
+
+WORDS = ["alpha", "beta", "gamma", "delta"]
+CODES = [f"K{i:03d}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [
+        ([f"{i * 1.7:.1f}" for i in range(40)], "numeric"),
+        (["0", "1"] * 20, "numeric"),
+        (["1", "2", "3", "4"] * 10, "numeric"),
+        (["yes", "No", "YES", "no"] * 10, "boolean"),
+        (["true", "false", "", "NA"] * 10, "boolean"),
+        (WORDS * 10, "categorical"),
+        (["", "NA", "?", "-"] * 10, "empty"),
+        (["a"] * 40, "constant"),
+        (["a"] * 39 + [""], "categorical"),
+        (["3.0"] * 39 + [""], "constant"),
+        ([repr(1 + i * 1e-17) for i in range(40)], "constant"),
+        (["0.1", repr(0.1 + 2e-17)] * 20, "constant"),
+        (["1e-17", "2e-17"] * 20, "numeric"),
+        (CODES, "identifier"),
+        (CODES[:20] * 2, "categorical"),
+        (CODES[:32] + CODES[:8], "identifier"),
+        ([f"the {w} of {c} was seen" for w, c in zip(WORDS * 10, CODES, strict=True)], "text"),
+        ([str(i + 7) for i in range(40)][::-1], "identifier"),
+        ([str(i) for i in range(39)] + [""], "identifier"),
+        ([str(2 * i) for i in range(40)], "identifier"),
+        ([f"DE{i:02d} 3704 {7 * i:04d}" for i in range(40)], "identifier"),
+        ([f"2008-01-{1 + i % 28}" for i in range(40)], "datetime"),
+        (["2008-13-45"] + [f"2008-01-{1 + i % 28}" for i in range(39)], "datetime"),
+        (["12O", "1.5"] + [str(i * i) for i in range(38)], "numeric"),
+        ([date(2008, 1, 1 + i % 28) for i in range(40)], "datetime"),
+        ([f"{100 + i} min" for i in range(40)], "numeric"),
+        ([f"{i % 24}:{i}" for i in range(10, 50)], "numeric"),
+        ([time(i % 24, i) for i in range(40)], "numeric"),
+        ([f"{i} {unit}" for i in range(20) for unit in ("min", "h")], "identifier"),
+        ([True, False] * 20, "boolean"),
+        ([1.0, None] * 20, "constant"),
+        ([True, None] * 20, "categorical"),
+        ([[i, 2 * i] for i in range(40)], "identifier"),
+        (pl.Series(WORDS * 10, dtype=pl.Enum(WORDS)), "categorical"),
+        (pl.Series(["1.5", "2.5"] * 20).cast(pl.Decimal(10, 2)), "numeric"),
+        (pl.Series([None] * 40), "empty"),
+    ],
+)
+def test_roles(cells: Sequence[Any] | pl.Series, role: str) -> None:
+    spec = spec_of(cells)
+    assert spec.role == role
+    assert spec.why
+    assert spec.used == (role in {"numeric", "boolean", "categorical", "datetime", "text"})
+
+
+def test_counts_of_missing_and_distinct_cells() -> None:
+    spec = spec_of(["1", "1.0", "x", "?"] + [str(i * i) for i in range(36)])
+    assert (spec.n_missing, spec.n_distinct) == (2, 36)
+    spec = spec_of(["a", " a ", "?", "b"] * 10)
+    assert (spec.n_missing, spec.n_distinct) == (10, 2)
+
+
+def test_a_column_that_repeats_an_earlier_one_is_left_out_unless_declared() -> None:
+    other = [f"{float(cell):.4f}" for cell in RNG_CELLS]
+    plan = plan_of(first=RNG_CELLS, second=other)
+    assert [spec.role for spec in plan.specs] == ["numeric", "duplicate", "duplicate"]
+    assert plan.specs[1].why == 'the same values as column "first"'
+    kept = plan_of(ColumnOptions(numeric=("second",)), first=RNG_CELLS, second=other)
+    assert kept.specs[1].role == "numeric"
+
+
+def test_a_repeat_of_an_unused_column_is_used() -> None:
+    plan = plan_of(ColumnOptions(label="first"), first=RNG_CELLS)
+    assert [spec.role for spec in plan.specs] == ["label", "numeric"]
+
+
+def test_options_win_over_rules() -> None:
+    numbers = [str(i) for i in range(40)]
+    assert spec_of(numbers, numeric=("x",)).role == "numeric"
+    assert spec_of(numbers, categorical=("x",)).role == "categorical"
+    assert spec_of(numbers, exclude=("x",)).role == "excluded"
+    assert spec_of(numbers, id="x").role == "id"
+    assert spec_of(numbers, label="x").role == "label"
+    assert spec_of(WORDS * 10, hide=("x",)).hidden
+
+
+def test_an_open_day_month_order_is_stated_and_can_be_set() -> None:
+    cells = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
+    (note,) = spec_of(cells).notes
+    assert "month before day" in note and "--dayfirst" in note
+    assert "day before month" in spec_of(cells, dayfirst=True).notes[0]
+    assert spec_of([*cells[:-1], "25/01/2008"]).notes == ()
+
+
+def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
+    doubtful = [f"{1 + i * 7 % 40},{100 + i}" for i in range(40)]
+    (note,) = spec_of(doubtful).notes
+    assert '"," is read as a separator of thousands' in note
+    plan = plan_of(x=doubtful, y=[f"{i},5" for i in range(40)])
+    assert plan.specs[0].format is not None
+    assert plan.specs[0].why == "numbers (decimal comma)"
+
+
+def test_a_column_half_of_numbers_is_text_and_said() -> None:
+    spec = spec_of([str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6)
+    assert spec.role != "numeric"
+    assert "70% of the cells read as numbers" in spec.notes[0]
+
+
+def test_mixed_units_are_said() -> None:
+    (note,) = spec_of([f"{i * i}%" for i in range(30)] + ["0.5"] * 10).notes
+    assert "different units (%, none)" in note
+
+
+def test_numbers_in_words_of_different_units_are_text_and_said() -> None:
+    (note,) = spec_of([f"{i % 9} {'min' if i % 3 else 'h'}" for i in range(40)]).notes
+    assert 'numbers with different units ("min", "h") are not converted' in note
+    assert spec_of([f"{i % 9}{'AB'[i % 2]}" for i in range(40)]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (ColumnOptions(label="spexies"), '--label names .*"spexies".*Did you mean "species"'),
+        (ColumnOptions(hide=("nope",)), "--hide names"),
+        (ColumnOptions(label="species", exclude=("species",)), "both --label and --exclude"),
+        (ColumnOptions(numeric=("ok",), categorical=("ok",)), "both --categorical and --numeric"),
+        (ColumnOptions(numeric=("species",)), '"species" is declared numeric but 0% of its cells'),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(
+    options: ColumnOptions, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        plan_of(options, species=WORDS * 10)
+    assert "\n" not in str(caught.value)
+
+
+def test_tables_without_enough_rows_or_columns_are_refused() -> None:
+    with pytest.raises(InputError, match="2 rows of data are too few"):
+        infer_plan(table_from_frame(pl.DataFrame({"x": [1.5, 2.5]})))
+    with pytest.raises(InputError, match=r'no column is left .*"x" is constant'):
+        infer_plan(table_from_frame(pl.DataFrame({"x": [1, 1, 1]})))
+
+
+def test_a_hostile_name_stays_in_one_line() -> None:
+    name = "a\nb\u202e" + "x" * 500
+    with pytest.raises(InputError) as caught:
+        infer_plan(table_from_frame(pl.DataFrame({name: [1, 1, 1]})))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+def test_plans_survive_a_file() -> None:
+    plan = plan_of(
+        ColumnOptions(hide=("when",)),
+        when=[f"0{1 + i % 9}/01/2008" for i in range(40)],
+        price=[f"{i * i},5 \u20ac" for i in range(40)],
+        kind=WORDS * 10,
+    )
+    assert from_file(plan) == plan
+
+
+def test_a_hidden_column_that_another_one_repeats_is_said() -> None:
+    names, others = ([f"row {k}" for k in range(start, start + 40)] for start in (0, 1))
+    columns = {"name": names, "other": others, "copy": names}
+    (said,) = plan_of(ColumnOptions(hide=("name",)), **columns).warnings
+    assert '"name" is hidden, but "copy" shows' in said
+    assert plan_of(ColumnOptions(hide=("name", "copy")), **columns).warnings == ()

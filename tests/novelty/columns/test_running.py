@@ -1,0 +1,112 @@
+"""Columns that run on with the rows take part through what repeats in them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from kpca_apps import fit_model, load_model, save_model, score_table, screen_table
+from kpca_apps.novelty.columns.running import describe_repeating, repeating_features, runs_on
+
+DAY = 86400.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_runs_on_is_told_from_what_was_sorted(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 300
+    log = 1.7e9 + np.cumsum(rng.exponential(3600.0, n))
+    wrong = log.copy()
+    wrong[rng.choice(n, 5, replace=False)] = rng.uniform(0, 3e9, 5)
+    late = log + rng.normal(0, 7200.0, n)
+    assert all(runs_on(dates, is_date=True) for dates in (log, wrong, late, log[::-1]))
+    assert not runs_on(rng.permutation(log), is_date=True)
+    meter = 1e4 + np.cumsum(rng.normal(10, 2, n))
+    assert runs_on(meter, is_date=False)
+    assert runs_on(np.arange(n) * 0.1, is_date=False)
+    prices, shares, ages = rng.lognormal(3, 1, n), rng.uniform(size=n), rng.integers(18, 90, n)
+    for numbers in (prices, shares, ages.astype(float), log, rng.normal(size=n)):
+        assert not runs_on(np.sort(numbers), is_date=False)
+        assert not runs_on(numbers[:20], is_date=False)
+
+
+@given(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)))
+def test_what_repeats_is_that_of_the_calendar(moment: datetime) -> None:
+    seconds = (moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
+    features = repeating_features(np.array([seconds, np.nan]))
+    assert np.isnan(features[1]).all()
+    hours = (moment - moment.replace(hour=0, minute=0, second=0, microsecond=0)) / timedelta(days=1)
+    turns = [hours, moment.weekday() / 7, (moment.day - 1) / 31]
+    turns.append((moment.timetuple().tm_yday - 1) / 366)
+    angles = 2 * np.pi * np.array(turns)
+    np.testing.assert_allclose(features[0, 0::2], np.sin(angles), atol=1e-5)
+    np.testing.assert_allclose(features[0, 1::2], np.cos(angles), atol=1e-5)
+    known = features[0].copy()
+    known[[0, 1, 6, 7]] = np.nan
+    assert describe_repeating(known) == f"{moment:%A}, day {moment.day} of a month"
+
+
+def deliveries(month: int, seed: int, n: int = 267) -> pl.DataFrame:
+    """Deliveries of a month, on weekdays from 8 to 18 o'clock, and the reading of a meter."""
+    rng = np.random.default_rng(seed)
+    first = datetime(2024, month, 1)
+    days = [first + timedelta(days=day) for day in range(29)]
+    open_days = [day for day in days if day.weekday() < 5]
+    moments = sorted(
+        open_days[rng.integers(len(open_days))] + timedelta(hours=float(rng.uniform(8, 18)))
+        for _ in range(n)
+    )
+    weight = rng.lognormal(3, 0.5, n)
+    return pl.DataFrame(
+        {
+            "sent": [f"{moment:%Y-%m-%d %H:%M}" for moment in moments],
+            "weight": weight.round(2),
+            "price": (0.3 * weight + rng.normal(0, 0.5, n)).round(2),
+            "meter": (1e4 + 3000 * month + np.cumsum(rng.normal(10, 1, n))).round(1),
+        }
+    )
+
+
+def test_the_next_month_is_flagged_at_the_rate_of_false_alarms() -> None:
+    n_flagged, n = 0, 0
+    for seed in range(4):
+        result = score_table(fit_model(deliveries(6, seed), alpha=0.05), deliveries(7, seed + 50))
+        n_flagged, n = n_flagged + result.n_flagged, n + result.n_rows
+        # Said once, and not as a column that moved.
+        assert not {"sent", "meter"} & {moved.column for moved in result.moved}
+        assert sum("has run on" in text for text in result.warnings) == 2
+    # Calibration of each model is itself uncertain: twice the rate would still be a wide margin.
+    assert n_flagged <= binom.ppf(0.999, n, 0.07)
+
+
+def test_what_repeats_still_makes_a_row_odd(tmp_path: Path) -> None:
+    model = fit_model(deliveries(6, 0), alpha=0.01)
+    save_model(model, tmp_path / "june.kpca")
+    july = deliveries(7, 1)
+    july[100, "sent"] = "2024-07-14 03:00"  # a Sunday, at night
+    result = score_table(load_model(tmp_path / "june.kpca"), july)
+    assert result.is_flagged[100]
+    row = next(row for row in result.ranked if row.row == 101)
+    assert row.reasons[0].column == "sent"
+    assert row.reasons[0].seen == "2024-07-14 03:00"
+    assert "about" in row.reasons[0].expected
+
+
+def test_dates_of_a_table_that_judges_itself_count_as_they_are() -> None:
+    june = deliveries(6, 0)
+    june[100, "sent"] = "2026-06-14 11:00"
+    assert screen_table(june).ranked[0].row == 101
+
+
+def test_hidden_columns_that_ran_on_tell_no_date() -> None:
+    model = fit_model(deliveries(6, 0), hide="sent")
+    result = score_table(model, deliveries(7, 1))
+    assert not any("2024" in text for text in result.warnings)
+    assert any('"sent" has run on;' in text for text in result.warnings)

@@ -1,0 +1,189 @@
+"""Which rows of a table are accepted, judged by comparing every row with every other one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
+from kpca_apps.novelty.screening.accepted import FoundRows, find_accepted
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.scored import as_written, neutralise
+from kpca_apps.tables.table import Table, parted
+from kpca_apps.tables.values import DateFormat, NumberFormat
+
+COMMA = ColumnSpec("x", "numeric", "", format=NumberFormat(","))
+POINT = ColumnSpec("x", "numeric", "", format=NumberFormat())
+DAY_FIRST = ColumnSpec("x", "datetime", "", format=DateFormat(day_first=True))
+TEXT = ColumnSpec("x", "categorical", "")
+TRUTH = ColumnSpec("x", "boolean", "")
+
+
+def table(**columns: Sequence[object] | pl.Series) -> Table:
+    return table_from_frame(pl.DataFrame(columns, strict=False), "table.csv")
+
+
+def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> FoundRows:
+    return find_accepted(accept, rows, specs, most=most)
+
+
+def accepted(
+    accept: Sequence[object], cells: Sequence[object] | pl.Series, spec: ColumnSpec
+) -> str:
+    """The cells of one column that are accepted, as x, and the others; a last row never is."""
+    rows = table(x=cells, y=["accepted"] * (len(cells) - 1) + ["never"])
+    found = find(table(x=accept, y=["accepted"] * len(accept)), rows, spec)
+    return "".join(".x"[int(one)] for one in found.is_accepted)
+
+
+@pytest.mark.parametrize(
+    ("accept", "cells", "spec", "expected"),
+    [
+        (["1.0"], ["1", "1.000", " 1 ", "10", "1"], POINT, "xxx.."),
+        (["1,5"], ["1,5", "1,50", "1.5", "15", "1,5"], COMMA, "xx..."),
+        ([1.5], ["1,5", "1,50", "1.5", "15", "1,5"], COMMA, "xx..."),
+        (["-"], ["", "NA", "?", "0", ""], POINT, "xxx.."),
+        ([None], ["", "NA", "?", "0", ""], POINT, "xxx.."),
+        (["12O"], ["12O", "120", "12o", "", "12O"], POINT, "x...."),
+        (["03/04/2008"], ["3/4/2008", "2008-04-03", "2008-03-04", "", "x"], DAY_FIRST, "xx..."),
+        ([datetime(2008, 4, 3)], ["3/4/2008", "2008-04-03", "", "2", "x"], DAY_FIRST, "xx..."),
+        (["CH "], ["CH", " CH", "ch", "C", "CH"], TEXT, "xx..."),
+        (["007"], ["007", "7", "7.0", "07", "007"], TEXT, "x...."),
+        (["YES"], ["yes", "Yes", "no", "y", "yes"], TRUTH, "xx..."),
+        (["*"], ["yes", "", "no", "*", "yes"], TEXT, "xxxx."),
+        # What spreadsheets keep of numbers: 15 digits.
+        (["0.3"], [0.1 + 0.2, 0.3, 0.3000000001, 0.0, 0.3], POINT, "xx..."),
+        (["0.1"], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "x.."),
+        # Numbers and dates that the plan takes for nothing stay what they are.
+        (["1.0"], [1.0, 2.0, 1.0], TEXT, "x.."),
+        (["2020-01-05"], [date(2020, 1, 5), date(2020, 5, 1), date(2020, 1, 5)], TEXT, "x.."),
+    ],
+)
+def test_cells_are_compared_as_their_column_is_read(
+    accept: Sequence[object], cells: Sequence[object], spec: ColumnSpec, expected: str
+) -> None:
+    assert accepted(accept, cells, spec) == expected
+
+
+WORDS = st.sampled_from(["a", "b", "c", "", "*"])
+DIGITS = st.sampled_from(["1", "1.0", "2", " 2", "", "?", "x", "*"])
+
+
+@pytest.mark.release
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.tuples(WORDS, DIGITS, WORDS), min_size=1, max_size=12),
+    accept=st.lists(st.tuples(WORDS, DIGITS, WORDS), min_size=1, max_size=6),
+    size=st.integers(1, 4),
+)
+def test_a_row_is_accepted_if_some_row_equals_it(
+    rows: list[tuple[str, str, str]], accept: list[tuple[str, str, str]], size: int
+) -> None:
+    def reads(cell: str, column: int) -> object:
+        text = cell.strip()
+        if text in ("", "?"):
+            return None
+        return float(text) if column == 1 and text in ("1", "1.0", "2") else text
+
+    def equal(row: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+        pairs = enumerate(zip(row, other, strict=True))
+        return all(own == "*" or reads(cell, j) == reads(own, j) for j, (cell, own) in pairs)
+
+    columns = ["a", "x", "c"]
+    whole, other = (
+        table_from_frame(pl.DataFrame(lines, schema=columns, orient="row"), "t")
+        for lines in ([*rows, ("never", "9", "never")], accept)
+    )
+    if any(set(line) == {"*"} for line in accept):
+        with pytest.raises(InputError, match="accepts every row"):
+            find(other, whole, POINT)
+        return
+    found = find(other, whole, POINT)
+    expected = [any(equal(row, one) for one in accept) for row in rows]
+    assert found.is_accepted.tolist() == [*expected, False]
+    idle = sum(not any(equal(row, one) for row in rows) for one in accept)
+    assert (f"{idle} rows are none" in " ".join(found.notes)) == (idle > 1)
+    assert (f"{idle} row is none" in " ".join(found.notes)) == (idle == 1)
+    in_parts = find_accepted(other, parted(whole, part_rows=size), [POINT])
+    assert in_parts.is_accepted.tolist() == found.is_accepted.tolist()
+    assert in_parts.notes == found.notes
+
+
+def test_columns_that_only_one_table_has_say_nothing() -> None:
+    rows = table(country=["CH", "DE", "CH", "FR"], price=["1", "2", "3", "4"])
+    accept = table(country=["CH"], rank=["1"], reason_column=["price"], curency=["CHF"])
+    found = find(accept, rows)
+    assert found.is_accepted.tolist() == [True, False, True, False]
+    (note,) = found.notes
+    assert '"curency"' in note and "rank" not in note
+
+
+def test_a_column_that_gave_way_to_one_of_ours_is_known() -> None:
+    rows = table(rank=["a", "b", "c"], share=["1", "1", "1"])
+    found = find(table(rank=["1"], rank_input=["b"], share_input=["1"], share=[".9"]), rows)
+    assert found.is_accepted.tolist() == [False, True, False]
+    # Alone it is the column itself.
+    assert find(table(rank=["c"]), rows).is_accepted.tolist() == [False, False, True]
+
+
+def test_what_was_kept_from_being_run_as_a_formula_is_as_it_was() -> None:
+    texts = pl.Series(["=1+1", "-5", "@x", "'quoted", "plain", "", None, "+49 30", "-x"])
+    assert as_written(neutralise(texts)).to_list() == texts.to_list()
+    rows = table(x=["=1+1", "=1+2", "1"])
+    assert find(table(x=["'=1+1"]), rows).is_accepted.tolist() == [True, False, False]
+
+
+def test_rows_that_are_none_of_the_table_are_named() -> None:
+    rows = table(x=["1", "2", "3"])
+    lines = np.array([2, 3, 5])
+    accept = Table(pl.DataFrame({"x": ["1", "7", "8"]}), lines, rows.source)
+    (note,) = find(accept, rows, POINT).notes
+    assert "2 rows are none of table.csv (line 3, line 5)" in note
+    assert "listed again" in note
+
+
+@pytest.mark.parametrize(
+    ("accept", "most", "message"),
+    [
+        (table(z=["1"]), 1.0, "none of its columns is one of table.csv"),
+        (table(colour=["1"], z=["2"]), 1.0, "none of its columns.*Did you mean"),
+        (table(x=["1", "*"]), 1.0, "row 2: accepts every row"),
+        (table(x=["1"], y=["a"]), 0.4, "accepts 2 of the 4 rows of table.csv, 2 of them by row 1"),
+        (table(y=["b", "a"]), 1.0, "accepts 4 of the 4 rows of table.csv, 3 of them by row 2"),
+    ],
+)
+def test_what_would_accept_nearly_everything_is_refused(
+    accept: Table, most: float, message: str
+) -> None:
+    rows = table(x=["1", "1", "2", "3"], y=["a", "a", "a", "b"], color=["", "", "", ""])
+    with pytest.raises(InputError, match=message) as refused:
+        find(accept, rows, POINT, most=most)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_plan_of_a_table_reads_what_is_accepted() -> None:
+    """Typed files and text name the same rows."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "x": rng.normal(size=60),
+            "day": pl.date_range(date(2020, 1, 1), date(2020, 2, 29), eager=True),
+            "kind": rng.choice(["a", "b"], 60),
+            "yes": rng.random(60) < 0.5,
+        }
+    )
+    typed = table_from_frame(frame, "typed")
+    as_text = frame.with_columns(pl.all().cast(pl.String))
+    text = table_from_frame(as_text, "text")
+    for rows in (typed, text):
+        for some in (frame, as_text):
+            accept = table_from_frame(some[[3, 17]], "accept")
+            found = find(accept, rows, *infer_plan(rows).specs)
+            assert np.flatnonzero(found.is_accepted).tolist() == [3, 17]

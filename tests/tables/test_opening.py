@@ -1,0 +1,343 @@
+"""Reading tables: formats, what is stated about them, and what is refused."""
+
+from __future__ import annotations
+
+import codecs
+import datetime
+import gzip
+import hashlib
+import io
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.system import limits
+from kpca_apps.tables import source as source_module
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.read.jsonlines import json_lines, json_pieces
+from kpca_apps.tables.read.parquet import plain_types
+
+FRAME = pl.DataFrame(
+    {
+        "whole": [1, None],
+        "real": [0.5, -2.25],
+        "flag": [True, False],
+        "day": [datetime.date(2024, 2, 29), None],
+        "text": ["a", ""],
+    }
+)
+
+
+def test_source_states_how_a_text_table_was_read(tmp_path: Path) -> None:
+    data = gzip.compress("größe;name\n1,5;é\n".encode("cp1252"), mtime=0)
+    path = tmp_path / "sizes.csv.gz"
+    path.write_bytes(data)
+    source = read_table(path).source
+    assert (source.name, source.format) == ("sizes.csv.gz", "csv")
+    assert source.sha256 == hashlib.sha256(data).hexdigest()
+    assert source.n_bytes == len(data)
+    assert (source.encoding, source.delimiter) == ("cp1252", ";")
+    assert source.notes == (
+        "Unpacked from gzip.",
+        "Read as cp1252 (Windows, western Europe): byte 0xf6 on line 1 is not UTF-8.",
+        "Cells are cut at the semicolon (found by itself).",
+    )
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_parquet_keeps_types_whatever_the_file_is_called(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table.{suffix}"
+    with path.open("wb") as file:
+        FRAME.write_parquet(file)
+    table = read_table(path)
+    assert table.frame.equals(FRAME)
+    assert table.frame.schema == FRAME.schema
+    assert table.lines is None
+    assert table.source.format == "parquet"
+
+
+def test_types_beyond_the_plain_ones_become_text_or_floats() -> None:
+    frame = pl.DataFrame(
+        {
+            "category": pl.Series(["a", None], dtype=pl.Categorical),
+            "decimal": pl.Series(["1.50", "2.25"]).cast(pl.Decimal(10, 2)),
+            "list": [[1, 2], None],
+            "struct": [{"x": 1}, {"x": None}],
+            "bytes": [b"\x00\xff", None],
+        }
+    )
+    table = table_from_frame(frame, "made")
+    assert table.frame.rows() == [
+        ("a", 1.5, "[1, 2]", '{"x": 1}', "00ff"),
+        (None, 2.25, None, '{"x": null}', None),
+    ]
+    assert (table.source.name, table.source.format) == ("made", "frame")
+    assert table.source.sha256 == table_from_frame(frame).source.sha256
+    assert table.source.sha256 != table_from_frame(frame.reverse()).source.sha256
+
+
+def test_durations_are_seconds_and_far_dates_are_text() -> None:
+    stored = [2**31 - 1, 0, None]
+    far = pl.Series([2**62, 10**15, None])
+    frame = pl.DataFrame(
+        {
+            "ms": pl.Series([2**62, 1500, None]).cast(pl.Duration("ms")),
+            "day": pl.Series(stored, dtype=pl.Int32).cast(pl.Date),
+            "at": far.cast(pl.Datetime("us")),
+            "zoned": far.cast(pl.Datetime("ms", "Europe/Berlin")),
+            "near": pl.Series([1, 2, None]).cast(pl.Datetime("ns")),
+        }
+    )
+    plain = plain_types(frame)
+    assert plain["ms"].to_list() == [2**62 / 1e3, 1.5, None]
+    assert plain["day"].to_list() == ["2147483647 days after 1970-01-01", "1970-01-01", None]
+    assert plain["at"].to_list() == [
+        "4611686018427387904 us after 1970-01-01", "2001-09-09 01:46:40.000000", None,
+    ]  # fmt: skip
+    assert plain["zoned"].to_list()[1:] == ["1000000000000000 ms after 1970-01-01", None]
+    assert plain["near"].equals(frame["near"])
+    assert plain.write_csv().count("\n") == 4
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame(), pl.DataFrame({"x": []})])
+def test_frames_without_rows_or_columns_are_refused(frame: pl.DataFrame) -> None:
+    with pytest.raises(InputError):
+        table_from_frame(frame)
+
+
+def test_damaged_parquet_never_escapes_as_another_error(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    FRAME.write_parquet(buffer)
+    data = buffer.getvalue()
+    path = tmp_path / "table.parquet"
+    path.write_bytes(data[:-60] + data[-40:])
+    with pytest.raises(InputError):
+        read_table(path)
+
+
+def test_parquet_of_more_cells_than_memory_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "equal.parquet"
+    pl.select(x=pl.repeat(1.0, 1_000_000)).write_parquet(path)
+    monkeypatch.setattr(limits, "available_memory", lambda: 10_000_000)
+    with pytest.raises(MemoryLimitError, match="split the file"):
+        read_table(path)
+
+
+def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, passes = b'{"a": 1, "b": "x"}\n' * 20_000, []
+
+    def records(keys: Collection[str]) -> Iterator[tuple[list[str], list[int]]]:
+        passes.append(data)
+        return json_lines([data], "table", keys)
+
+    found = []
+    for available in (10**9, 10**5):
+        monkeypatch.setattr(limits, "available_memory", lambda n=available: n)
+        found.append(pa.concat_tables(json_pieces(records, "table", math.inf, [], [])))
+    assert found[0] == found[1]
+    assert len(passes) == 3
+
+
+@pytest.mark.parametrize("keep_rows", [0, 1])
+def test_json_is_refused_by_its_line_from_some_depth_on(keep_rows: int) -> None:
+    refused = []
+    for depth in (*range(800, 1000), 10_000):
+        line = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
+        try:
+            records = partial(json_lines, [line], "table")
+            list(json_pieces(records, "table", keep_rows, [], []))
+            refused.append(False)
+        except InputError as error:
+            assert "line 1 is nested too deeply" in str(error)
+            refused.append(True)
+    assert refused == sorted(refused) and refused[-1]
+
+
+def test_json_lines_type_numbers_and_keep_the_rest_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "table.jsonl"
+    path.write_text(
+        '{"n": 1, "f": 1, "b": true, "s": "007", "m": 1}\n\n'
+        '{"n": null, "f": 2.5, "s": "", "m": "x", "d": {"k": [1]}, "big": 1' + "0" * 30 + "}\n",
+        encoding="utf-8",
+    )
+    table = read_table(path)
+    assert table.frame.rows(named=True) == [
+        {"n": 1, "f": 1.0, "b": True, "s": "007", "m": "1", "d": None, "big": None},
+        {"n": None, "f": 2.5, "b": None, "s": "", "m": "x", "d": '{"k": [1]}', "big": 1e30},
+    ]
+    assert table.frame.schema["n"] == pl.Int64
+    assert table.lines is not None
+    assert table.lines.tolist() == [1, 3]
+    assert table.source.format == "jsonl"
+
+
+def test_json_lines_are_known_by_their_content_unless_a_delimiter_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "table.txt"
+    path.write_text('{"a": 1}\n', encoding="utf-8")
+    assert read_table(path).source.format == "jsonl"
+    with pytest.raises(InputError, match="a header without rows"):
+        read_table(path, delimiter=";")
+
+
+class Piped:
+    """Standard input as a pipe holds it: bytes only."""
+
+    def __init__(self, data: bytes) -> None:
+        self.buffer = io.BytesIO(data)
+
+
+@pytest.mark.parametrize("kind", ["csv", "gzip", "parquet", "jsonl"])
+def test_standard_input_is_known_by_its_content(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    pl.DataFrame({"a": [1]}).write_parquet(buffer)
+    data = {
+        "csv": b"a;b\n1;2\n",
+        "gzip": gzip.compress(b"a;b\n1;2\n"),
+        "parquet": buffer.getvalue(),
+        "jsonl": b'{"a": 1}\n',
+    }[kind]
+    monkeypatch.setattr(sys, "stdin", Piped(data))
+    table = read_table("-")
+    assert table.frame.height == 1
+    assert table.source.name == "standard input"
+    assert table.source.format == kind.replace("gzip", "csv")
+
+
+@pytest.mark.parametrize(("given", "cells"), [("tab", 2), ("\\t", 2), ("\t", 2), ("#", 3)])
+def test_given_delimiter_is_obeyed(given: str, cells: int, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a#\tb#c\nd#\te#f\n")
+    assert read_table(path, delimiter=given).frame.width == cells
+
+
+def test_given_delimiter_that_never_occurs_is_refused_where_another_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a\tb\nd\te\n")
+    with pytest.raises(InputError, match=r"the semicolon given .* does not occur .* at the tab"):
+        read_table(path, delimiter=";")
+    path.write_bytes(b"a\n1\n2\n")
+    assert read_table(path, delimiter=";").frame.shape == (2, 1)
+
+
+@pytest.mark.parametrize("given", ["::", "", '"', "\n", "x", "1"])
+def test_delimiter_that_cannot_cut_is_refused(given: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not one character that can cut cells"):
+        read_table(tmp_path / "table.csv", delimiter=given)
+
+
+def test_given_encoding_is_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes("имя,b\nя,1\n".encode("cp1251"))
+    table = read_table(path, encoding="cp1251")
+    assert table.frame.columns == ["имя", "b"]
+    assert (table.source.encoding, table.source.notes) == ("cp1251", ())
+
+
+def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(ConfigError, match=r'Unknown encoding "uft8"\. Did you mean "utf_8"\?'):
+        read_table(path, encoding="uft8")
+    for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
+        try:
+            codecs.lookup(encoding)
+            continue  # a codec of this system
+        except LookupError:
+            pass
+        with pytest.raises(ConfigError) as error:
+            read_table(path, encoding=encoding)
+        for suggested in re.findall('Did you mean "(.*)"', str(error.value)):
+            codecs.lookup(suggested)
+    for encoding in ("hex", "zlib", "bz2"):  # turn bytes into bytes, not into text
+        with pytest.raises(ConfigError, match=f'"{encoding}"'):
+            read_table(path, encoding=encoding)
+    with pytest.raises(InputError, match="cannot be read as punycode"):
+        read_table(path, encoding="punycode")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(codecs.BOM_UTF8 + b"name,size\nada,1\n")
+    for encoding in (None, "utf-8", "UTF8"):
+        assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
+
+
+def test_text_options_do_not_apply_to_binary_formats(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    FRAME.write_parquet(path)
+    with pytest.raises(ConfigError, match="--delimiter does not apply to Parquet"):
+        read_table(path, delimiter=",")
+
+
+def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "penguins.csv").touch()
+    with pytest.raises(InputError, match=r'no such file\. Did you mean "penguins\.csv"\?'):
+        read_table(tmp_path / "pengiuns.csv")
+    with pytest.raises(InputError, match=r'The folder ".*nowhere" does not exist'):
+        read_table(tmp_path / "nowhere" / "penguins.csv")
+
+
+def test_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is a folder"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused(device: str) -> None:
+    with pytest.raises(InputError, match="this is a device"):
+        read_table(device)
+
+
+def test_a_pipe_is_read_and_one_without_a_writer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    rows = b"a,b\n" + b"1,2\n" * 100_000
+    slow = f"exec > {path}; sleep 0.6; printf 'a,b\\n'; sleep 0.1; yes 1,2 | head -n 100000"
+    monkeypatch.setattr(source_module, "_PATIENCE", 0.4)
+    with subprocess.Popen(["sh", "-c", slow]):
+        table = read_table(path)
+    assert table.frame.shape == (100_000, 2)
+    assert table.source.sha256 == hashlib.sha256(rows).hexdigest()
+    with pytest.raises(InputError, match="nothing was written to this pipe within"):
+        read_table(path)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root reads everything")
+def test_unreadable_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret.csv"
+    path.touch(mode=0o000)
+    with pytest.raises(InputError, match="no permission"):
+        read_table(path)
+
+
+def test_a_gzip_file_is_known_however_it_is_packed(tmp_path: Path) -> None:
+    text = b"\xef\xbb\xbfa,b\n1,2\n3,4\n"
+    packed = gzip.compress(text, mtime=0)
+    long_name = packed[:3] + b"\x08" + packed[4:10] + b"n" * 5000 + b"\0" + packed[10:]
+    for data in (gzip.compress(text[:1]) + gzip.compress(text[1:]), long_name):
+        (tmp_path / "a.csv.gz").write_bytes(data)
+        frame = read_table(tmp_path / "a.csv.gz").frame
+        assert frame.rows(named=True) == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+
+
+def test_a_mark_inside_the_text_stays_in_its_cell(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a,b\n\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")
+    table = read_table(tmp_path / "a.csv")
+    assert table.frame["a"].to_list() == ["\ufeff1", "\ufeff3"]

@@ -1,0 +1,215 @@
+"""Several files as one table: a list, a folder, a pattern; rows know their file and line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.several import expand
+from kpca_apps.tables.table import PartedTable, Table
+
+CUT_GZIP = gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of three files of as many rows as their place, cut and packed differently."""
+    home = tmp_path / "data"
+    home.mkdir()
+    (home / "a.csv").write_text("id,v\na1,1\n")
+    (home / "b.csv").write_text("v;id\n1;b1\n\n2;b2\n")
+    (home / "c.csv.gz").write_bytes(gzip.compress(b"Sizes of May\n\nid,v\nc1,1\nc2,2\nc3,3\n"))
+    return home
+
+
+ROWS = [
+    ("a1", "1", "a.csv"),
+    ("b1", "1", "b.csv"),
+    ("b2", "2", "b.csv"),
+    *((f"c{n}", f"{n}", "c.csv.gz") for n in (1, 2, 3)),
+]
+LINES = [2, 2, 4, 2, 3, 4]
+
+
+def whole(table: Table | PartedTable) -> tuple[list[tuple[object, ...]], list[int]]:
+    tables = [p.read() for p in table.parts] if isinstance(table, PartedTable) else [table]
+    rows = [row for one in tables for row in one.frame.rows()]
+    return rows, [int(n) for one in tables if one.lines is not None for n in one.lines]
+
+
+@pytest.mark.parametrize("rows", [1e9, 4, 0])
+def test_columns_go_by_name_and_rows_by_file_and_line(folder: Path, rows: float) -> None:
+    (folder / "c.csv.gz").write_bytes(gzip.compress(b"id,v\nc1,1\nc2,2\nc3,3\n"))
+    table = open_table(folder, in_memory_rows=rows, part_rows=2)
+    assert isinstance(table, PartedTable) == (rows < 6)
+    assert whole(table) == (ROWS, LINES)
+    assert table.source.name == "data (3 files)" and table.source.file_column == "file"
+    assert table.source.n_rows == 6 and table.source.format == "csv"
+    listing = "".join(
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("a.csv", "b.csv", "c.csv.gz")
+    )
+    assert table.source.sha256 == hashlib.sha256(listing.encode()).hexdigest()
+    assert table.source.notes == (
+        'Read from 3 files, named in the column "file".',
+        "b.csv: Cells are cut at the semicolon (found by itself).",
+        "c.csv.gz: Unpacked from gzip.",
+    )
+
+
+def test_a_list_a_folder_and_a_pattern_are_one_table(folder: Path) -> None:
+    (folder / ".hidden.csv").write_text("not,this\n")
+    (folder / "sub").mkdir()
+    named = [folder / name for name in ("a.csv", "b.csv", "c.csv.gz")]
+    assert expand(folder) == expand(str(folder / "*.csv*")) == expand(named) == named
+    assert expand([folder / "b.csv", str(folder / "a*")]) == [folder / "b.csv", folder / "a.csv"]
+    assert expand(str(folder.parent / "**" / "a.csv")) == [folder / "a.csv"]
+    found = [open_table(one) for one in (folder, str(folder / "*.csv*"), named)]
+    assert len({table.source.sha256 for table in found}) == 1
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
+    path = tmp_path / "sizes[1].csv"
+    path.write_text("a,b\n1,2\n")
+    assert expand(path) == [path]
+    assert "file" not in read_table(path).frame.columns
+
+
+def test_names_of_files_do_not_take_those_of_columns(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text(f"file,file_,line\n1,2,{name}\n")
+    table = open_table(tmp_path)
+    assert table.source.file_column == "file__"
+    assert whole(table)[0] == [("1", "2", "a", "a.csv"), ("1", "2", "b", "b.csv")]
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t.csv").write_text(f"v,w\n1,{name}\n")
+    rows, _ = whole(open_table(str(tmp_path / "*" / "t.csv")))
+    assert [row[-1] for row in rows] == [str(Path("a", "t.csv")), str(Path("b", "t.csv"))]
+
+
+def test_the_same_bytes_twice_are_told_of(tmp_path: Path) -> None:
+    for name in ("a", "b", "copy of a"):
+        (tmp_path / f"{name}.csv").write_text(f"v,w\n1,{name[-1]}\n")
+    notes = open_table(tmp_path).source.notes
+    assert [note for note in notes if "same bytes" in note] == [
+        "copy of a.csv holds the same bytes as a.csv. Its rows are counted twice; leave one out if "
+        "it is a copy."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("b.csv", b"id,w\n1,2\n", r'b\.csv: has no column "v", which .*a\.csv has'),
+        ("b.csv", b"id,v,w\n1,2,3\n", r'b\.csv: its column "w" is not in .*a\.csv'),
+        ("b.csv", b"", r"b\.csv: the file is empty"),
+        ("b.csv", b"id,v\n", r"b\.csv: line 1 is a header without rows"),
+        ("b.csv", b"id,v\n1,2\n1\n", r"b\.csv: line 3 has 1 cell"),
+        ("b.csv", b"id,v\n1,\0\n", r"b\.csv: line 2, byte 8"),
+        ("b.jsonl", b'{"id": "1", "v": "2"}\n', r"b\.jsonl: is jsonl and .*a\.csv is csv"),
+        ("b.csv.gz", CUT_GZIP, r"b\.csv\.gz: the gzip data are damaged"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1e9, 0])
+def test_one_that_does_not_fit_is_named(
+    tmp_path: Path, name: str, text: bytes, said: str, rows: float
+) -> None:
+    (tmp_path / "a.csv").write_text("id,v\n1,2\n")
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(InputError, match=said) as caught:
+        open_table(tmp_path, in_memory_rows=rows)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_names_no_files_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("same.csv").symlink_to("data/a.csv")
+    for given, said in [
+        ([], "no file is named"),
+        (["data/a.csv", "data/../data/a.csv"], "is named twice"),
+        (["data/a.csv", "same.csv"], "same.csv: is named twice"),
+        (["data", "data/a.csv"], "is named twice"),
+        (["data/*.csv", "data/*.csv"], "is named twice"),
+        ("data/*.tsv", "no file has such a name"),
+        ("nowhere/*.csv", "no file has such a name"),
+        ("data/**.csv", "data/"),
+        ("data/*\0.csv", "no file has such a name"),
+        (["data/a.csv", "-"], "standard input: is no file"),
+        (["data/a.csv", "data/z.csv"], "data/z.csv"),
+    ]:
+        with pytest.raises(InputError, match=said) as caught:
+            open_table(given)
+        assert "\n" not in str(caught.value)
+
+
+def test_types_that_differ_from_file_to_file_meet(tmp_path: Path) -> None:
+    pl.DataFrame({"n": [1], "m": [1], "e": [None]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"n": [2.5], "m": ["x"], "e": ["y"]}).write_parquet(tmp_path / "b.parquet")
+    rows, lines = whole(open_table(str(tmp_path / "*.parquet")))
+    assert rows == [(1.0, "1", None, "a.parquet"), (2.5, "x", "y", "b.parquet")] and not lines
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("suffix", "name", "pack"),
+    [(".bz2", "bzip2", bz2.compress), (".xz", "xz", lzma.compress), (".gz", "gzip", gzip.compress)],
+)
+@pytest.mark.parametrize("n_bytes", [1 << 20, (1 << 20) + 1, 1 << 21])
+def test_packed_texts_are_read_to_their_end(
+    tmp_path: Path, suffix: str, name: str, pack: object, n_bytes: int
+) -> None:
+    """Also where unpacked chunks end with the text, or within a letter."""
+    assert callable(pack)
+    text = b"v,w\n" + b"\xc3\xa91,2\n" * (n_bytes // 6 - 2)
+    text += b"1," + b"3" * (n_bytes - len(text) - 3) + b"\n"
+    packed = tmp_path / f"t.csv{suffix}"
+    packed.write_bytes(pack(text[:600_004]) + pack(text[600_004:]))  # of two members
+    table = read_table(packed)
+    assert table.frame.height == n_bytes // 6 - 1
+    assert table.frame["v"].n_unique() == 2
+    assert table.source.notes == (f"Unpacked from {name}.",)
+    packed.write_bytes(pack(text)[:-20])
+    with pytest.raises(InputError, match=f"the {name} data are damaged or cut short"):
+        read_table(packed)
+    packed.write_bytes(pack(pack(text)))
+    with pytest.raises(InputError, match=f"packed with {name} twice"):
+        read_table(packed)
+
+
+def test_a_text_may_begin_as_packed_files_do(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("BZh,b\n1,2\n")
+    assert read_table(path).frame.columns == ["BZh", "b"]
+
+
+def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) -> None:
+    small = pl.DataFrame({"id": pl.Series([1, 2], dtype=pl.Int32)})
+    large = pl.DataFrame({"id": [9_007_199_254_740_993, 9_007_199_254_740_992]})
+    small.write_ipc(tmp_path / "a.arrow")
+    large.write_ipc(tmp_path / "b.arrow")
+    table = open_table(tmp_path)
+    assert table.frame["id"].to_list() == [1, 2, *large["id"].to_list()]  # type: ignore[union-attr]
+
+
+def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")
+    found = open_table(tmp_path).source.notes
+    assert found[1:] == ("All 6 files: Cells are cut at the semicolon (found by itself).",)
+    (tmp_path / "5.csv").write_text("id,v\na,1\n")
+    found = open_table(tmp_path).source.notes
+    assert found[1:] == ("0.csv and 4 more: Cells are cut at the semicolon (found by itself).",)

@@ -1,0 +1,146 @@
+"""Dates as people write them, checked against Python's own calendar."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.tables.values import DateFormat, date_text, infer_date_format, read_dates
+
+MOMENTS = st.datetimes(datetime(1969, 1, 1), datetime(2068, 12, 31)).map(
+    lambda moment: moment.replace(microsecond=0)
+)
+PATTERNS = [
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y/%m/%d %H:%M:%S",
+    "%d %B %Y %H:%M:%S",
+    "%d-%b-%y %H:%M:%S",
+    "%b %d, %Y %I:%M:%S %p",
+    "%A, %d %B %Y %H:%M:%S",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(moments=st.lists(MOMENTS, min_size=1, max_size=10))
+@settings(max_examples=25, deadline=None)
+def test_unambiguous_dates_come_back(pattern: str, moments: list[datetime]) -> None:
+    cells = pl.Series([moment.strftime(pattern) for moment in moments])
+    format = infer_date_format(cells)
+    assert format is not None and format.decided_by == ""
+    expected = [moment.replace(tzinfo=UTC).timestamp() for moment in moments]
+    assert read_dates(cells, format)[0].tolist() == expected
+
+
+@pytest.mark.parametrize(("pattern", "day_first"), [("%d/%m/%Y", True), ("%m/%d/%y", False)])
+@given(moments=st.lists(MOMENTS, min_size=1, max_size=10))
+@settings(max_examples=25, deadline=None)
+def test_one_day_above_twelve_decides_the_order(
+    pattern: str, day_first: bool, moments: list[datetime]
+) -> None:
+    days = [moment.replace(hour=0, minute=0, second=0) for moment in moments]
+    days.append(datetime(2008, 3, 25))
+    cells = pl.Series([day.strftime(pattern) for day in days])
+    format = infer_date_format(cells, day_first=not day_first)
+    assert format is not None
+    assert (format.day_first, format.decided_by) == (day_first, "cells")
+    assert read_dates(cells, format)[0].tolist() == [
+        day.replace(tzinfo=UTC).timestamp() for day in days
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "asked", "day_first", "decided_by"),
+    [
+        ("03/04/2008", None, False, "default"),
+        ("03/04/2008", True, True, "option"),
+        ("03.04.2008", None, True, "default"),
+        ("03.04.2008", False, False, "option"),
+    ],
+)
+def test_an_open_order_is_taken_from_the_option_or_stated(
+    cell: str, asked: bool | None, day_first: bool, decided_by: str
+) -> None:
+    format = infer_date_format(pl.Series([cell]), asked)
+    assert format is not None
+    assert (format.day_first, format.decided_by) == (day_first, decided_by)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["2008-13-45", "2008-02-30", "2007-02-29", "1900-02-29", "31/04/2008", "2008-01-01 25:00",
+     "2008-01-01 10:61", "Jan 1, 2008 13:00 pm"],
+)  # fmt: skip
+def test_impossible_dates_stay_unread(cell: str) -> None:
+    seconds, shaped = read_dates(pl.Series([cell]), DateFormat(day_first=True))
+    assert np.isnan(seconds).all() and shaped.all()
+
+
+@pytest.mark.parametrize(
+    ("cell", "iso"),
+    [
+        ("2008-03-15T10:30:00.25+02:00", "2008-03-15T08:30:00.250+00:00"),
+        ("2008-03-15 00:30 -0530", "2008-03-15T06:00:00+00:00"),
+        ("2000-02-29", "2000-02-29T00:00:00+00:00"),
+        ("1/2/69", "1969-01-02T00:00:00+00:00"),
+        ("1/2/68", "2068-01-02T00:00:00+00:00"),
+        ("July 4th, 1776", "1776-07-04T00:00:00+00:00"),
+        ("Sept. 3 2010", "2010-09-03T00:00:00+00:00"),
+        ("0001-01-01", "0001-01-01T00:00:00+00:00"),
+        ("12:00 am", None),
+        ("2008", None),
+        ("1.2.3", None),
+    ],
+)
+def test_single_cells(cell: str, iso: str | None) -> None:
+    seconds, shaped = read_dates(pl.Series([cell]), DateFormat())
+    if iso is None:
+        assert not shaped.any()
+    else:
+        assert seconds[0] == datetime.fromisoformat(iso).timestamp()
+
+
+def test_text_has_no_date_format() -> None:
+    assert infer_date_format(pl.Series(["maybe", "march on", "N1A1"])) is None
+
+
+def test_date_text_shows_a_time_only_where_there_is_one() -> None:
+    at = datetime(2008, 3, 15, 6, 30, tzinfo=UTC).timestamp()
+    assert date_text(at) == "2008-03-15 06:30:00"
+    assert date_text(at, has_time=False) == "2008-03-15"
+    assert date_text(1e15) == "1.15741e+10 days after 1970-01-01"
+
+
+def test_plain_dates_read_as_the_calendar_says() -> None:
+    rng = np.random.default_rng(0)
+    first = datetime(1, 1, 1)
+    moments = [first + timedelta(seconds=int(s)) for s in rng.integers(0, 315e9, 200)]
+    cells = [f"{moment:%Y-%m-%d %H:%M:%S}".zfill(19) for moment in moments]
+    seconds, shaped = read_dates(pl.Series(cells), DateFormat())
+    assert shaped.all()
+    assert seconds.tolist() == [
+        (moment - datetime(1970, 1, 1)).total_seconds() for moment in moments
+    ]
+    # The same by the shapes that take any spelling.
+    spelt = [cell.replace("-", "/").replace(" ", "  ") for cell in cells]
+    assert read_dates(pl.Series(spelt), DateFormat())[0].tolist() == seconds.tolist()
+
+
+@pytest.mark.parametrize(
+    "cell", ["0000-01-01", "2020-02-30", "2020-01-01 24:00", "2020-01-01T10:60"]
+)
+def test_impossible_plain_dates_have_the_shape_and_no_value(cell: str) -> None:
+    seconds, shaped = read_dates(pl.Series([cell, "2020-01-01"]), DateFormat())
+    assert np.isnan(seconds[0])
+    assert shaped.all()
+
+
+def test_digits_of_other_scripts_are_no_dates() -> None:
+    assert (
+        infer_date_format(pl.Series(["\u0662\u0660\u0662\u0660-\u0660\u0661-\u0660\u0661"])) is None
+    )

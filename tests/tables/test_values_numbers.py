@@ -1,0 +1,141 @@
+"""Numbers as people write them, checked against what was written."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.tables import values as numbers
+from kpca_apps.tables.values import NumberFormat, infer_number_format, read_numbers
+
+
+def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | None]:
+    series = pl.Series(cells, dtype=pl.String)
+    format = infer_number_format(series, prefer_comma)
+    assert format is not None
+    return [None if np.isnan(value) else value for value in read_numbers(series, format)]
+
+
+@given(
+    numbers=st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=20),
+    marks=st.sampled_from([(".", ","), (",", "."), (",", " "), (",", "\u202f"), (".", "'")]),
+)
+@settings(max_examples=60, deadline=None)
+def test_numbers_written_with_two_decimals_and_thousands_come_back(
+    numbers: list[int], marks: tuple[str, str]
+) -> None:
+    decimal, thousands = marks
+    table = str.maketrans({",": thousands, ".": decimal})
+    written = [f"{number / 100:,.2f}".translate(table) for number in numbers]
+    assert read(written) == [number / 100 for number in numbers]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_plain_floats_come_back_to_the_bit(numbers: list[float]) -> None:
+    assert read([repr(number) for number in numbers]) == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["12 %", "3%", "\u22125 %"], [12, 3, -5]),
+        (["$5", "-$6", "$-7", "(8 $)", "9 \u20ac"], [5, -6, -7, -8, 9]),
+        (["USD 1,200.50", "3"], [1200.5, 3]),
+        (["1e3", "2E-1", "+4", ".5", "6."], [1000, 0.2, 4, 0.5, 6]),
+        (["1\u00a0234,5", "2"], [1234.5, 2]),
+        (["12", "12O", "1l"], [12, None, None]),
+        (["1", "inf", "-Infinity", "nan", "1e999"], [1, None, None, None, None]),
+        (["1.5", "1,23,4", "1_000"], [1.5, None, None]),
+        (["5", None], [5, None]),
+        (["109 min", "95min", "9 min", "100", "2 h"], [109, 95, 9, 100, None]),
+        (["3,5 kg", "4 kg", "1.200,25 kg"], [3.5, 4, 1200.25]),
+        (["1 year", "2 years", "10 years", "12 oz."], [1, 2, 10, None]),
+        (["80 sq ft", "1,200 sq ft"], [80, 1200]),
+        (["21 \u00b0C", "-3.5 \u00b0C", "12 \u00b5m"], [21, -3.5, None]),
+        (["1.5e3 kg", "2 kg"], [1500, 2]),
+    ],
+)
+def test_signs_units_and_typing_errors(cells: list[str], values: list[float]) -> None:
+    assert read(cells) == values
+
+
+@pytest.mark.parametrize(
+    ("cells", "hours"),
+    [
+        (["14:05", "9:30", "0:00", "1405", "14:60"], [14 + 5 / 60, 9.5, 0, None, None]),
+        (["14:05:30", "36:00:00", "9:30"], [14 + 5.5 / 60, 36, 9.5]),
+        (["2:05 PM", "12:30 a.m.", "12:00pm", "13:00 pm"], [14 + 5 / 60, 0.5, 12, None]),
+    ],
+)
+def test_clock_times_are_read_as_seconds(cells: list[str], hours: list[float | None]) -> None:
+    seconds = [None if value is None else pytest.approx(3600 * value) for value in hours]
+    assert read(cells) == seconds
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1st", "2nd", "3rd", "4th", "21st"],
+        # Minutes, or hours?
+        ["59:30", "1:02:10", "58:12"],
+        ["1a", "a1", "b 2"],
+        # Thousands and millions beside plain numbers, and the letters of flats or seats.
+        ["5k", "7k", "6k"],
+        ["1.5 Mio", "2 Mio", "3 Mio"],
+        ["12A", "13A", "14A"],
+        ["5'10", "6'1"],
+    ],
+)
+def test_what_is_no_number_with_a_unit_is_not_read(cells: list[str]) -> None:
+    assert infer_number_format(pl.Series(cells)) is None
+
+
+def test_ambiguous_thousands_are_marked_and_settled_by_the_table() -> None:
+    cells = pl.Series(["1,234", "56,789"])
+    alone, among_commas = infer_number_format(cells), infer_number_format(cells, prefer_comma=True)
+    assert alone is not None and alone.ambiguous
+    assert among_commas is not None
+    assert read_numbers(cells, alone).tolist() == [1234, 56789]
+    assert read_numbers(cells, among_commas).tolist() == [1.234, 56.789]
+
+
+def test_a_dot_before_three_digits_is_thousands_only_among_decimal_commas() -> None:
+    assert read(["1.234", "56.789"]) == [1.234, 56.789]
+    assert read(["1.234", "56.789"], prefer_comma=True) == [1234, 56789]
+    assert read(["1.5", "56.789"], prefer_comma=True) == [1.5, 56.789]
+
+
+@pytest.mark.parametrize("other", ["0,123", "1,5", "1234,567"])
+def test_one_cell_that_cannot_be_thousands_settles_the_comma(other: str) -> None:
+    format = infer_number_format(pl.Series(["1,234", other]))
+    assert format is not None
+    assert (format.decimal, format.ambiguous) == (",", False)
+
+
+def test_text_has_no_number_format() -> None:
+    assert infer_number_format(pl.Series(["a", "b-1", "1.2.3"])) is None
+    assert infer_number_format(pl.Series([None], dtype=pl.String)) is None
+
+
+def test_description_names_what_is_unusual() -> None:
+    assert NumberFormat().describe() == ""
+    format = infer_number_format(pl.Series(["1.234,5 \u20ac", "2 \u20ac"]))
+    assert format is not None
+    assert format.describe() == 'decimal comma, thousands separated by ".", written with \u20ac'
+
+
+ODD = ["", " 1", "1 ", "+1", "1.", ".5", "nan", "inf", "-Infinity", "1e999", "0x10", "1_0", "-0"]
+
+
+@pytest.mark.parametrize("odd", [*ODD, "1,0", "--1", "1e", "e5", "1e-400", "00012", None])
+def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [f"{value:.17g}" for value in np.random.default_rng(0).normal(size=50) * 1e10]
+    texts = pl.Series([*cells, odd], dtype=pl.String)
+    few = numbers.finite(texts)
+    monkeypatch.setattr(numbers, "_MANY_CELLS", 1)
+    np.testing.assert_array_equal(numbers.finite(texts), few)
+    np.testing.assert_array_equal(few[:-1], [float(cell) for cell in cells])

@@ -1,0 +1,526 @@
+"""Screening from Python: keywords, data frames in and out, and a result that shows itself."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kpca_apps import (
+    ConfigError,
+    Execution,
+    InputError,
+    Screening,
+    fit_model,
+    load_model,
+    open_table,
+    save_model,
+    score_table,
+    screen_table,
+)
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import found_columns, screen
+from kpca_apps.report.novelty.page import render_in_notebook, render_screening
+from tests.novelty.tables import correlated, frame_of
+from tests.report.examples import SCREENINGS
+
+FUNCTIONS = (screen_table, fit_model, score_table)
+
+
+def birds(n: int = 60, seed: int = 0, *, odd: int = 3) -> pd.DataFrame:
+    """The table of other tests as a frame of pandas, its names as the index."""
+    columns = frame_of(n, seed, odd=odd).drop("kind").to_dict(as_series=False)
+    return pd.DataFrame(columns).set_index("name")
+
+
+@pytest.fixture(scope="module")
+def result() -> Screening:
+    return screen_table(birds(), count=3)
+
+
+def test_every_option_is_a_keyword_with_its_default() -> None:
+    known: dict[str, Any] = {
+        **ColumnOptions().__dict__,
+        **ScreeningOptions().__dict__,
+    }
+    del known["columns"]
+    asked = {name: one for name, one in signature(screen_table).items() if name in known}
+    assert asked.keys() == known.keys()
+    assert {name: one.default for name, one in asked.items()} == known
+    assert {name for name in known if name not in signature(fit_model)} == {"positive"}
+    fit = {name: one.default for name, one in signature(fit_model).items() if name in known}
+    assert fit == {name: value for name, value in known.items() if name != "positive"}
+
+
+def test_every_option_of_reading_a_path_is_a_keyword() -> None:
+    of_reading = signature(open_table).keys() - {"path", "in_memory_rows", "part_rows"}
+    for function in FUNCTIONS:
+        assert of_reading <= signature(function).keys()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_keyword_is_typed_and_told_of(function: Callable[..., Any]) -> None:
+    told = str(function.__doc__).split("Returns")[0]
+    for name, one in signature(function).items():
+        assert one.annotation is not inspect.Parameter.empty, name
+        assert re.search(rf"\b{name}\b", told), name
+
+
+def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def test_keywords_do_what_options_do() -> None:
+    table = correlated(80, odd=4)
+    columns = ColumnOptions(id="name", label="kind", categorical=("colour",), exclude=("mass",))
+    told = ScreeningOptions(share=0.05, columns=columns, positive="odd", seed=3, n_landmarks=40)
+    expected, _ = screen(table, options=told)
+    found = screen_table(
+        frame_of(80, odd=4),
+        share=0.05,
+        id="name",
+        label="kind",
+        positive="odd",
+        exclude="mass",
+        categorical=["colour"],
+        seed=3,
+        n_landmarks=40,
+    )
+    assert found.scores.tobytes() == expected.scores.tobytes()
+    assert found.ranked == expected.ranked
+    assert found.evaluations[0].positive == "odd"
+    assert found.command == (
+        "kpca_apps.screen_table(table, share=0.05, id='name', label='kind', positive='odd', "
+        "exclude='mass', categorical=['colour'], n_landmarks=40, seed=3)"
+    )
+
+
+def test_paths_frames_and_tables_are_the_same_table(tmp_path: Path) -> None:
+    frame = frame_of(40).select("wing", "bill", "mass")
+    path = tmp_path / "birds.csv"
+    frame.write_csv(path)
+    given = (frame, path, str(path), open_table(path), frame.to_arrow(), frame.to_numpy())
+    scores = [screen_table(table, explain=0).scores for table in given]
+    assert all(np.allclose(scores[0], other, rtol=1e-12) for other in scores[1:])
+    with pytest.raises(InputError, match="int is"):
+        screen_table(3)
+    with pytest.raises(InputError, match=r"^reference: list"):
+        screen_table(frame, reference=[3])
+
+
+def test_paths_are_read_as_asked_and_frames_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "birds.csv"
+    frame = frame_of(40).select("wing", "bill")
+    path.write_bytes(frame.write_csv(separator="|").encode("utf-16"))
+    found = screen_table(path, delimiter="bar", encoding="utf-16", explain=0)
+    assert (found.source.delimiter, found.source.encoding) == ("|", "utf-16")
+    assert found.command.startswith("kpca_apps.screen_table('birds.csv', explain=0, delimiter=")
+    # One of two is a path.
+    score_table(found.model, path, delimiter="|")
+    screen_table(frame, reference=path, delimiter="|", explain=0)
+    for function, given in ((screen_table, (frame,)), (score_table, (found.model, frame))):
+        with pytest.raises(ConfigError, match="delimiter= says how a file is read: give its path"):
+            function(*given, delimiter="|")  # type: ignore[operator]
+
+
+def test_several_files_are_one_table(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    frame = frame_of(40).select("wing", "bill")
+    for path, half in zip(paths, (frame[:20], frame[20:]), strict=True):
+        path.write_text("A title\n" + half.write_csv())
+    paths[0].write_text(paths[0].read_text() + "1,2,3\n")
+    with pytest.raises(InputError, match="leave such lines out with bad_lines= skip"):
+        screen_table(paths, skip_rows=1)
+    found = screen_table(paths, skip_rows=1, bad_lines="skip", count=2, explain=0)
+    assert found.n_rows == 40
+    assert found.to_frame()["wing"].cast(pl.Float64).to_list() == frame["wing"].to_list()
+    assert found.command == (
+        "kpca_apps.screen_table(['a.csv', 'b.csv'], count=2, explain=0, skip_rows=1, "
+        "bad_lines='skip')"
+    )
+    model = fit_model(paths[1], skip_rows=1)
+    assert score_table(model, str(tmp_path / "b*.csv"), skip_rows=1, explain=0).n_rows == 20
+
+
+def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) -> None:
+    frame = birds()
+    assert [row.id for row in result.ranked[:3]] == [
+        frame.index[row.row - 1] for row in result.ranked[:3]
+    ]
+    assert {column.name: column.role for column in result.columns}["name"] == "id"
+    whole = result.to_frame()
+    pd.testing.assert_index_equal(whole.index, frame.index)
+    pd.testing.assert_frame_equal(whole[frame.columns], frame)
+    assert list(whole.columns[4:]) == [
+        name for name, values in found_columns(result).items() if values is not None
+    ]
+    np.testing.assert_array_equal(whole["novelty_score"], result.scores)
+    assert whole["flagged"].dtype == bool
+    flagged = result.flagged()
+    expected = whole[whole["flagged"]].sort_values("rank")
+    pd.testing.assert_frame_equal(flagged, expected)
+    assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
+
+
+def test_another_column_names_the_rows_if_asked() -> None:
+    frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
+    found = screen_table(frame, id="code", explain=0)
+    assert found.ranked[0].id == frame["code"].iloc[found.ranked[0].row - 1]
+    assert "name" not in {column.name for column in found.columns}
+    assert found.to_frame().index.name == "name"
+    with pytest.raises(ConfigError, match=r"^table: id= names a column .* Did you mean .code.\?"):
+        screen_table(frame, id="kode")
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.table, dict])
+def test_frames_come_back_as_they_came(kind: Callable[[Any], Any]) -> None:
+    columns = {name: birds()[name].tolist() for name in ("wing", "bill", "mass")}
+    found = screen_table(kind(columns), count=3, explain=0)
+    whole, flagged = found.to_frame(), found.flagged()
+    assert type(whole) is type(flagged) is (pa.Table if kind is pa.table else pl.DataFrame)
+    as_polars = pl.DataFrame(whole)
+    assert as_polars.select(columns.keys()).to_dict(as_series=False) == columns
+    assert as_polars["rank"].to_list() == found.ranks.tolist()
+    assert pl.DataFrame(flagged).equals(as_polars.filter("flagged").sort("rank"))
+
+
+def test_columns_of_the_scored_table_give_way() -> None:
+    found = screen_table(birds().rename(columns={"mass": "rank"}), explain=0)
+    assert list(found.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
+
+
+def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
+    frame = birds(120).assign(zone=pd.Categorical(np.arange(120) % 12))
+
+    def role(**options: Any) -> str:
+        columns = screen_table(frame, explain=0, **options).columns
+        return next(column.role for column in columns if column.name == "zone")
+
+    assert role() == "categorical"
+    assert role(numeric="zone") == "numeric"
+    assert role(exclude=["zone"]) == "excluded"
+    assert role(label="zone", positive="0") == "label"
+    model = fit_model(frame)
+    plain = frame.assign(zone=np.arange(120) % 12)
+    some, same = frame.iloc[:60], plain.iloc[:60]
+    np.testing.assert_array_equal(
+        score_table(model, some, explain=0).scores, score_table(model, same, explain=0).scores
+    )
+
+
+def test_the_index_of_a_reference_is_no_column_of_it() -> None:
+    table, clean = birds(odd=0).reset_index(drop=True), birds(80, seed=1, odd=0)
+    expected = screen_table(table, reference=clean.reset_index(drop=True), explain=0).scores
+    for reference in (clean, clean.reset_index(drop=True).iloc[::-1]):
+        found = screen_table(table, reference=reference, explain=0)
+        assert [column.name for column in found.columns] == ["wing", "bill", "mass", "colour"]
+    np.testing.assert_array_equal(screen_table(table, reference=clean, explain=0).scores, expected)
+
+
+def test_the_index_names_scored_rows_unless_the_model_knows_better() -> None:
+    frame = birds().assign(code=[f"c{k:03d}" for k in range(60)])
+    by_code, plain = fit_model(frame, id="code"), fit_model(frame.reset_index(drop=True))
+    some = frame.iloc[5:25]
+    assert score_table(by_code, some).ranked[0].id.startswith("c0")  # type: ignore[union-attr]
+    assert score_table(by_code, some.drop(columns="code")).ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    named = score_table(plain, some)
+    assert named.ranked[0].id.startswith("bird")  # type: ignore[union-attr]
+    assert not any("left unused" in text for text in named.warnings)
+    assert {column.name: column.role for column in named.columns}["name"] == "id"
+    hidden = score_table(plain, some, hide="name")
+    assert "bird" not in repr(hidden) + hidden._repr_html_()
+
+
+def test_names_that_are_no_text_are_written_as_text() -> None:
+    frame = birds().reset_index(drop=True)
+    numbered = frame.set_axis(range(4), axis=1)
+    left_out = screen_table(numbered, exclude=[3], categorical=(), id=0, explain=0)
+    assert [column.role for column in left_out.columns] == ["id", "numeric", "numeric", "excluded"]
+    pairs = frame.set_axis(pd.MultiIndex.from_product([["a", "b"], ["x", "y"]]), axis=1)
+    found = screen_table(pairs, exclude=[("b", "y")], explain=0)
+    assert [column.name for column in found.columns] == ["a / x", "a / y", "b / x", "b / y"]
+    assert found.to_frame().columns.nlevels == 2
+
+
+def test_a_model_is_fitted_saved_and_scores_frames(tmp_path: Path) -> None:
+    clean, new = birds(100, odd=0), birds(30, seed=1)
+    model = fit_model(clean, alpha=0.1)
+    save_model(model, tmp_path / "m.kpca")
+    found = score_table(load_model(tmp_path / "m.kpca"), new)
+    assert found.to_frame().index.equals(new.index)
+    np.testing.assert_array_equal(found.is_flagged, found.p_values <= 0.1)
+    as_screened = screen_table(new, reference=clean, alpha=0.1)
+    np.testing.assert_array_equal(found.scores, as_screened.scores)
+    # The model of a screening is one like another.
+    again = score_table(as_screened.model, new, count=2, explain=1)
+    assert (again.n_flagged, again.flagged().shape[0]) == (2, 2)
+    assert again.command == "kpca_apps.score_table(model, table, count=2, explain=1)"
+    assert as_screened.command == ("kpca_apps.screen_table(table, reference=reference, alpha=0.1)")
+
+
+def test_tables_read_in_parts_come_back_whole_and_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "birds.csv"
+    frame_of(150, odd=4).drop("kind").write_csv(path)
+    parted = screen_table(open_table(path, in_memory_rows=50, part_rows=64), count=4, explain=0)
+    whole = screen_table(path, count=4, explain=0)
+    assert parted.to_frame().select("name", "wing").equals(whole.to_frame().select("name", "wing"))
+    assert parted.to_frame()["rank"].to_list() == parted.ranks.tolist()
+    flagged = parted.flagged()
+    assert flagged["rank"].to_list() == [1, 2, 3, 4]
+    assert set(flagged["name"]) == {f"bird {k:04d}" for k in range(146, 150)}
+
+
+def test_no_row_flagged_is_a_frame_without_rows(tmp_path: Path) -> None:
+    clean = birds(10, odd=0)
+    path = tmp_path / "birds.csv"
+    clean.reset_index().to_csv(path, index=False)
+    for table in (clean, path, open_table(path, in_memory_rows=4, part_rows=4)):
+        found = score_table(fit_model(clean, fdr=0.001), table, explain=0)
+        assert found.n_flagged == 0
+        assert len(found.flagged()) == 0
+        assert list(found.flagged().columns) == list(found.to_frame().columns)
+
+
+def test_errors_and_warnings_name_keywords() -> None:
+    for options, message in (
+        ({"count": 60}, "^count= 60 would flag every one"),
+        ({"n_landmarks": 1}, "^n_landmarks= must be at least 2"),
+        ({"n_components": 60}, "^n_components= 60 would span all"),
+        ({"share": 0.1, "count": 2}, "^share= and count= exclude each other"),
+        ({"alpha": 0.1}, "give one with reference=, or choose with share= or count="),
+        ({"exclude": "wnig"}, r"exclude= names a column .* Did you mean .wing.\?"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            screen_table(birds(), **options)  # type: ignore[arg-type]
+    numbered = birds().reset_index(drop=True).assign(code=np.random.default_rng(0).permutation(60))
+    found = screen_table(numbered, explain=0)
+    words = " ".join((*found.warnings, *(column.why for column in found.columns)))
+    assert "numeric=" in words
+    assert "--" not in words
+
+
+def test_a_column_that_cannot_be_read_is_named() -> None:
+    for table in (birds().assign(x=1j), birds().assign(x=[object()] * 60)):
+        with pytest.raises(InputError, match=r'^table: column "x" holds '):
+            screen_table(table)
+    found = screen_table(birds().assign(x=[1, "a"] * 30), explain=0)
+    assert 'Read as text, as cells are of several types: "x".' in found.source.notes
+
+
+def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
+    first, *rows = repr(result).splitlines()
+    oddest = result.ranked[0]
+    assert first.startswith(f"3 of 60 rows stand out; {oddest.id} (row {oddest.row}) most: ")
+    assert 1 <= len(rows) <= 4
+    assert max(map(len, rows)) < 80
+    assert rows[0].startswith(f"1. {oddest.id} (row {oddest.row}): {oddest.reasons[0].column} ")
+    assert "array" not in repr(result)
+
+
+def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
+    # Names and values that are found nowhere else on a page.
+    frame = birds(odd=0).set_axis([f"secret {k:02d}" for k in range(60)])
+    frame.iloc[7, frame.columns.get_loc("bill")] = 77777.125
+    values = r"secret [0-9]|77,?777"
+
+    def shown(found: Screening) -> list[str]:
+        found.save_report(tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text("utf-8")
+        return [repr(found), found._repr_html_(), page]
+
+    assert all(re.search(values, text) for text in shown(screen_table(frame)))
+    found = screen_table(frame, hide=["bill", "index"])
+    assert not any(re.search(values, text) for text in shown(found))
+    # Neither is it in a frame, unless it is asked for; rows are known by their place.
+    assert found.to_frame()["bill"].isna().all() and found.to_frame().index[7] == 7
+    assert found.flagged().loc[7].equals(found.to_frame().loc[7])
+    kept = found.flagged(keep_hidden=True)
+    assert kept.loc["secret 07", "bill"] == found.to_frame(keep_hidden=True).iloc[7]["bill"]
+    assert kept.loc["secret 07", "bill"] == 77777.125
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "file"])
+def test_hidden_columns_are_empty_in_frames_of_every_kind(library: str, tmp_path: Path) -> None:
+    frame = pl.from_pandas(birds(odd=0).reset_index(drop=True))
+    frame.write_parquet(tmp_path / "birds.parquet")
+    given = {
+        "polars": frame,
+        "pyarrow": frame.to_arrow(),
+        "dict": frame.to_dict(as_series=False),
+        "file": tmp_path / "birds.parquet",
+    }[library]
+    found = screen_table(given, hide="bill")
+
+    def cells(frame: Any) -> pl.Series:
+        frame = pl.from_arrow(frame) if library == "pyarrow" else frame
+        return pl.Series(frame["bill"])
+
+    assert cells(found.to_frame()).dtype == cells(found.to_frame(keep_hidden=True)).dtype
+    assert cells(found.to_frame()).null_count() == 60
+    assert cells(found.flagged()).null_count() == found.n_flagged == 1
+    assert cells(found.to_frame(keep_hidden=True)).equals(frame["bill"])
+    assert "bill" in frame.columns and frame["bill"].null_count() == 0
+
+
+def test_tables_are_saved_like_the_input_if_asked(tmp_path: Path) -> None:
+    sizes = [f"{10 + i % 7},5" for i in range(40)]
+    rows = zip([*sizes, "10,5"], [*sizes, "16,5"], strict=True)
+    text = "height;weight\n" + "".join(f"{a};{b}\n" for a, b in rows)
+    (tmp_path / "people.csv").write_text(text, "utf-8")
+    result = screen_table(tmp_path / "people.csv")
+    assert result.save_tables(tmp_path / "out", format="same") == ()
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"scored.csv", "flagged.csv", "odd_cells.csv"}
+    scored = pl.read_csv(tmp_path / "out" / "scored.csv", separator=";", decimal_comma=True)
+    assert scored["height"].to_list()[:2] == [10.5, 11.5]
+    np.testing.assert_array_equal(scored["novelty_score"], result.scores)
+    result.save_tables(tmp_path / "out", format="parquet")
+    assert pl.read_parquet(tmp_path / "out" / "scored.parquet").height == 41
+
+
+def test_the_report_is_saved_as_the_page_it_is(result: Screening, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("an older one")
+    result.save_report(path)
+    assert path.read_text("utf-8") == render_screening(result)
+    result.save_report(str(tmp_path / "again.HTM"))
+    with pytest.raises(ConfigError, match=r"report: a report is a page; end its name with"):
+        result.save_report(tmp_path / "report")
+    with pytest.raises(InputError):
+        result.save_report(tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("name", SCREENINGS)
+def test_a_notebook_shows_the_first_screen(name: str) -> None:
+    result = SCREENINGS[name]()
+    html = render_in_notebook(result)
+    assert len(html.encode()) < 200_000
+    assert html.count("<style>") == html.count("</style>") == 1
+    assert not re.search(r"<(script|link|iframe|img|html|body|head|title|form)\b", html)
+    assert not re.search(
+        r"\b(src|href|id|on[a-z]+)\s*=", re.sub(r"(?s)<style>.*</style>|&[^;]+;|>[^<]*<", "", html)
+    )
+    # What is beyond it says where it is.
+    assert ".flagged()" in html
+    shown = re.search(r'(?s)<ul class="warnings".*?</ul>', html)
+    n_shown = shown[0].count("<li>") if shown else 0
+    more = re.search("([0-9]+) more warning", html)
+    assert n_shown + (int(more[1]) if more else 0) == len(result.warnings)
+
+
+def test_a_result_in_a_notebook_is_its_own(result: Screening) -> None:
+    html = result._repr_html_()
+    assert html == render_in_notebook(result)
+    assert "3 of 60 rows stand out" in html
+    assert html.startswith('<div class="kpca-screening">')
+
+
+@pytest.mark.release
+def test_pandas_is_not_needed() -> None:
+    code = (
+        "import sys\n"
+        "class NoPandas:\n"
+        "    def find_spec(self, name, *others):\n"
+        "        if name.split('.')[0] == 'pandas':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, NoPandas())\n"
+        "from kpca_apps import screen_table\n"
+        "sizes = [10.0 + i % 7 for i in range(40)]\n"
+        "result = screen_table({'height': [*sizes, 10.0], 'weight': [*sizes, 16.0]})\n"
+        "assert result.flagged()['weight'].to_list() == [16.0]\n"
+        "assert result._repr_html_()\n"
+        "assert 'pandas' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.release
+def test_rows_judged_fine_are_given_in_any_form(tmp_path: Path) -> None:
+    frame = birds()
+    first = screen_table(frame, count=3)
+    fine = first.flagged().iloc[:2]
+    path = tmp_path / "fine.csv"
+    fine.to_csv(path)
+    names = {"name": list(fine.index)}
+    found = [screen_table(frame, accept=one, count=2) for one in (fine, path, names)]
+    for one in found:
+        assert one.accepted is not None and one.accepted.n_rows == 2
+        assert one.flagged().index.intersection(fine.index).empty
+        assert not [text for text in one.warnings if "nothing" in text or "none of" in text]
+        assert one.scores.tobytes() == found[0].scores.tobytes()
+    assert found[0].to_frame().query("accepted").index.tolist() == sorted(fine.index)
+    assert found[1].command == ("kpca_apps.screen_table(table, accept='fine.csv', count=2)")
+    again = score_table(found[0].model, frame, accept=names)
+    assert again.is_flagged.tolist() == found[0].is_flagged.tolist()
+    # An index that only counts is no column to compare.
+    counted = frame.reset_index()
+    part = screen_table(counted, count=3).flagged().iloc[:2]
+    again = screen_table(counted, accept=part, count=2)
+    assert again.accepted is not None and again.accepted.n_rows == 2
+    assert not [text for text in again.warnings if "nothing" in text]
+
+
+def test_names_of_columns_are_not_made_into_keywords() -> None:
+    numbers = [f"{i / 2}" for i in range(26)]
+    frame = {"net--share": [*numbers, *["low"] * 14], "of --count 3": [*numbers, *["low"] * 14]}
+    said = " ".join(screen_table({**frame, "x": [i % 7 for i in range(40)]}).warnings)
+    assert '"net--share"' in said and '"of --count 3"' in said and "numeric=" in said
+    with pytest.raises(ConfigError, match='exclude= names a column "gross--share"'):
+        screen_table(frame, exclude="gross--share")
+
+
+def test_a_caller_who_raises_where_floats_underflow_is_served() -> None:
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=200), "b": [*rng.normal(size=199), 1e5]}
+    with np.errstate(all="raise"):
+        found = screen_table(table)
+    assert np.array_equal(found.scores, screen_table(table).scores)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
+def test_a_forked_child_is_refused_at_once() -> None:
+    script = """
+import os, sys
+from kpca_apps import RefusedError, screen_table
+table = {"a": [i % 7 for i in range(40)], "b": [i % 5 for i in range(40)]}
+screen_table(table)
+child = os.fork()
+if not child:
+    try:
+        screen_table(table)
+    except RefusedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert 'get_context("spawn")' in done.stdout
+
+
+def test_workers_are_a_keyword(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"a": rng.normal(size=900), "b": rng.normal(size=900)}).write_parquet(
+        tmp_path / "many.parquet"
+    )
+    table = open_table(tmp_path / "many.parquet", in_memory_rows=100, part_rows=300)
+    alone = screen_table(table, count=5)
+    shared = screen_table(table, count=5, workers="processes", jobs=2)
+    np.testing.assert_allclose(shared.scores, alone.scores, rtol=0, atol=1e-10)
+    with pytest.raises(ConfigError, match=r"scheduler= is the address .* leave one of them out"):
+        screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="leave workers= and scheduler= out"):
+        screen_table(table, workers="threads", execution=Execution())

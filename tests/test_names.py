@@ -1,0 +1,95 @@
+"""Names from outside: shown in one line, suggested, made into file names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.names import one_line, safe_stem, suggest, unique_names, visible
+from kpca_apps.report.text import cut
+
+
+@pytest.mark.release
+@settings(max_examples=40)
+@given(st.text(), st.integers(4, 100))
+def test_one_line_is_one_short_printable_line(text: str, limit: int) -> None:
+    shown = one_line(text, limit)
+    assert len(shown) <= limit
+    assert len(shown.splitlines()) <= 1
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x1f\x7f-\x9f]", shown)
+
+
+@given(st.text(st.characters(categories=["L", "N", "P"]), max_size=80))
+def test_one_line_leaves_plain_text_alone(text: str) -> None:
+    assert one_line(text) == text
+
+
+@given(st.text())
+def test_safe_stem_is_a_plain_file_name(name: str) -> None:
+    stem = safe_stem(name)
+    assert 1 <= len(stem) <= 50
+    assert re.fullmatch(r"[\w.-]+", stem)
+    assert "--" not in stem
+    assert stem[0] not in ".-"
+    assert stem[-1] not in ".-"
+    assert len(("kpca-novelty-" + stem).encode("utf-8")) <= 255
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("penguins.csv", "penguins"),
+        ("C:\\data\\my sales (2024).XLSX", "my-sales-2024"),
+        ("archive.tar.csv.gz", "archive.tar"),
+        ("../../etc/passwd", "passwd"),
+        ("größe.tsv", "größe"),
+        (".csv", "table"),
+        ("---", "table"),
+        ("$(rm -rf ~).csv", "rm-rf"),
+    ],
+)
+def test_safe_stem_examples(name: str, stem: str) -> None:
+    assert safe_stem(name) == stem
+
+
+def test_suggest_looks_past_case_and_spaces() -> None:
+    assert suggest("SPECIES", [" Species"]) == ' Did you mean " Species"?'
+    assert suggest("bod_mass", ["island", "body_mass_g"]) == ' Did you mean "body_mass_g"?'
+    assert suggest("x", []) == ""
+    assert "\n" not in suggest("height", ["height\n"])
+
+
+@given(st.lists(st.sampled_from(["", " ", "x", "x_2", "column_1", "column_2", "y"]), max_size=8))
+def test_unique_names_are_unique_and_change_no_more_than_needed(names: list[str]) -> None:
+    result, notes = unique_names(names)
+    assert len(result) == len(names) == len(set(result))
+    assert all(name.strip() for name in result)
+    assert len(notes) == sum(new != old for new, old in zip(result, names, strict=True))
+    for name in {name for name in names if name.strip()}:
+        assert result[names.index(name)] == name
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pay\u200bpal", r"pay\u200bpal"),
+        ("a\ufeff\u2060\u00adb", r"a\ufeff\u2060\xadb"),
+        ("\u3164", r"\u3164"),
+        ("x\u202ey", r"x\u202ey"),
+        ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + r"\u0301\u0301"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_what_no_one_sees_is_written_out_on_terminals_and_pages(text: str, shown: str) -> None:
+    assert visible(text) == one_line(text) == cut(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Z\u00fcrich", "\u05e9\u05dc\u05d5\u05dd", "e\u0301", "\u0e17\u0e35\u0e48", "a b"],
+)
+def test_what_people_write_is_left_alone(text: str) -> None:
+    assert visible(text) == one_line(text) == cut(text) == text
