@@ -1,4 +1,4 @@
-"""Options of commands: each is declared once, as a field, and all reach a command as one object."""
+"""Options as commands have them: on the command line, in help, and in a config file."""
 
 from __future__ import annotations
 
@@ -6,42 +6,23 @@ import inspect
 import textwrap
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, dataclass_transform, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, flag_of
 from kpca_apps.names import one_line, suggest
+from kpca_apps.options import Options, files, general, panel
+
+__all__ = ["Options", "command", "files", "general", "panel"]
 
 MAX_CONFIG_BYTES = 1_000_000
 
 
-def panel(title: str) -> Callable[..., Any]:
-    """Return what declares the options that stand under a title of the help."""
-
-    def option(
-        help: str,
-        metavar: str | None = None,
-        default: Any = None,
-        flags: tuple[str, ...] = (),
-        common: bool = False,
-        **more: Any,
-    ) -> Any:
-        """Declare a field as an option: ``--its-name``, unless other `flags` are given.
-
-        Those that are `common` are shown by ``--help``; ``--help-all`` shows the others too.
-        """
-        more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
-        return field(default=default, metadata={"flags": flags, "option": more, "common": common})
-
-    return option
-
-
-files, general = panel("Reading and writing"), panel("General")
 _ALL = "kpca_apps.help_all"
 
 
@@ -139,26 +120,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-@dataclass_transform(frozen_default=True)
-class Options:
-    """The options of some commands, declared by `panel`; these are what most commands have."""
-
-    json: bool = general("Print the result as JSON on stdout.", default=False)
-    quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
-    dry_run: bool = general("Print what would be done, and stop.", default=False)
-    config: Path | None = general(
-        "Read options from a TOML file, by their names without dashes: quiet = true.",
-        "FILE",
-        is_eager=True,
-        callback=read_config,
-    )
-
-    def __init_subclass__(cls) -> None:
-        """Make a dataclass of each subclass."""
-        dataclass(frozen=True)(cls)
-
-
-dataclass(frozen=True)(Options)
 # They stand behind the options of a command's own.
 COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]
 
@@ -186,8 +147,11 @@ def command(
         chosen = only.split() or {one.name for one in every} - {*without.split(), *own}
         for one in sorted(every, key=lambda one: one.name in COMMON):
             if one.name in chosen:
-                flags = one.metadata["flags"] or (f"--{one.name.replace('_', '-')}",)
-                default = typer.Option(one.default, *flags, **one.metadata["option"])
+                flags = one.metadata["flags"] or (flag_of(one.name),)
+                more = dict(one.metadata["option"])
+                if one.name == "config":
+                    more |= {"is_eager": True, "callback": read_config}
+                default = typer.Option(one.default, *flags, **more)
                 common |= {one.name} if one.metadata["common"] else set()
                 parameters[one.name] = Parameter(
                     one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import InputError, OptionError
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.limits import opening
 from kpca_apps.system.output import spool
@@ -66,12 +66,12 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.skip_rows not in range(MOST_SKIPPED + 1):
             given = one_line(str(self.skip_rows), 30)
-            raise ConfigError(
-                f"--skip-rows must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
+            raise OptionError(
+                "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
             )
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
-            raise ConfigError(f"--bad-lines must be refuse or skip, got {given!r}")
+            raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
 
     @property
     def reading(self) -> str:
@@ -83,8 +83,7 @@ class ReadOptions:
         """Refuse those of some options that were given, as they do not apply to a kind of file."""
         for name in names.split():
             if getattr(self, name) != ReadOptions.__dataclass_fields__[name].default:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{label}: {flag} does not apply to {kind}; leave it out.")
+                raise OptionError(name, f"does not apply to {kind}; leave it out.", label)
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,15 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
-from kpca_apps.cli.novelty.commands import (
-    CalibrationName,
-    KernelName,
-    NoveltyOptions,
-    screening_options,
-)
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.options import NoveltyOptions
 from tests.cli.conftest import Run
 
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
@@ -26,11 +21,6 @@ SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
 def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
     loaded: dict[str, object] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
     return loaded
-
-
-def test_choices_are_those_of_the_application() -> None:
-    assert get_args(KernelName) == KERNELS
-    assert get_args(CalibrationName) == CALIBRATIONS
 
 
 TOLD_OF_THE_MODEL = {
@@ -70,7 +60,7 @@ OTHERS = (
 def told_by(words: str) -> ScreeningOptions:
     params = SCREEN.make_context("screen", ["t.csv", *words.split()]).params
     names = params.keys() - {"table", "reference", "help_all"}
-    return screening_options(NoveltyOptions(**{name: params[name] for name in names}))
+    return ScreeningOptions.of(NoveltyOptions(**{name: params[name] for name in names}))
 
 
 def test_every_option_reaches_the_application() -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.parted_rows import (
     Execution,
@@ -100,10 +100,9 @@ def _fit_by(
     """Fit a model to a table and to each of its groups."""
     by = options.columns.by
     if options.kernel is not None or options.n_components is not None:
-        flag_of = "kernel" if options.n_components is None else "components"
-        raise ConfigError(
-            f"--{flag_of} scores rows by an error whose scale differs from group to group: leave "
-            f"it or --by out"
+        raise OptionError(
+            "kernel" if options.n_components is None else "n_components",
+            "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
     table = in_parts(table)
     check_options(options.columns, column_names(table), table.source.name)
@@ -141,8 +140,9 @@ def _fit_by(
 def _refuse_accepted(is_accepted: BoolArray | None) -> None:
     """Refuse rows that are accepted, whose groups would each be judged by other rows."""
     if is_accepted is not None:
-        raise ConfigError(
-            "--accept and --by exclude each other: leave one out, or screen the groups one by one"
+        raise OptionError(
+            "accept",
+            "and --by exclude each other: leave one out, or screen the groups one by one",
         )
 
 
@@ -162,7 +162,7 @@ def _own_groups(
 ) -> list[int]:
     """Places of the groups that get a model of their own, largest first; ConfigError if none."""
     if len(keys) == 1:
-        raise ConfigError(f"{where}: --by {listed(by)} makes one group only: leave it out")
+        raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))
     names = [[text or "" for text in key] for key in keys]
     order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))
