@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
 
 from kpca_apps.errors import OptionError, flag_of
 from kpca_apps.names import one_line, suggest
@@ -37,20 +37,18 @@ def panel(title: str) -> Callable[..., Any]:
         metavar: str | None = None,
         default: Any = None,
         flags: tuple[str, ...] = (),
-        common: bool = False,
         within: tuple[float, float] | None = None,
         between: tuple[float, float] | None = None,
         **more: Any,
     ) -> Any:
         """Declare a field as an option: ``--its-name``, unless other `flags` are given.
 
-        Those that are `common` are shown by ``--help``; ``--help-all`` shows the others too.
         Numbers are refused outside the limits `within`, whole ones if these are, or unless they
         lie `between` two.
         """
         more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
         limits = {"within": within, "between": between}
-        own = {"flags": flags, "common": common, "option": more, **limits}
+        own = {"flags": flags, "option": more, **limits}
         return field(default=default, metadata=own)
 
     return option
@@ -62,6 +60,8 @@ files, general = panel("Reading and writing"), panel("General")
 @dataclass_transform(frozen_default=True)
 class Options:
     """The options of some commands, declared by `panel`; these are what most commands have."""
+
+    common: ClassVar[str] = ""  # what ``--help`` shows; ``--help-all`` shows the others too
 
     json: bool = general("Print the result as JSON on stdout.", default=False)
     quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
@@ -84,17 +84,17 @@ _model, _work = panel("Model"), panel("Parallel work")
 class NoveltyOptions(Options):
     """The options of screening; each command and each function takes those of use to it."""
 
+    common = "share alpha accept id exclude by hide out dry_run"
+
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
         "S",
-        common=True,
         between=(0.0, 1.0),
     )
     count: int | None = _rule("Flag this many rows: a choice, not a test.", "N", within=(1, _MOST))
     alpha: float | None = _rule(
         "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
         "A",
-        common=True,
         between=(0.0, 1.0),
     )
     fdr: float | None = _rule(
@@ -108,7 +108,6 @@ class NoveltyOptions(Options):
         "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
         "both have; * stands for any value, an empty cell for a missing one.",
         "FILE",
-        common=True,
     )
     label: str | None = _column(
         "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
@@ -118,22 +117,19 @@ class NoveltyOptions(Options):
         "Column that names the rows. Default: a column that looks like an identifier and has no "
         "value twice.",
         "COL",
-        common=True,
     )
-    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL", common=True)
+    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL")
     categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
     numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
     by: list[str] | None = _column(
         "Compare rows within groups that share a value of this column: one model for each group "
         "of 50 rows or more. Repeatable.",
         "COL",
-        common=True,
     )
     hide: list[str] | None = _column(
         "Use this column, but keep its values out of all that is written but the model. "
         "Repeatable.",
         "COL",
-        common=True,
     )
     dayfirst: bool | None = _column(
         "Order of day and month in dates that can be read both ways.",
@@ -166,9 +162,7 @@ class NoveltyOptions(Options):
         "Regularisation of the Tikhonov filter, as a share of the variance.", "R", within=RIDGES
     )
     n_landmarks: int | None = _model(
-        "Number of landmarks of the Nystrom approximation.",
-        "M",
-        within=(2, _MOST),
+        "Number of landmarks of the Nystrom approximation.", "M", within=(2, _MOST)
     )
     calibration: CalibrationName = _model(
         "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
@@ -190,9 +184,7 @@ class NoveltyOptions(Options):
         "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
         "ADDRESS",
     )
-    out: Path | None = files(
-        "Folder to write. Default: one here, named after the input.", "DIR", common=True
-    )
+    out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     format: TableFormat = files(
         "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
@@ -211,18 +203,14 @@ class NoveltyOptions(Options):
     encoding: str | None = files("Text encoding. Default: detected.", "NAME")
     sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
     skip_rows: int = files(
-        "Lines to skip before the header. Title lines are detected without it.",
-        "N",
-        default=0,
+        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
     )
     bad_lines: BadLinesName = files(
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
     )
-    dry_run: bool = general(
-        "Print how each column would be used, and stop.", default=False, common=True
-    )
+    dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 
     def given(self, kind: Any) -> dict[str, Any]:
         """Return the fields of a class of options that are not None; lists are tuples there."""

@@ -24,7 +24,7 @@ def test_defaults_in_the_middle_are_those_declared(kind: Any) -> None:
 
 
 def test_an_option_that_is_refused_is_known_by_its_field() -> None:
-    with pytest.raises(OptionError, match="^--landmarks must be at least 2, got 1") as caught:
+    with pytest.raises(OptionError, match=r"^--landmarks must be at least 2, got 1$") as caught:
         ScreeningOptions(n_landmarks=1)
     error = caught.value
     assert (error.field, isinstance(error, ConfigError), error.exit_code) == (

@@ -143,8 +143,7 @@ def command(
         del parameters["options"]
         own, kind = list(parameters), hints["options"]
         every, types = fields(kind), get_type_hints(kind)
-        common: set[str] = set()
-        chosen = only.split() or {one.name for one in every} - {*without.split(), *own}
+        chosen = {*only.split()} or {one.name for one in every} - {*without.split(), *own}
         for one in sorted(every, key=lambda one: one.name in COMMON):
             if one.name in chosen:
                 flags = one.metadata["flags"] or (flag_of(one.name),)
@@ -152,7 +151,6 @@ def command(
                 if one.name == "config":
                     more |= {"is_eager": True, "callback": read_config}
                 default = typer.Option(one.default, *flags, **more)
-                common |= {one.name} if one.metadata["common"] else set()
                 parameters[one.name] = Parameter(
                     one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]
                 )
@@ -161,7 +159,7 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
-        if common:
+        if common := chosen & {*kind.common.split()}:
             common |= {*own}
             parameters["help_all"] = Parameter(
                 "help_all",

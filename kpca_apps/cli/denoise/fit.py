@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
-from kpca_apps.cli.denoise.run import check_jobs, check_range
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.
 LARGEST_WHOLE = 128 * 128
-LARGEST_SEED = 2**32 - 1
 MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
@@ -37,11 +35,6 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
     from kpca_apps.system.model_files import check_model_path
 
     console = Console(options.quiet)
-    check_jobs(options.jobs)
-    if not 0 <= options.seed <= LARGEST_SEED:
-        raise ConfigError(
-            f"--seed is {options.seed:.6g}; give a whole number from 0 to {LARGEST_SEED}"
-        )
     dictionary = DictionaryDenoiser(
         options.components,
         bandwidth=options.bandwidth,
@@ -106,13 +99,12 @@ def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured."""
     from kpca_apps.denoise.batch.inputs import find_images, measure_file
 
-    console, data_range = Console(options.quiet), options.data_range
-    check_range(data_range)
+    console = Console(options.quiet)
     found, notes = find_images(inputs)
     files = []
     for name, path in found:
         with console.stage(f"Measuring {name}"):
-            files.append(measure_file(path, name, data_range=data_range))
+            files.append(measure_file(path, name, data_range=options.data_range))
         if files[-1].reason:
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]

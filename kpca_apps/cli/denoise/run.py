@@ -13,6 +13,7 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
+from kpca_apps.cli.denoise.options import METHOD
 from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
@@ -21,7 +22,7 @@ from kpca_apps.cli.results import (
     print_result,
     write_result,
 )
-from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
+from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
     has_figures,
@@ -44,11 +45,9 @@ if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
-_SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
 _START_UP = 100_000  # values denoised in the time a worker takes to start
-MOST_JOBS = 1000
 
 
 @dataclass(frozen=True)
@@ -79,72 +78,21 @@ class Batch:
         return self.options.out / IMAGES
 
 
-def parse_sigma(text: str) -> float | None:
-    """Read a noise level of 0 or more as it was typed; None for ``auto``."""
-    if text.strip().lower() == "auto":
-        return None
-    try:
-        sigma = float(text)
-    except ValueError:
-        sigma = float("nan")
-    if not 0.0 <= sigma < float("inf"):
-        raise ConfigError(f"--sigma is '{one_line(text, 40)}'; give a number of 0 or more, or auto")
-    return sigma
-
-
-def check_range(data_range: float | None) -> None:
-    """Refuse a data range that cannot be computed with."""
-    from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
-
-    if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
-        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
-
-
-def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of workers or threads that cannot be."""
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
-
-
 def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
-    sigma, data_range = parse_sigma(options.sigma), options.data_range
-    check_range(data_range)
-    if options.model is None:
-        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-        from kpca_apps.denoise.options import STACK_NOISES, Options
+    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 
-        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
-        if options.stack and options.noise not in STACK_NOISES:
-            raise ConfigError(
-                f"--noise {options.noise} cannot be used with --stack, which is for "
-                f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
-            )
-        for name in ("stack", "preview", "sigma", "noise"):
-            if options.same_noise and is_given(context, name):
-                raise ConfigError(
-                    f"--{name} cannot be used with --same-noise, which measures the noise of whole "
-                    "batches; leave one of them out"
-                )
-        if options.stack and options.preview:
-            raise ConfigError(
-                "--preview shows one image denoised on its own, and --stack denoises pages "
-                "together; leave one out"
-            )
+    sigma, data_range = options.level, options.data_range
+    options.refuse_contradictions({name for name in vars(options) if is_given(context, name)})
+    if options.model is None:
+        from kpca_apps.denoise.options import Options
+
+        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
         # Refused here, and not for each image, is what is not for stacks.
         Options(**given, pages=2 if options.stack else 1)
-        chosen = Options(**given)
-        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
-    for name in (*_SETTINGS, "preview", "stack", "same_noise", "per_image"):
-        if is_given(context, name):
-            name = name.replace("_", "-")
-            raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
-    if options.noise not in ("auto", "gaussian", "impulse"):
-        raise ConfigError(
-            f"--noise {options.noise} cannot be used with --model: a dictionary removes "
-            "gaussian and impulse noise"
+        return GroupDenoiser(
+            Options(**given), sigma=sigma, data_range=data_range, stack=options.stack
         )
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
     from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -161,12 +109,9 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
-        if options.reference is None:
-            raise ConfigError("--compare needs clean images; name their folder by --reference")
         from kpca_apps.denoise.batch.comparing import BASELINES
 
         baselines = tuple(BASELINES)
-    check_jobs(options.jobs)
     out = options.out
     # A shell's * names the folder of an earlier run too.
     apart = os.path.realpath(out)
