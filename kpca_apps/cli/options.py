@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import Parameter
@@ -38,23 +39,19 @@ class HelpfulCommand(TyperCommand):
         """Write arguments and options under their titles, then the names of those left out."""
         common: frozenset[str] = getattr(self.callback, "common", frozenset())
         whole = _ALL in ctx.meta or not common
-        shown: dict[str, list[tuple[str, str]]] = {}
-        others: dict[str, list[str]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None or parameter.name == "help":
-                continue
-            if parameter.param_type_name == "argument":
-                text = getattr(parameter, "help", None) or ""
-                shown.setdefault("Arguments", []).append((str(parameter.metavar), text))
-                continue
-            title = getattr(parameter, "rich_help_panel", None) or "Options"
-            if whole or parameter.name in common:
-                shown.setdefault(title if whole else "Common options", []).append(record)
-            else:
-                flags = [*parameter.opts, *parameter.secondary_opts]
-                flags = [flag for flag in flags if flag.startswith("--")]
-                others.setdefault(title, []).append("/".join(flags))
+        shown: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        others: dict[str, list[str]] = defaultdict(list)
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            title = getattr(one, "rich_help_panel", None) or "Options"
+            if one.param_type_name == "argument":
+                shown["Arguments"].append((str(one.metavar), getattr(one, "help", None) or ""))
+            elif record is not None and one.name != "help":
+                if whole or one.name in common:
+                    shown[title if whole else "Common options"].append(record)
+                else:
+                    flags = [*one.opts, *one.secondary_opts]
+                    others[title].append("/".join(flag for flag in flags if flag.startswith("--")))
         for title, records in shown.items():
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kpca_apps.cli.commands import next_steps, reproduce, without_label
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
@@ -195,7 +196,6 @@ def finish(
     save: bool,
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
-    from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.screening.run import write_tables
@@ -263,7 +263,6 @@ def screen(
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce
         from kpca_apps.novelty.screening.run import screen as screen_rows
 
         with run.working("Screening", rows, clean):
@@ -340,7 +339,6 @@ def score(
 
     Rows are flagged by the model's threshold unless another is given.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import score as score_rows
 
@@ -443,7 +441,6 @@ def compare(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce, without_label
         from kpca_apps.novelty.compare.comparison import compare_table
 
         with run.console.stage("Comparing"):
@@ -484,7 +481,6 @@ def diff(context: typer.Context, old: OldRun, new: NewRun, options: NoveltyOptio
     Rows newly flagged and no longer flagged, matched by identifier or else by their cells; columns
     whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.novelty.lines import diff_lines
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff
