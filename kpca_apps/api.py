@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
 from kpca_apps.names import one_line
@@ -132,13 +133,7 @@ class Screening(ScreeningResult):
         MemoryLimitError
             If the rows of a table that is read in parts do not fit into memory.
         """
-        frame, table = self._frame, self._table
-        if frame is None and isinstance(table, PartedTable):
-            require_table(table.source.name, table.n_rows, len(table.columns))
-            frame = pl.concat([part.read().frame for part in table.parts])
-        elif isinstance(table, Table) and frame is None:
-            frame = table.frame
-        return frame_beside(self._visible(frame, keep_hidden), found_columns(self))
+        return self._beside(None, keep_hidden)
 
     def flagged(self, *, keep_hidden: bool = False) -> Any:
         """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
@@ -154,17 +149,7 @@ class Screening(ScreeningResult):
             As of `to_frame`; without rows where none is flagged.
         """
         places = np.flatnonzero(self.is_flagged)
-        places = places[np.argsort(self.ranks[places])]
-        found = {
-            name: None if values is None else values[places]
-            for name, values in found_columns(self).items()
-        }
-        if self._frame is not None:
-            rows = frame_rows(self._visible(self._frame, keep_hidden), places)
-        else:
-            rows = take_rows(self._table, places, Execution()).frame
-            rows = self._visible(rows, keep_hidden)
-        return frame_beside(rows, found)
+        return self._beside(places[np.argsort(self.ranks[places])], keep_hidden)
 
     def odd_cells_frame(self) -> Any:
         """Return all cells that are odd by themselves, one a row, the clearest first.
@@ -212,10 +197,24 @@ class Screening(ScreeningResult):
         joined = pl.col("together", "hints")
         return frame_like(self._frame, found.with_columns(joined.replace("", None)).to_dict())
 
-    def _visible(self, frame: Any, keep_hidden: bool) -> Any:
-        """Empty hidden columns of a frame, or leave them."""
-        names = column_names(self._table)
-        return frame if keep_hidden else frame_without(frame, names, self.hidden_columns)
+    def _beside(self, places: NDArray[np.int64] | None, keep_hidden: bool) -> Any:
+        """Put what was found beside rows at some places, or all; hidden columns are emptied."""
+        table, rows = self._table, self._frame
+        some = slice(None) if places is None else places
+        if rows is None and isinstance(table, Table):
+            rows = table.frame
+        elif rows is None and places is not None:
+            rows, places = take_rows(table, places, Execution()).frame, None
+        elif isinstance(table, PartedTable) and rows is None:
+            require_table(table.source.name, table.n_rows, len(table.columns))
+            rows = pl.concat([part.read().frame for part in table.parts])
+        if not keep_hidden:
+            rows = frame_without(rows, column_names(table), self.hidden_columns)
+        found = found_columns(self).items()
+        return frame_beside(
+            rows if places is None else frame_rows(rows, places),
+            {name: None if values is None else values[some] for name, values in found},
+        )
 
     def save_tables(
         self,
@@ -514,12 +513,8 @@ def fit_model(
         See `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
-    workers : {"threads", "processes", "dask"}, optional
-        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
-    execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+    workers, scheduler, execution : optional
+        Who works on a table that is read in parts; see `screen_table`.
 
     Returns
     -------
@@ -594,12 +589,8 @@ def score_table(
         Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
-    workers : {"threads", "processes", "dask"}, optional
-        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
-    execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+    workers, scheduler, execution : optional
+        Who works on a table that is read in parts; see `screen_table`.
 
     Returns
     -------
