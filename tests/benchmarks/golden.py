@@ -6,9 +6,9 @@
 Only the command and the public names are used, so that the same script runs on both commits; both
 runs need the same machine and libraries. Tables and images are made by `golden_data`, with fixed
 seeds. A step that fails is kept as its exit code and error line. Paths of the working folder,
-version numbers and clock times are taken out; `run.json` is left out. Two minutes on two cores,
-and one more where the loops of denoising are compiled first. ``--only WORD`` takes the steps with
-that word in their names.
+version numbers (not those in model files) and clock times are taken out; `run.json` is left out.
+Two minutes on two cores, and one more where the loops of denoising are compiled first.
+``--only WORD`` takes the steps with that word in their names.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,8 @@ def first_difference(old: bytes, new: bytes) -> str:
     arrays = _array(old), _array(new)
     if arrays[0] is not None and arrays[1] is not None:
         return _of_arrays(arrays[0], arrays[1])
+    if old.startswith(b"PK") and new.startswith(b"PK"):
+        return _of_archives(old, new)
     try:
         texts = old.decode("utf-8"), new.decode("utf-8")
     except UnicodeDecodeError:
@@ -193,6 +196,22 @@ def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
     return f"{first}{unlike.sum()} of {a.size} differ, by at most {most:.3g} of {scale:.3g}"
 
 
+def _of_archives(old: bytes, new: bytes) -> str:
+    """Say of model files which of their parts differ, and how the first does."""
+    parts = []
+    for data in (old, new):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts.append({name: archive.read(name) for name in archive.namelist()})
+    a, b = parts
+    unlike = [name for name in {**a, **b} if a.get(name) != b.get(name)]
+    if not unlike:
+        return "the same parts, packed otherwise"
+    first, count = unlike[0], f"{len(unlike)} of {len(b)} parts differ, first {unlike[0]}"
+    if first not in a or first not in b:
+        return f"{count}, which is {'new' if first in b else 'gone'}"
+    return f"{count}: {first_difference(a[first], b[first])}"
+
+
 def _of_trees(old: Any, new: Any, path: str) -> str:
     """Return path and values of the first difference of two JSON documents; empty if none."""
     if isinstance(old, dict) and isinstance(new, dict):
@@ -207,8 +226,7 @@ def _of_trees(old: Any, new: Any, path: str) -> str:
             if found := _of_trees(a, b, f"{path}[{i}]"):
                 return found
         return "" if len(old) == len(new) else f"{path}: {len(old)} items before, {len(new)} now"
-    same = type(old) is type(new) and old == new
-    return "" if same else f"{path}: {_beside(repr(old), repr(new))}"
+    return "" if repr(old) == repr(new) else f"{path}: {_beside(repr(old), repr(new))}"
 
 
 def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
@@ -232,7 +250,7 @@ def _by_numbers(old: str, new: str) -> str:
         relative = np.abs(a - b) / np.maximum(np.maximum(np.abs(a), np.abs(b)), 1e-300)
     return (
         f"; only numbers differ, {np.count_nonzero(a != b)} of {len(a)}, "
-        f"by at most {np.max(np.abs(a - b)):.3g}, relatively {relative.max():.3g}"
+        f"by at most {np.max(np.abs(a - b)):.3g}, relatively {np.nanmax(relative):.3g}"
     )
 
 

@@ -46,17 +46,19 @@ COMMANDS = {
     "--positive odd --by plot --calibration split --json --out @/o",
     "screen-rbf": f"{SCREEN} in/ring_line_square.csv --kernel rbf --sigma 0.4 --components 40 "
     "--label noise --positive yes --json --out @/o",
-    "screen-landmarks": f"{SCREEN} in/ring_line_square.csv --kernel laplacian --gamma 0.8 --landmarks 80 "
-    "--exclude noise --seed 3 --ridge 0.01 --json --out @/o",
+    "screen-landmarks": f"{SCREEN} in/ring_line_square.csv --kernel laplacian --gamma 0.8 "
+    "--landmarks 80 --exclude noise --seed 3 --ridge 0.01 --json --out @/o",
     "screen-dry-run": f"{SCREEN} in/mixed.csv --dry-run;{SCREEN} in/mixed.csv --dry-run --json",
     "fit-score": "novelty fit in/clean.csv --model @/m.kpca --alpha 0.02 --json;"
     "novelty score @/m.kpca in/later.csv --json --out @/o;"
     "novelty score @/m.kpca in/mixed.csv --fdr 0.1 --accept in/accept.csv --out @/p;"
     "novelty explain @/m.kpca in/later.csv --row 3;"
     "novelty explain @/m.kpca in/later.csv --line 12 --json",
-    "fit-score-groups": "novelty fit in/typed.parquet --by site --id id --label known --share 0.02 "
+    "fit-score-groups": "novelty fit in/typed.parquet --by site --id id --label known --fdr 0.1 "
     "--model @/m.kpca;novelty score @/m.kpca in/typed.arrow --format same --json --out @/o;"
     "novelty explain @/m.kpca in/typed.arrow --row 1007",
+    "fit-share-groups": "novelty fit in/clean.csv --by plot --share 0.02 --model @/m.kpca;"
+    "novelty score @/m.kpca in/later.csv --json --out @/o",
     "compare": "novelty compare in/breast_cancer.csv --label diagnosis --positive malignant "
     "--json --out @/o",
     "diff": f"{SCREEN} in/mixed.csv --out @/a -q;{SCREEN} in/later.csv --out @/b --count 9 -q;"
