@@ -192,7 +192,7 @@ def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
     unlike = (a != b) & ~(np.isnan(a) & np.isnan(b))
     place = tuple(int(i) for i in np.argwhere(unlike)[0]) if unlike.any() else ()
     most, scale = np.max(np.abs(a - b)[unlike], initial=0), np.nanmax(np.abs(a), initial=0)
-    first = f"first at {place}: {a[place]!r} -> {b[place]!r}, " if place else ""
+    first = f"first at {place}: {a[place]} -> {b[place]}, " if place else ""
     return f"{first}{unlike.sum()} of {a.size} differ, by at most {most:.3g} of {scale:.3g}"
 
 
