@@ -21,16 +21,16 @@ from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
 from kpca_apps.images.front_door import read_image
-from kpca_apps.images.types import (
+from kpca_apps.images.kinds import (
+    FORMATS,
     HEAD,
     IMAGE_SUFFIXES,
-    SUFFIXES_OF,
-    ImageFile,
     image_kind,
     is_image,
-    is_read,
     refusal,
+    written_kind,
 )
+from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
 
@@ -55,12 +55,7 @@ def plan_outputs(
     found, notes = find_images(inputs, passed_over or out)
     names, heads = [name for name, _ in found], [_head_of(source) for _, source in found]
     kinds = [image_kind(head, name) for head, name in zip(heads, names, strict=True)]
-    # Of a camera's raw file a picture is developed.
-    formats = ["tiff" if (format, kind) == ("same", "raw") else format for kind in kinds]
-    suffixes = [
-        SUFFIXES_OF[own][0] if own in SUFFIXES_OF else _misnamed(name, kind)
-        for name, kind, own in zip(names, kinds, formats, strict=True)
-    ]
+    suffixes = [_new_suffix(name, kind, format) for name, kind in zip(names, kinds, strict=True)]
     outputs, renamed = _output_names(names, suffixes)
     if format == "same":
         renamed = tuple(
@@ -70,7 +65,7 @@ def plan_outputs(
             if name != output and kind != "raw"
         )
     planned = tuple(
-        Planned(source, name, output, "" if not head or is_read(kind) else refusal(kind))
+        Planned(source, name, output, refusal(kind) if head else "")
         for (name, source), output, head, kind in zip(found, outputs, heads, kinds, strict=True)
     )
     sources = {_real(source): name for name, source in found}
@@ -174,18 +169,22 @@ def _head_of(source: Path) -> bytes:
         return b""
 
 
-def _misnamed(name: str, kind: str | None) -> str | None:
-    """Return the suffix an image should have that bears the suffix of another kind, or None."""
-    suffix = PurePosixPath(name).suffix.lower()
-    own = SUFFIXES_OF.get(kind or "", (suffix,))
-    return own[0] if suffix in IMAGE_SUFFIXES and suffix not in own else None
+def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
+    """Return the suffix of a result whose image does not bear one of its kind, or None."""
+    suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
+    own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
+    is_kept = format == "same" and written == kind and suffix not in IMAGE_SUFFIXES
+    return None if suffix in own or is_kept else own[0]
 
 
 def _output_names(
     names: list[str], suffixes: list[str | None]
 ) -> tuple[list[str], tuple[str, ...]]:
     """Give each name a suffix, if there is one; where two become one, keep the old suffix too."""
-    wanted = [_with_suffix(name, suffix) for name, suffix in zip(names, suffixes, strict=True)]
+    wanted = [
+        str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
+        for name, suffix in zip(names, suffixes, strict=True)
+    ]
     meeting: defaultdict[str, list[int]] = defaultdict(list)
     for at, output in enumerate(wanted):
         # As file systems that ignore case see it.
@@ -210,14 +209,6 @@ def _output_names(
                 f'{one_line(other)}"; rename one of them.'
             )
     return wanted, tuple(notes)
-
-
-def _with_suffix(name: str, suffix: str | None) -> str:
-    if suffix is None:
-        return name
-    path = PurePosixPath(name)
-    same = next(own for own in SUFFIXES_OF.values() if suffix in own)
-    return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
 
 
 def find_references(
