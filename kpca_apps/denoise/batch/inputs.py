@@ -6,21 +6,12 @@ import glob
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.denoiser import measure_noise, value_range
-from kpca_apps.denoise.mosaic import measure_mosaic
-from kpca_apps.denoise.result import Evidence
-from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.kinds import (
     FORMATS,
     HEAD,
@@ -30,7 +21,6 @@ from kpca_apps.images.kinds import (
     refusal,
     written_kind,
 )
-from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
 
@@ -259,122 +249,7 @@ def find_references(
     return found, (f"{what} no clean image to compare with.",)
 
 
-def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of one input and see that it fits."""
-    if path is None:
-        return None
-    label = f"{name}: its reference {path.name}"
-    clean = read_image(path, label=label)
-    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
-        if _without_alpha(one.shape) != _without_alpha(other.shape):
-            where = f" (page {number})" if len(image.pages) > 1 else ""
-            its, own = (" x ".join(map(str, page.shape)) for page in (other, one))
-            raise InputError(
-                f"{label} has shape {its} and the image{where} {own}; give a reference of the same "
-                "size and channels."
-            )
-    if len(image.pages) != len(clean.pages):
-        raise InputError(
-            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
-            "reference with the same pages."
-        )
-    if image.pages[0].dtype != clean.pages[0].dtype:
-        raise InputError(
-            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
-            "reference of the same type."
-        )
-    return clean
-
-
-def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
-    channels = shape[2] if len(shape) == 3 else 1
-    return (*shape[:2], 3 if channels >= 3 else 1)
-
-
-@dataclass(frozen=True)
-class MeasuredFile:
-    """The noise of an image file's first page, or in one line why it could not be measured.
-
-    The level is in the units of the image; the rest is as in `DenoiseInfo`.
-    """
-
-    name: str
-    reason: str = ""
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-    noise: str = ""
-    sigma: float = 0.0
-    channel_sigma: tuple[float, ...] = ()
-    data_range: float = 0.0
-    correlated: bool = False
-    established: bool = True
-    impulses: bool = False
-    evidence: Evidence = field(default_factory=Evidence)
-
-
-def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
-    """Measure the noise of an image file."""
-    try:
-        image = read_image(path, label=name)
-        if image.mosaic is not None:
-            # As the sensor counts, where its noise is that of each pixel on its own.
-            mosaic = image.mosaic()
-            info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
-        else:
-            pixels = colours_of(image.page(0))
-            info = measure_noise(
-                pixels, data_range=data_range, channel_axis=-1 if pixels.ndim == 3 else None
-            )
-    except KpcaError as error:
-        reason = str(error)
-        named = reason if reason.startswith(name) else f"{one_line(name)}: {reason}"
-        return MeasuredFile(name, reason=one_line(named, 400))
-    return MeasuredFile(
-        name,
-        shape=image.pages[0].shape,
-        dtype=str(image.pages[0].dtype),
-        noise=info.noise,
-        sigma=info.sigma,
-        channel_sigma=info.channel_sigma,
-        data_range=info.data_range,
-        correlated=info.correlated,
-        established=info.established,
-        impulses=info.impulses,
-        evidence=evidence_of(info),
-    )
-
-
-def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Sequence[str]]:
-    """Read the images a dictionary is to learn from: first pages, without alpha."""
-    found, _ = find_images(inputs)
-    images: list[NDArray[Any]] = []
-    for name, path in found:
-        images.append(colours_of(read_image(path, label=name).page(0)))
-        if images[-1].dtype != images[0].dtype:
-            raise InputError(
-                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0][0])} "
-                f"{images[0].dtype}; give examples of one type."
-            )
-    return images, [name for name, _ in found]
-
-
-def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
-    """Whether a dictionary would have nothing to tell apart."""
-    if whole:
-        return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
-    # Patches are learned without their mean.
-    return all(bool(np.all(image == image[:1, :1])) for image in images)
-
-
-def widest_range(images: Sequence[NDArray[Any]]) -> float:
-    """Return the widest range of values of images."""
-    return max(value_range(image)[0] for image in images)
-
-
-def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return an image without its alpha channel."""
-    if pixels.ndim == 3 and pixels.shape[2] == 2:
-        return pixels[..., 0]
-    if pixels.ndim == 3 and pixels.shape[2] == 4:
-        return pixels[..., :3]
-    return pixels
+def named_reason(name: str, reason: str) -> str:
+    """Say in one line, which begins with the name of an image, why there is no result."""
+    label = one_line(name, 200)
+    return one_line(reason if reason.startswith(label) else f"{label}: {reason}", 500)
