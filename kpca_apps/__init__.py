@@ -128,5 +128,5 @@ if not TYPE_CHECKING:
 
     if find_spec("polars") is None:
         # Of an installation of the estimators alone: what is left is all that can be imported.
-        _OF_APPS = ("denoise", "files", "novelty.screening", "novelty.table", "api")
+        _OF_APPS = ("api", "denoise", "novelty.columns", "novelty.screening", "tables")
         __all__ = [name for name in __all__ if not _HOMES.get(name, "").startswith(_OF_APPS)]
