@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
-from kpca_apps.novelty.columns.rows import AnyTable, column_names
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
+from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
-from kpca_apps.novelty.screening.grouped import fit_groups
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import (
@@ -544,7 +544,7 @@ def fit_model(
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         given = _opened(table, id, _reading(asked, table))
         options = _options(asked, given.id, given.categories)
-        return fit_groups(given.table, options, clean=clean, execution=work)[0]
+        return fit_table(given.table, options, clean=clean, execution=work)[0]
 
 
 def score_table(

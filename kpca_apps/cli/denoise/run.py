@@ -25,11 +25,12 @@ from kpca_apps.cli.results import (
     print_result,
     write_result,
 )
-from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser, try_strengths
+from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
+from kpca_apps.denoise.batch.measuring import with_same_noise
 from kpca_apps.denoise.batch.run import make_folder, run_batch
-from kpca_apps.denoise.batch.same_noise import with_same_noise
+from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.batch.work import BUG
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
@@ -163,7 +164,7 @@ def run_whole(batch: Batch) -> int:
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
         if isinstance(batch.denoiser, ExampleDenoiser) and options.model is not None:
-            from kpca_apps.denoise.batch.previews import view_dictionary
+            from kpca_apps.denoise.batch.dictionary_view import view_dictionary
 
             model, name = batch.denoiser.model, options.model.name
             result = replace(result, dictionary=view_dictionary(model, name, result.images))
