@@ -308,7 +308,7 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
     """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.novelty.columns.rows import column_names
-        from kpca_apps.novelty.screening.flagged_rows import N_ADDED
+        from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.read.workbook import require_columns
 
         require_columns(len(column_names(table)) + N_ADDED, table.source.name)
@@ -361,7 +361,7 @@ def finish(
     from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.screening.run import write_tables
+    from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
