@@ -84,7 +84,7 @@ class CellFaults:
         for spec, rule in zip(plan.used, rules, strict=True):
             column = table.column(spec.name)
             used.append(ColumnFaults.of(column, spec, named))
-            odd.append(OddValues.of(column, spec, rule, first_row, places, is_accepted))
+            odd.append(OddValues.of(column, spec, rule, rows, places, is_accepted))
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []
         for name in table.frame.columns:

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.novelty.checks.number_rules import NumberRule, Tail, without_double
+from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
+from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.identifiers import name_words
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, quoted
 from kpca_apps.novelty.columns.rows import TableRows

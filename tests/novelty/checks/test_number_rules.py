@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.number_rules import ODDITIES, NumberRule, Tail
+from kpca_apps.novelty.checks.number_rules import ODDITIES, NumberRule
+from kpca_apps.novelty.checks.tails import Tail
 
 FloatArray = NDArray[np.float64]
 RNG = np.random.default_rng(0)
