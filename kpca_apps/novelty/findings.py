@@ -29,7 +29,6 @@ from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
 from kpca_apps.novelty.pictures import column_plane, map_rows, score_grid
-from kpca_apps.novelty.redact import told
 from kpca_apps.novelty.result import (
     ColumnProfile,
     DuplicateRows,
@@ -68,12 +67,6 @@ SAME_TABLE_HARD = (
     "The table is the very one the model was fitted on. Truncation (--components) has no "
     "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
 )
-
-
-def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
-    """Name the columns that are hidden, by a model or by what was asked of a table to score."""
-    specs = model.encoder.plan.specs
-    return frozenset((*options.columns.hide, *(spec.name for spec in specs if spec.hidden)))
 
 
 def find_all(
@@ -127,18 +120,12 @@ def find_all(
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
         *_leading_note(model, verdict, ranked, table),
         *(() if known is None else known.notes),
-        *filter(
-            None,
-            [
-                id_note(rows, options.columns.id, id_column),
-            ],
-        ),
+        *filter(None, [id_note(rows, options.columns.id, id_column)]),
         *_bound_notes(verdict, len(flagged_rows), odd_cells, n_odd_cells),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     columns, duplicates = _with_reason_shares(columns, ranked), find_duplicates(rows)
     told_of = _told_rows(clearest(odd_cells), duplicates)
-    hidden = hidden_of(model, options)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -153,7 +140,7 @@ def find_all(
         map=map_rows(model, verdict, top),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
-        warnings=told([*doubts, *(note for note in notes if note not in doubts)], hidden),
+        warnings=(*doubts, *(note for note in notes if note not in doubts)),
         n_doubts=len(doubts),
         settings=_settings(model, verdict, columns, n_explained),
         versions=library_versions(),

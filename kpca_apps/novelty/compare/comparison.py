@@ -19,7 +19,7 @@ from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_par
 from kpca_apps.novelty.columns.plan import check_options
 from kpca_apps.novelty.columns.rows import AnyTable, TableRows, column_names, rows_of
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.redact import redact, told, without_values
+from kpca_apps.novelty.redact import redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -87,7 +87,7 @@ def _compared(
         source=table.source,
         evaluations=tuple(evaluations),
         columns=rows.profiles(),
-        warnings=told(warnings, options.columns.hide),
+        warnings=tuple(warnings),
         settings={
             "label": labels.column,
             "positive": labels.positive,

@@ -28,7 +28,7 @@ from kpca_apps.novelty.columns.rows import (
     column_names,
     naming_column,
 )
-from kpca_apps.novelty.findings import find_all, hidden_of
+from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import list_rows
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
@@ -140,6 +140,12 @@ def _accepted_by(
     if accept is None:
         return None
     return find_accepted(accept, table, model.encoder.plan.specs, execution, hidden=hidden)
+
+
+def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
+    """Name the columns that are hidden, by a model or by what was asked of a table to score."""
+    specs = model.encoder.plan.specs
+    return frozenset((*options.columns.hide, *(spec.name for spec in specs if spec.hidden)))
 
 
 def score(

@@ -235,21 +235,17 @@ def component_map(result: ScreeningResult) -> Drawing:
     points = result.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
-    order = np.argsort(
-        np.where(points.rank > 0, points.rank, np.iinfo(np.int64).max), kind="stable"
-    )
+    order = _by_rank(points.rank)
     flagged = order[points.flagged[order]][:MAX_FLAGGED]
-    axes.plot(
-        points.x[usual], points.y[usual], "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0
-    )
-    axes.plot(points.x[flagged], points.y[flagged], "^", ms=MARK, color=PALETTE["accent"], mew=0)
+    marks = np.column_stack([points.x, points.y])
+    axes.plot(*marks[usual].T, "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0)
+    axes.plot(*marks[flagged].T, "^", ms=MARK, color=PALETTE["accent"], mew=0)
     first, second = (percent(share) for share in points.explained)
     axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis, axes.yaxis)
     oddest = np.array([place for place in order[:N_LABELLED] if points.rank[place] > 0], dtype=int)
-    marks = np.column_stack([points.x, points.y])
     names = [str(points.rank[place]) for place in oddest]
     colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
     ranks = _label_marks(axes, marks[oddest], names, colours, marks[flagged])
@@ -264,6 +260,11 @@ def component_map(result: ScreeningResult) -> Drawing:
         "score measures all the others too."
     )
     return Drawing("map", "Rows on the first two kernel components", caption, figure)
+
+
+def _by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of rows by their ranks, those without one (0) last."""
+    return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 
 def _label_marks(
@@ -337,7 +338,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
     near = named[~plane.flagged[named]]  # the oddest of those not flagged
-    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
+    order = _by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # the oddest on top
     size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
@@ -463,8 +464,7 @@ def scree(result: ScreeningResult) -> Drawing:
     """Variance of the leading components, and how much of each the model keeps."""
     points = result.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
-    variances = points.variances[:MAX_COMPONENTS]
-    gains = points.gains[:MAX_COMPONENTS]
+    variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
     places = np.arange(1, len(variances) + 1)
     top.plot(places, np.maximum(variances, 0), "o-", ms=3, color=PALETTE["blue"])
     positive = variances[variances > 0]
@@ -475,10 +475,8 @@ def scree(result: ScreeningResult) -> Drawing:
     top.set_ylabel("variance")
     plain_ticks(top.yaxis)
     bottom.bar(places, gains, width=0.7, color=PALETTE["band"], alpha=0.7)
-    bottom.set_ylim(0, 1.05)
-    bottom.set_yticks([0, 0.5, 1.0])
-    bottom.set_ylabel("share kept")
-    bottom.set_xlabel("kernel component")
+    bottom.set(ylim=(0, 1.05), yticks=(0, 0.5, 1.0))
+    bottom.set(ylabel="share kept", xlabel="kernel component")
     plain_ticks(bottom.xaxis, bottom.yaxis)
     total = points.gains.sum()
     kept = (
@@ -513,29 +511,20 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     if contours is None:
         return None
     figure, (axes,) = new_axes(4.9, 3.9)
-    scores = contours.scores
-    finite = scores[np.isfinite(scores)]
+    grid = contours.x, contours.y, contours.scores
+    finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    if high > low:
-        levels = np.linspace(low, high, N_LEVELS + 1)
-        for lower in levels[1:-1]:
-            # One pale layer above another: the page's theme decides their colour.
-            axes.contourf(
-                contours.x, contours.y, scores, [lower, high], colors=PALETTE["band"], alpha=0.16
-            )
+    for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
+        # One pale layer above another: the page's theme decides their colour.
+        axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
-        axes.contour(
-            contours.x, contours.y, scores, [threshold], colors=PALETTE["accent"], linewidths=1.4
-        )
+        axes.contour(*grid, [threshold], colors=PALETTE["accent"], linewidths=1.4)
     usual = evenly(np.flatnonzero(~contours.points_flagged), MAX_POINTS)
     flagged = evenly(np.flatnonzero(contours.points_flagged), MAX_FLAGGED)
-    axes.plot(
-        contours.points_x[usual], contours.points_y[usual], "o", ms=2.6, mew=0, color=PALETTE["ink"]
-    )
-    axes.plot(
-        contours.points_x[flagged], contours.points_y[flagged], "^", ms=5, color=PALETTE["accent"]
-    )
+    points = np.column_stack([contours.points_x, contours.points_y])
+    axes.plot(*points[usual].T, "o", ms=2.6, mew=0, color=PALETTE["ink"])
+    axes.plot(*points[flagged].T, "^", ms=5, color=PALETTE["accent"])
     axes.set_xlabel(drawable(contours.x_name))
     axes.set_ylabel(drawable(contours.y_name))
     axes.locator_params(nbins=5)
@@ -553,11 +542,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of the outliers found against share of the other rows flagged with them."""
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes,
-        evaluation.methods,
-        lambda curve: (curve.false_positive_rate, curve.true_positive_rate, curve.auroc),
-    )
+    _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
     axes.set_xlabel("share of other rows flagged")
     axes.set_ylabel("share of outliers found")
     caption = (
@@ -573,9 +558,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes, evaluation.methods, lambda curve: (curve.recall, curve.precision, curve.auprc)
-    )
+    _plot_methods(axes, evaluation.methods, "recall", "precision", "auprc")
     axes.set_xlabel("share of outliers found (recall)")
     axes.set_ylabel("share of the list that is right")
     caption = (
@@ -585,28 +568,23 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     return Drawing(f"pr{suffix}", "Precision-recall curves", caption, figure)
 
 
-def _plot_methods(
-    axes: Axes,
-    methods: Sequence[Curves],
-    curve_of: Callable[[Curves], tuple[NDArray[np.float64], NDArray[np.float64], float]],
-) -> None:
+def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
     """Draw the curve of each method, ours last and thick; the key has the largest area first.
 
-    `curve_of` gives the points of a method's curve, x and y, and the area under it.
+    `x`, `y` and `area` are the fields of its points and of the area under it.
     """
-    looks = [(PALETTE[color], dash, 1.2) for color, dash in zip(COLOURS, DASHES, strict=True)]
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     handles = []
     for place, curve in enumerate(sorted(methods, key=lambda curve: curve.ours)):
-        color, dash, width = (
-            (PALETTE["accent"], "-", 2.2) if curve.ours else looks[place % len(looks)]
+        look = place % len(COLOURS)
+        handles += axes.plot(
+            getattr(curve, x),
+            getattr(curve, y),
+            color=PALETTE["accent" if curve.ours else COLOURS[look]],
+            ls="-" if curve.ours else DASHES[look],
+            lw=2.2 if curve.ours else 1.2,
+            label=f"{drawable(curve.name, 30)} {getattr(curve, area):.3f}",
         )
-        x, y, area = curve_of(curve)
-        label = f"{drawable(curve.name, 30)} {area:.3f}"
-        handles += axes.plot(x, y, color=color, ls=dash, lw=width, label=label)
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.03)
-    axes.set_xticks([0, 0.5, 1])
-    axes.set_yticks([0, 0.5, 1])
     plain_ticks(axes.xaxis, axes.yaxis)
     handles.sort(key=lambda line: -float(str(line.get_label()).rsplit(" ", 1)[1]))
     figure = axes.get_figure()
