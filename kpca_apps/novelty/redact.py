@@ -131,10 +131,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
         contours=contours,
         odd_cells=_without(result.odd_cells, hidden),
-        odd_cell_rows=tuple(
-            _flagged(row, hidden, has_id, row.hint * {*row.columns}.isdisjoint(hidden))
-            for row in result.odd_cell_rows
-        ),
+        odd_cell_rows=tuple(_flagged(row, hidden, has_id, None) for row in result.odd_cell_rows),
         duplicates=replace(
             repeats,
             equal=tuple(_repeated(one, hidden) for one in repeats.equal),
@@ -191,7 +188,12 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
     )
 
 
-def _flagged(row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str) -> FlaggedRow:
+def _flagged(
+    row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str | None
+) -> FlaggedRow:
+    """Take the values out of a row to look after; without a `hint` its own is of its odd cells."""
+    if hint is None:
+        hint = row.hint if {*row.columns}.isdisjoint(hidden) else ""
     seen, expected = (_texts(row.columns, texts, hidden) for texts in (row.seen, row.expected))
     return replace(row, id=row.id if has_id else None, seen=seen, expected=expected, hint=hint)
 
