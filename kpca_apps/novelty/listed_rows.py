@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.checks.suggestions import Suggestions
@@ -16,13 +15,10 @@ from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.columns.rows import TableRows, rows_of
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
-from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
+from kpca_apps.novelty.result import FlaggedRow, FloatArray, IntArray, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Piece, Verdict, top_rows
 from kpca_apps.tables.table import Table
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05

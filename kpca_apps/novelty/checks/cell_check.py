@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.result import IntArray
 from kpca_apps.tables.values import Column
 
 
@@ -20,7 +20,7 @@ class FoundValue(NamedTuple):
     kind: str  # see `OddCell`
     seen: str  # as it stands in the table
     clearness: float  # in decimal digits; depends on the value and its column alone
-    cells: NDArray[np.int64]  # those that hold it, by their places in the part, increasing
+    cells: IntArray  # those that hold it, by their places in the part, increasing
     value: float = np.nan  # as a number; NaN where it is none
 
 

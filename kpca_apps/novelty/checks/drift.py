@@ -15,19 +15,17 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy.special import kolmogorov
 from scipy.stats import chi2_contingency
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import MovedColumn
+from kpca_apps.novelty.result import FloatArray, MovedColumn
 from kpca_apps.tables.values import Column, DateFormat
 
 __all__ = ["ColumnSummary", "moved_columns", "run_on"]
 
-FloatArray = NDArray[np.float64]
 
 # From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
 N_QUANTILES = 65

@@ -17,7 +17,6 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
@@ -26,13 +25,10 @@ from kpca_apps.novelty.columns.identifiers import name_words
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, quoted
 from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.result import BoolArray, FloatArray, IntArray
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Of more columns of numbers no slips are sought: what the others suggest of each would take
 # minutes, and chance would fit some factor in every row.

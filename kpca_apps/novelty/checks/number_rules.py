@@ -16,17 +16,14 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.result import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
 _ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)

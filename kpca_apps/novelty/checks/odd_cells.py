@@ -10,20 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.result import OddCell
+from kpca_apps.novelty.result import BoolArray, IntArray, OddCell
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 # What a column allows, by each check that learned something of it.
 CellRule = tuple[CellCheck, ...]
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from kpca_apps.novelty.result import FloatArray
 
 # A tenth of the values, but never more than half of those above the median: below that it is no
 # tail. Of small tables as many as 60, if there are: fewer leave the tail's weight wide open.

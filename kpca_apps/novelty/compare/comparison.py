@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
@@ -20,13 +19,17 @@ from kpca_apps.novelty.columns.plan import check_options
 from kpca_apps.novelty.columns.rows import AnyTable, TableRows, column_names, rows_of
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.redact import redact, without_values
-from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
+from kpca_apps.novelty.result import (
+    BoolArray,
+    ComparisonResult,
+    Curves,
+    Evaluation,
+    FloatArray,
+    IntArray,
+)
 from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.tables.table import Table
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 OURS = "Kernel PCA"
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
@@ -150,7 +153,7 @@ def evaluate_scores(
 
 def curves_of(
     name: str,
-    is_outlier: NDArray[np.bool_],
+    is_outlier: BoolArray,
     scores: FloatArray,
     *,
     ours: bool = False,

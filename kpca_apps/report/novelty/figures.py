@@ -198,11 +198,10 @@ def _elsewhere(result: ScreeningResult) -> str:
         for word, n in wanted.items()
         if 1 <= n < found.n_rows
     }
-    places = {word: scores[step] for word, step in steps.items()}
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
     listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
-    texts, limit = scores_text([*(places[word] for word in words), *listed], value)
+    texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
         f"it would have to stand at {text}"
