@@ -21,9 +21,6 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, OddCell, clearest
-from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
-from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -139,17 +136,6 @@ def test_of_too_many_odd_cells_the_clearest_are_kept(cut: int, most: int) -> Non
 
 def rows_of(cell: OddCell) -> tuple[int, ...]:
     return (cell.row, *cell.more_rows)
-
-
-def test_values_of_hidden_columns_are_not_told() -> None:
-    options = ScreeningOptions(columns=ColumnOptions(hide=("height", "town")))
-    result = screen(damaged(), options=options)[0]
-    assert {cell.seen for cell in result.odd_cells if cell.column in ("height", "town")} == {
-        "(hidden)"
-    }
-    text = result_to_json(result)
-    assert not any(secret in text for secret in ("1702.5", "Amstrdam", "utrecht", "17O"))
-    assert any(cell.seen == "-999" for cell in result.odd_cells)
 
 
 def test_a_town_of_another_state_is_no_town_mistyped() -> None:
