@@ -125,7 +125,7 @@ def find_all(
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     columns, duplicates = _with_reason_shares(columns, ranked), find_duplicates(rows)
-    told_of = _told_rows(clearest(odd_cells), duplicates)
+    positions = _named_rows(clearest(odd_cells), duplicates)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -156,26 +156,26 @@ def find_all(
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
         groups=group_infos(verdict),
-        row_ids=_texts_of(rows, id_column, told_of),
-        row_files=_texts_of(rows, rows.source.file_column, told_of),
+        row_ids=_texts_of(rows, id_column, positions),
+        row_files=_texts_of(rows, rows.source.file_column, positions),
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
 
 
-def _told_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
-    """Return the rows that are told among odd cells and repeated rows, from 1."""
+def _named_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
+    """Return the rows that are named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
     return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
 
 
-def _texts_of(rows: TableRows, name: str | None, told_of: Sequence[int]) -> dict[int, str]:
+def _texts_of(rows: TableRows, name: str | None, positions: Sequence[int]) -> dict[int, str]:
     """Return what a column, if there is one, says in some rows."""
-    if name is None or not told_of:
+    if name is None or not positions:
         return {}
-    column = rows.take(np.array(told_of, dtype=np.int64) - 1).column(name)
-    return {row: column.text(place) for place, row in enumerate(told_of)}
+    column = rows.take(np.array(positions, dtype=np.int64) - 1).column(name)
+    return {row: column.text(place) for place, row in enumerate(positions)}
 
 
 def _leading_note(

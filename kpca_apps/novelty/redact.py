@@ -34,7 +34,7 @@ from kpca_apps.novelty.result import (
     SourceInfo,
 )
 
-__all__ = ["HIDDEN", "Note", "redact", "told", "without_values"]
+__all__ = ["HIDDEN", "Note", "redact", "visible_notes", "without_values"]
 
 Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
@@ -59,8 +59,8 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
 class Note(str):
     """A sentence that cites values; as a string it is what is left of it without them.
 
-    So who knows nothing of notes tells no value. `told` gives its whole text where none of its
-    columns is hidden.
+    So who knows nothing of notes shows no value. `visible_notes` gives the whole text where none of
+    its columns is hidden.
     """
 
     text: str
@@ -80,7 +80,7 @@ class Note(str):
         return Note(f"{words}{self.text}", f"{words}{self}", self.columns)
 
 
-def told(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
+def visible_notes(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
     """Return notes as they may be said, where the values of some columns are hidden."""
     return tuple(
         note.text if isinstance(note, Note) and not {*note.columns} & {*hidden} else str(note)
@@ -96,12 +96,12 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
     except KpcaError as error:
         if not (error.args and isinstance(error.args[0], Note)):
             raise
-        raise type(error)(*told(error.args[:1], hidden)) from error.__cause__
+        raise type(error)(*visible_notes(error.args[:1], hidden)) from error.__cause__
 
 
 def redact(result: Result, hidden: Collection[str]) -> Result:
-    """Take the values of hidden columns out of a result, of which notes may be told as a whole."""
-    result = replace(result, warnings=told(result.warnings, hidden))
+    """Take the values of hidden columns out of a result, whose notes become plain text."""
+    result = replace(result, warnings=visible_notes(result.warnings, hidden))
     if not hidden:
         return result
     result = replace(

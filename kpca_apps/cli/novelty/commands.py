@@ -474,7 +474,7 @@ def fit(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.novelty.lines import held, learned, say_warnings
-        from kpca_apps.novelty.redact import told
+        from kpca_apps.novelty.redact import visible_notes
         from kpca_apps.novelty.screening.grouped import fit_groups
         from kpca_apps.novelty.screening.model import save_model
 
@@ -483,7 +483,7 @@ def fit(
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
-    say_warnings(console, told(fitted.warnings, chosen.columns.hide))
+    say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})

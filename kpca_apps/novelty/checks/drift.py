@@ -2,7 +2,7 @@
 
 A column is summed up by its quantiles or by how often each level stands in it, few numbers enough
 for a model file. Two summaries are compared by tests at one family-wise rate (Holm), and only what
-is also large is told: in a million rows every difference is significant.
+is also large is reported: in a million rows every difference is significant.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = ["ColumnSummary", "moved_columns", "run_on"]
 # From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
 N_QUANTILES = 65
 MOST_LEVELS = 50  # counted by name
-RATE = 0.01  # of telling anything of two tables alike
-# Least change that is told: of a distribution (Kolmogorov-Smirnov or total variation distance),
+RATE = 0.01  # of false reports about two tables alike
+# Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
 # and of the share of gaps.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # of either table: fewer say little
@@ -131,7 +131,7 @@ def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> I
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Test what may have changed in one column: p-value, least size told, and the change."""
+    """Test what may have changed in one column: p-value, least size reported, and the change."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []
@@ -158,7 +158,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
     """Two-sample Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
 
-    The distance may be too large by what lies between quantiles: that is taken off for the test.
+    The distance may be too large by what lies between quantiles: that is subtracted for the test.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [

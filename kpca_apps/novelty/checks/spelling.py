@@ -32,7 +32,7 @@ CODE_LETTERS = 5
 # Common levels of which one in ten has another one edit away are no words.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
-# A column tells whose row it is where so many rows of a level agree in it.
+# A column says whose row it is where so many rows of a level agree in it.
 AGREEING = 0.95
 
 IntArray = NDArray[np.integer]
@@ -58,7 +58,7 @@ class SpellingRule:
     counts: Mapping[str, int]  # cells of each level, where they are more than one
     nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
     folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
-    others: frozenset[str] = frozenset()  # levels that the rest of their rows tells apart
+    others: frozenset[str] = frozenset()  # levels that the rest of their rows distinguishes
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -182,8 +182,8 @@ def _matches(
 ) -> list[str]:
     """Levels one edit from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
-    apart = [other for other in found if one_edit_apart(level, other)]
-    return sorted(apart, key=lambda other: (-counts[other], other))
+    near = [other for other in found if one_edit_apart(level, other)]
+    return sorted(near, key=lambda other: (-counts[other], other))
 
 
 def folded(level: str) -> str:

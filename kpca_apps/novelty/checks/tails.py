@@ -30,7 +30,7 @@ SCALES = np.geomspace(0.2, 8.0, 40)
 BINS = 64
 # A value beyond the tail is expected this often in tables like this one.
 MAX_EXPECTED = 0.01
-# And it stands apart: half as far again from the ordinary as the farthest that does not.
+# And it is isolated: half as far again from the ordinary as the farthest that does not.
 GAP = 1.5
 NEAREST, FARTHEST = 1e-3, 1e60  # in units of the median exceedance
 HALVINGS = 30

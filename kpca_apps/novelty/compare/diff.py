@@ -38,9 +38,9 @@ FOUND = (
     "rarity", "p_value", "novelty_score", "flagged", "rank", "reason_column", "seen", "expected",
     "share", "accepted",
 )  # fmt: skip
-MOST_ROWS = 1_000  # of each list that are told
+MOST_ROWS = 1_000  # of each list that are described
 MOST_CHANGED = 10  # cells of a row
-LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be told
+LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be listed
 # Of a result's settings: they differ wherever the tables do.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
@@ -85,7 +85,7 @@ def diff_runs(
     work = execution or Execution()
     runs = _read(old), _read(new)
     of_column = [run.columns for run in runs]
-    # What either hides is not there: its cells are empty, or are not to be told.
+    # What either hides is not there: its cells are empty, or are not to be shown.
     hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
     shared = [name for name in of_column[0] if name in of_column[1] and name not in hidden]
     key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
@@ -328,10 +328,10 @@ def _repeated(
     of_column: Sequence[Mapping[str, Mapping[str, Any]]], key: str | None
 ) -> tuple[str, ...]:
     """Say so where rows were given an identifier that some of them share."""
-    given = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
-    if not given or key in given:
+    ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
+    if not ids or key in ids:
         return ()
-    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(given))
+    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(ids))
     return (
         f"{named} does not differ in every row of both tables: rows are matched by "
         f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "

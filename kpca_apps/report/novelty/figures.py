@@ -118,7 +118,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Put round values of the scale people read above the scores; tell whether any are there."""
+    """Put round values of the scale people read above the scores; return whether any are there."""
     if result.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -417,7 +417,7 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move places (n, 2) beyond the axes to their rim; tell which lay left, right, below, above."""
+    """Move places (n, 2) beyond the axes to their rim, with which lay left, right, below, above."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
@@ -435,12 +435,14 @@ def _plane_words(
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
     # Isolated: a name that runs from right to left must not reorder the words around it.
-    told = [f"\u2068{drawable(name)}\u2069" for name in names]
-    shares = [f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(told, names, strict=True)]
+    isolated = [f"\u2068{drawable(name)}\u2069" for name in names]
+    shares = [
+        f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(isolated, names, strict=True)
+    ]
     chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
     how = f"by {chosen} the largest part of the reasons: {join(shares)}"
     if not any(parts.get(name) for name in names):
-        how = f"by {join(told)}"
+        how = f"by {join(isolated)}"
     words = [
         f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
         "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "

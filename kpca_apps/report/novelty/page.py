@@ -138,8 +138,8 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
         card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
-    told = {row.row for rows in kinds for row in rows}
-    others = [pattern for pattern in result.patterns if told.isdisjoint(pattern.rows)]
+    named = {row.row for rows in kinds for row in rows}
+    others = [pattern for pattern in result.patterns if named.isdisjoint(pattern.rows)]
     return {
         "result": result,
         "sentence": headline(result),

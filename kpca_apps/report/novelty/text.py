@@ -19,14 +19,14 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
-MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
+MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
+    """Write scores and their threshold alike, with decimals enough to distinguish all that differ.
 
     Examples
     --------
@@ -159,8 +159,8 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     for reason, profile in zip(first, of_first, strict=True):
         is_text = profile is not None and profile.role == "text" and not together
         what = ["text of "] * is_text
-        given = [*what, *expected_text(reason)]
-        expected.append(["no value"] if is_missing(reason.expected) else given)
+        value = [*what, *expected_text(reason)]
+        expected.append(["no value"] if is_missing(reason.expected) else value)
     where = [" where ", *join_parts(expected), " were expected." if together else " was expected."]
     if is_missing(first[0].seen) and not together:
         return [start, *names, " is missing", *where]
