@@ -16,14 +16,16 @@ from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.faults import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
 from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import listed, quoted
-from kpca_apps.novelty.columns.rows import (
+from kpca_apps.novelty.columns.profiles import (
     NAMED_BY,
     TELLS_APART,
-    TableRows,
+    column_profiles,
     id_note,
     naming_column,
-    rows_of,
+    odd_cells_of,
 )
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
@@ -39,10 +41,10 @@ from kpca_apps.novelty.result import (
     clearest,
 )
 from kpca_apps.novelty.screening.accepted import FoundRows
-from kpca_apps.novelty.screening.grouped import group_infos
-from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
+from kpca_apps.novelty.screening.fit import IN_PARTS
+from kpca_apps.novelty.screening.judge import Verdict, group_infos, top_rows
+from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.tables.table import Table
 
 # Rows a report lists whether or not they are explained.
@@ -73,7 +75,7 @@ def find_all(
     model: NoveltyModel,
     verdict: Verdict,
     options: ScreeningOptions,
-    fitted_on: TableRows | None,
+    fitted_on: Encoded | None,
     command: str,
     known: FoundRows | None = None,
     learned: str = "",
@@ -91,9 +93,9 @@ def find_all(
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
         n_explained = min(max(options.explain, n_flagged), n_judged)
     top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
-    table, columns = rows.take(top), rows.profiles()
+    table, columns = rows.take(top), column_profiles(rows)
     id_column = naming_column(rows, options.columns.id)
-    odd_cells, n_odd_cells = rows.odd_cells()
+    odd_cells, n_odd_cells = odd_cells_of(rows)
     suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     moved: tuple[MovedColumn, ...] = ()
@@ -155,7 +157,7 @@ def find_all(
         flagged_rows=flagged_rows,
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
-        groups=group_infos(verdict),
+        groups=group_infos(model, verdict),
         row_ids=_texts_of(rows, id_column, positions),
         row_files=_texts_of(rows, rows.source.file_column, positions),
         accepted=None if known is None else known.described(learned),
@@ -170,7 +172,7 @@ def _named_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
     return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
 
 
-def _texts_of(rows: TableRows, name: str | None, positions: Sequence[int]) -> dict[int, str]:
+def _texts_of(rows: Encoded, name: str | None, positions: Sequence[int]) -> dict[int, str]:
     """Return what a column, if there is one, says in some rows."""
     if name is None or not positions:
         return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import (
+    AnyTable,
+    column_names,
+    draw_sample,
+    each_part,
+    in_parts,
+)
 from kpca_apps.novelty.columns.plan import (
     UNKNOWN,
     ColumnOptions,
@@ -21,23 +30,21 @@ from kpca_apps.novelty.columns.plan import (
     infer_plan,
     quoted,
 )
-from kpca_apps.novelty.columns.rows import (
-    AnyTable,
-    RowQuery,
-    TableRows,
-    column_names,
-    naming_column,
-)
+from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import list_rows
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.accepted import MOST, FoundRows, find_accepted
-from kpca_apps.novelty.screening.grouped import fit_groups, judge_rows
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.tables.several import extended
 from kpca_apps.tables.table import Table
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20
@@ -59,87 +66,50 @@ def screen(
 
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
-    options = options or ScreeningOptions()
-    hidden = options.columns.hide
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    hidden, known = options.columns.hide, None
     with without_values(hidden):
+        learned, of_fit = table, options
         if reference is not None:
-            result, model = _by_reference(table, reference, accept, options, command, execution)
-        else:
-            known = None
-            if accept is not None:
-                known = _find_accepted(accept, table, table, options, execution)
-            model, rows = fit_groups(
-                table, options, clean=False, is_accepted=_marked(known), execution=execution
+            _check_names(table, options.columns)
+            learned, of_fit = reference, _options_of_reference(options, table, reference)
+        if accept is not None:
+            # Cells are read as those of the table that is learned.
+            sample = draw_sample(in_parts(learned), options.seed, execution)
+            specs = infer_plan(sample.table, of_fit.columns).specs
+            shown = of_fit.columns.hide
+            known = find_accepted(accept, table, specs, execution, most=MOST, hidden=shown)
+        is_accepted = None if known is None else known.is_accepted
+        if reference is None:
+            model, rows = fit_table(
+                table, options, clean=False, is_accepted=is_accepted, execution=execution
             )
-            verdict = judge_rows(model, rows, options)
-            result = find_all(model, verdict, options, rows, command, known, LEARNED)
+            judged, learned_words = rows, LEARNED
+        else:
+            # Rows of the reference itself are in it.
+            is_other = table.source.fingerprint != reference.source.fingerprint
+            if known is not None and known.n_rows and is_other:
+                learned = extended(reference, table, known.is_accepted)
+            model, rows = fit_table(learned, of_fit, clean=True, execution=execution)
+            model, judged = rows_to_score(model, table, options, execution, is_accepted)
+            learned_words = JOINED
+        verdict = judge(model, judged, options)
+        result = find_all(model, verdict, options, rows, command, known, learned_words)
     return redact(result, hidden), model
 
 
-def _by_reference(
-    table: AnyTable,
-    reference: AnyTable,
-    accept: Table | None,
-    options: ScreeningOptions,
-    command: str,
-    execution: Execution | None,
-) -> tuple[ScreeningResult, NoveltyModel]:
-    """Screen a table by a model of a clean reference."""
-    known = None
-    _check_names(table, options.columns)
-    # Columns that only the table has are left out of the fit: labels, say.
+def _options_of_reference(
+    options: ScreeningOptions, table: AnyTable, reference: AnyTable
+) -> ScreeningOptions:
+    """Leave columns that only the table has out of the fit: labels, say."""
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
-    columns = replace(
-        asked,
-        label=None if asked.label in extra else asked.label,
-        id=None if asked.id in extra else asked.id,
-        exclude=tuple(name for name in asked.exclude if name not in extra),
-        categorical=tuple(name for name in asked.categorical if name not in extra),
-        numeric=tuple(name for name in asked.numeric if name not in extra),
-        hide=tuple(name for name in asked.hide if name not in extra),
-    )
-    positive = options.positive if columns.label else None
-    of_reference = replace(options, columns=columns, positive=positive)
-    if accept is not None:
-        known = _find_accepted(accept, table, reference, of_reference, execution)
-        # Rows of the reference itself are in it.
-        if known.n_rows and table.source.fingerprint != reference.source.fingerprint:
-            reference = extended(reference, table, known.is_accepted)
-    model, rows = fit_groups(reference, of_reference, clean=True, execution=execution)
-    model, scored = rows_to_score(model, table, options, execution, _marked(known))
-    verdict = judge_rows(model, scored, options)
-    return find_all(model, verdict, options, rows, command, known, JOINED), model
-
-
-def _find_accepted(
-    accept: Table,
-    table: AnyTable,
-    learned: AnyTable,
-    options: ScreeningOptions,
-    execution: Execution | None,
-) -> FoundRows:
-    """Find rows of a table that are accepted, whose cells read as those of the table learned."""
-    sample = draw_sample(in_parts(learned), options.seed, execution or Execution())
-    plan = infer_plan(sample.table, options.columns)
-    hidden = options.columns.hide
-    return find_accepted(accept, table, plan.specs, execution, most=MOST, hidden=hidden)
-
-
-def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
-    return None if known is None else known.is_accepted
-
-
-def _accepted_by(
-    accept: Table | None,
-    model: NoveltyModel,
-    table: AnyTable,
-    hidden: Collection[str],
-    execution: Execution | None,
-) -> FoundRows | None:
-    """Find rows to score that are accepted, where any may be."""
-    if accept is None:
-        return None
-    return find_accepted(accept, table, model.encoder.plan.specs, execution, hidden=hidden)
+    lists: dict[str, Any] = {
+        name: tuple(one for one in getattr(asked, name) if one not in extra)
+        for name in ("exclude", "categorical", "numeric", "hide")
+    }
+    label, id = (None if name in extra else name for name in (asked.label, asked.id))
+    columns = replace(asked, label=label, id=id, **lists)
+    return replace(options, columns=columns, positive=options.positive if label else None)
 
 
 def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
@@ -165,10 +135,25 @@ def score(
     options = options or inherit_options(model, table)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        known = _accepted_by(accept, model, table, hidden, execution)
-        model, rows = rows_to_score(model, table, options, execution, _marked(known))
-        verdict = judge_rows(model, rows, options)
+        model, rows, known = _opened(model, table, accept, options, execution)
+        verdict = judge(model, rows, options)
         return redact(find_all(model, verdict, options, None, command, known), hidden)
+
+
+def _opened(
+    model: NoveltyModel,
+    table: AnyTable,
+    accept: Table | None,
+    options: ScreeningOptions,
+    execution: Execution | None,
+) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
+    """Encode the rows of a table to score, and find those that are accepted."""
+    known = None
+    if accept is not None:
+        hidden, specs = hidden_of(model, options), model.encoder.plan.specs
+        known = find_accepted(accept, table, specs, execution, hidden=hidden)
+    is_accepted = None if known is None else known.is_accepted
+    return *rows_to_score(model, table, options, execution, is_accepted), known
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -196,7 +181,7 @@ def rows_to_score(
     options: ScreeningOptions,
     execution: Execution | None = None,
     is_accepted: NDArray[np.bool_] | None = None,
-) -> tuple[NoveltyModel, TableRows]:
+) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
@@ -225,16 +210,13 @@ def rows_to_score(
         return replace(encoder, plan=plan, coders=coders)
 
     encoder = hiding(model.encoder)
-    groups = tuple(
-        replace(group, model=replace(group.model, encoder=hiding(group.model.encoder)))
-        for group in model.groups
-    )
-    rows = table_rows(
+    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+    rows = encode(
         encoder,
         in_parts(table),
+        execution,
         seed=options.seed,
         n_jobs=options.jobs,
-        execution=execution,
         is_accepted=is_accepted,
     )
     return replace(model, encoder=encoder, groups=groups), rows
@@ -266,11 +248,10 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        known = _accepted_by(accept, model, table, hidden, execution)
-        model, rows = rows_to_score(model, table, options, execution, _marked(known))
+        model, rows, known = _opened(model, table, accept, options, execution)
         id_column = naming_column(rows, options.columns.id)
         position = np.array([_find_row(rows, id_column, row, line)])
-        verdict = judge_rows(model, rows, options)
+        verdict = judge(model, rows, options)
         result = find_all(model, verdict, options, None, "", known)
         suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
@@ -279,7 +260,7 @@ def explain_row(
     return found, redact(result, hidden)
 
 
-def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
+def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int | None) -> int:
     """Position of the one row that is meant."""
     name = rows.source.name
     if (row is None) == (line is None):
@@ -287,7 +268,7 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
     if line is not None:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
-        found = rows.find(RowQuery(line=line))
+        found = _positions(rows, _is_on_line, line)
         what = bare = f"row that starts on line {line}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
@@ -311,14 +292,14 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
 
 
 def _named_rows(
-    rows: TableRows, id_column: str | None, row: str
+    rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
     """Positions of the rows of that id, or else of that number; what was sought; its bare words."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
     if id_column is not None:
-        found = rows.find(RowQuery(column=id_column, text=row))
+        found = _positions(rows, _is_named, id_column, row)
         bare = f"row with that {quoted(id_column)}"
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
@@ -327,3 +308,19 @@ def _named_rows(
     number = int(row) if row.isdecimal() and len(row) < 19 else 0
     found = np.array([number - 1] if 1 <= number <= rows.n_rows else [], dtype=np.int64)
     return found, what, bare
+
+
+def _positions(rows: Encoded, is_meant: Callable[..., BoolArray], *what: object) -> IntArray:
+    """Positions of the rows of a table that are meant, by what is true of each."""
+    parts = each_part(rows.table, "Looking for rows", partial(is_meant, *what), rows.execution)
+    return np.flatnonzero(np.concatenate(list(parts)))
+
+
+def _is_on_line(line: int, table: Table) -> BoolArray:
+    return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
+
+
+def _is_named(column_name: str, text: str, table: Table) -> BoolArray:
+    """Whether rows are named so, but for space around it."""
+    column = table.column(column_name)
+    return np.array([column.text(row).strip() == text for row in range(len(column))], dtype=bool)
