@@ -19,8 +19,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
 from kpca_apps.novelty.columns.rows import AnyTable, rows_of
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.state import DetectorState
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import (
     FlaggedRow,
     OddCell,
@@ -200,19 +199,16 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        # Without the scores of all its training rows, which may be sent far.
-        detector = DetectorState.of(part.model.detector).restored()
+        model = part.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), part.model.encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
 
 
-def _explain_block(
-    block: _Block, encoder: TableEncoder, detector: KernelPCANovelty
-) -> list[_FirstReason]:
+def _explain_block(block: _Block, encoder: TableEncoder, detector: Detector) -> list[_FirstReason]:
     explained = explain_rows(encoder, detector, block.table, block.matrix, block.own)
     return [_first_reason(reasons) for reasons in explained]
 

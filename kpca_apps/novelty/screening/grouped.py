@@ -236,26 +236,26 @@ def judge_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.group_threshold if is_kept else None
     if model.clean:
-        calibration = model.detector.calibration_scores_
+        calibration = model.detector.calibration_scores
         p_values = row_values(rows.n_rows, np.float64)
         for piece in pieces:
-            own = piece.model.detector.calibration_scores_
+            own = piece.model.detector.calibration_scores
             p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
     if rule.calibrated:
         assert p_values is not None
         scores, value, pieces = _meeting_one_threshold(rule, model, pieces, raw, p_values)
     flagged, threshold, too_few = flag(
-        rule, scores, calibration, model.detector.calibration_, set_before=value
+        rule, scores, calibration, model.detector.calibration, set_before=value
     )
     if not rule.calibrated:
         pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
     rarities, scale = None, None
     if calibration is not None:
         scale = replace(p_value_scale(calibration), statement=P_VALUES, marks=())
-    elif model.detector.rarity_ is not None:
+    elif model.detector.rarity is not None:
         rarities, scale = _rarities(model, scores), _scale(model)
         (at_threshold,) = _rarities(model, np.array([threshold.value])).tolist()
-        words = model.detector.rarity_.describe(at_threshold)
+        words = model.detector.rarity.describe(at_threshold)
         threshold = replace(threshold, rarity=words)
     threshold = replace(threshold, statement=f"{threshold.statement} {_how_judged(model, pieces)}")
     return Verdict(
@@ -335,7 +335,7 @@ def _meeting_one_threshold(
     Return the scores, that threshold, and the pieces with their own. A false discovery rate is that
     of the list of all rows.
     """
-    calibration, rate = model.detector.calibration_scores_, rule.setting
+    calibration, rate = model.detector.calibration_scores, rule.setting
     if rule.name == "fdr":
         is_listed = benjamini_hochberg(p_values, rate)
         if not is_listed.any():
@@ -345,7 +345,7 @@ def _meeting_one_threshold(
         rate = float(p_values[is_listed].max())
     value = rate_threshold(calibration, rate)
     limits = [
-        rate_threshold(piece.model.detector.calibration_scores_, rate) if piece.name else value
+        rate_threshold(piece.model.detector.calibration_scores, rate) if piece.name else value
         for piece in pieces
     ]
     if math.isinf(value):
@@ -368,7 +368,7 @@ def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
     shares: FloatArray = row_values(len(scores), np.float64)
     judges = [(group.model.source.n_rows, group.model) for group in model.groups]
     for n_judged, judge in [*judges, *([(n_rest, model)] if n_rest else [])]:
-        rarity = judge.detector.rarity_
+        rarity = judge.detector.rarity
         assert rarity is not None
         for block in blocks_of(len(scores)):
             shares[block] += n_judged / n_rows * rarity.share(scores[block])
@@ -377,7 +377,7 @@ def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
 
 def _scale(model: NoveltyModel) -> ScoreScale | None:
     """Say what shares mean, and the scores that round ones of the usual rows reach."""
-    rarity = model.detector.rarity_
+    rarity = model.detector.rarity
     assert rarity is not None
     scale, knots = rarity.scale_of_scores, [rarity.knots, *(_knots(g.model) for g in model.groups)]
     marks = []
@@ -398,8 +398,8 @@ def _scale(model: NoveltyModel) -> ScoreScale | None:
 
 
 def _knots(model: NoveltyModel) -> FloatArray:
-    assert model.detector.rarity_ is not None
-    return model.detector.rarity_.knots
+    assert model.detector.rarity is not None
+    return model.detector.rarity.knots
 
 
 def _how_judged(model: NoveltyModel, pieces: Sequence[Piece]) -> str:
@@ -440,8 +440,8 @@ def _model_notes(model: NoveltyModel, pieces: Sequence[Piece]) -> Iterator[Note]
     for piece in pieces:
         if piece.name:
             detector = piece.model.detector
-            few = piece.model.clean and not np.isfinite(detector.threshold_)
-            for text in detector.warnings_[:-1] if few else detector.warnings_:
+            few = piece.model.clean and not np.isfinite(detector.flags_above)
+            for text in detector.warnings[:-1] if few else detector.warnings:
                 told.setdefault(text, []).append(piece.name)
     for text, where in told.items():
         bare = "1 group" if len(where) == 1 else f"{len(where):,} groups"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,14 +28,15 @@ from kpca_apps.novelty.columns.plan import (
     quoted,
 )
 from kpca_apps.novelty.columns.rows import AnyTable, GroupKey, TableRows, column_names
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.detector import Detector, Parameters
+from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import (
     LargeGroup,
     LargeGroups,
     find_large_group,
 )
-from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.screening.options import (
     DEFAULT_ALPHA,
@@ -61,7 +63,7 @@ class NoveltyModel:
     """What is needed to score and flag rows of a table."""
 
     encoder: TableEncoder  # the column plan and how the columns became numbers
-    detector: KernelPCANovelty  # fitted on the encoded rows, of which it holds some
+    detector: Detector  # fitted on the encoded rows, of which it holds some
     # (n,), of the rows fitted on, each as if left out; of more than 100,000 rows they are not
     # saved, and empty in a model that was read back.
     training_scores: FloatArray
@@ -77,7 +79,7 @@ class NoveltyModel:
     @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
-        return not self.detector.contaminated
+        return not self.detector.parameters.contaminated
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class StoredGroup:
     values: tuple[str | None, ...]
     n_rows: Annotated[int, Meta(ge=3)]
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
 
     def validate(self) -> None:
@@ -111,7 +113,7 @@ class StoredModel:
     """What a model file holds: the fields of a `NoveltyModel`."""
 
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule
     options: ScreeningOptions
@@ -190,17 +192,29 @@ def fit_table(
     else:
         rows = TableRows(encoder, table, n_jobs=options.jobs)
     n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
-    detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)
+    parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
+    fit = partial(
+        fit_detector,
+        rows,
+        parameters,
+        ColumnRoles.of(
+            rows.sample.shape[1], encoder.as_is, [group.columns for group in encoder.groups]
+        ),
+        kernel=kernel,
+        normal=is_accepted,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
     try:
-        detector.fit_rows(rows, normal=is_accepted)
-        large_groups = _rank_within_large_groups(detector, rows, options.columns.by, is_accepted)
+        fitted, large_groups = _rank_within_large_groups(fit, rows, options, is_accepted)
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
         raise InputError(f"{table.source.name}: {' '.join(str(error).split())}") from error
     # Whether a rule can flag anything is said of each table that it is applied to (`verdict.py`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
-    of_fit = detector.warnings_ if np.isfinite(detector.threshold_) else detector.warnings_[:-1]
+    detector = fitted.detector
+    of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
     of_size = (
         f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
         f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
@@ -209,7 +223,7 @@ def fit_table(
     model = NoveltyModel(
         encoder=encoder,
         detector=detector,
-        training_scores=detector.novelty_scores_,
+        training_scores=fitted.scores,
         rule=rule,
         options=options,
         source=table.source,
@@ -238,16 +252,17 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 
 def _rank_within_large_groups(
-    detector: KernelPCANovelty,
+    fit: Callable[..., Fit],
     rows: TableRows,
-    by: Collection[str],
+    options: ScreeningOptions,
     is_accepted: BoolArray | None,
-) -> tuple[str, ...]:
-    """Fit anew where a group too large to be odd fills the list, and say so of each."""
-    found, notes = LargeGroups(), []
-    columns = [*rows.encoder.state_columns(by)] if detector.contaminated else []
-    while detector.combined_ is not None and len(found) < MAX_LARGE_GROUPS:
-        scores = detector.novelty_scores_[rows.sample_index]
+) -> tuple[Fit, tuple[str, ...]]:
+    """Fit, again where a group too large to be odd fills the list, and say so of each."""
+    fitted, found, notes = fit(), LargeGroups(), []
+    contaminated = fitted.detector.parameters.contaminated
+    columns = [*rows.encoder.state_columns(options.columns.by)] if contaminated else []
+    while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
+        scores = fitted.scores[rows.sample_index]
         if is_accepted is not None:
             scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
         one = find_large_group(rows.sample, scores, columns, rows.encoder.as_is)
@@ -255,8 +270,8 @@ def _rank_within_large_groups(
             break
         notes.append(_large_group_note(rows, one))
         found = LargeGroups((*found.groups, one))
-        detector.fit_rows(rows, normal=is_accepted, large_groups=found)
-    return tuple(notes)
+        fitted = fit(large_groups=found)
+    return fitted, tuple(notes)
 
 
 def _large_group_note(rows: TableRows, large: LargeGroup) -> Note:
@@ -275,15 +290,10 @@ def _large_group_note(rows: TableRows, large: LargeGroup) -> Note:
     return Note(f"{start} {value} {rest}", bare, (name,))
 
 
-def _unfitted_detector(
-    rule: Rule,
-    options: ScreeningOptions,
-    encoder: TableEncoder,
-    n_rows: int,
-    n_judged: int,
-    clean: bool,
-) -> KernelPCANovelty:
-    """Build the detector that the options describe; refuse those that `n_rows` cannot bear.
+def _parameters(
+    rule: Rule, options: ScreeningOptions, n_rows: int, n_judged: int, clean: bool
+) -> tuple[Parameters, Literal["rbf"] | Kernel | None]:
+    """Return the parameters and kernel that the options describe, if `n_rows` can bear them.
 
     Of these `n_judged` may be flagged.
     """
@@ -319,21 +329,17 @@ def _unfitted_detector(
         kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
     elif options.kernel in ("linear", "cosine"):
         kernel = Linear() if options.kernel == "linear" else Cosine()
-    return KernelPCANovelty(
+    parameters = Parameters(
         contaminated=not clean,
         share=share if chosen else DEFAULT_SHARE,
         alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
         n_components=options.n_components,
-        kernel=kernel,
         gamma=gamma if kernel == "rbf" else None,
         ridge=options.ridge,
         n_landmarks=options.n_landmarks,
         calibration=options.calibration,
-        as_is=list(encoder.as_is),
-        groups=[group.columns for group in encoder.groups],
-        n_jobs=options.jobs,
-        random_state=options.seed,
     )
+    return parameters, kernel
 
 
 def library_versions() -> dict[str, str]:
@@ -361,13 +367,12 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
             group.values,
             group.model.source.n_rows,
             group.model.encoder,
-            DetectorState.of(group.model.detector),
+            group.model.detector,
             group.model.training_scores if few else np.empty(0),
         )
         for group in model.groups
     )
     changed = {
-        "detector": DetectorState.of(model.detector),
         "training_scores": model.training_scores if few else np.empty(0),
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
@@ -412,8 +417,7 @@ def load_model(path: str | Path) -> NoveltyModel:
             f"The model was fitted with {fitted_with}: scores may differ in their last digits.",
         )
     model = NoveltyModel(
-        **{**vars(stored), "detector": stored.detector.restored(), "warnings": warnings}
-        | {"groups": (), "group_threshold": None}
+        **{**vars(stored), "warnings": warnings, "groups": (), "group_threshold": None}
     )
     groups = tuple(
         GroupModel(
@@ -421,7 +425,7 @@ def load_model(path: str | Path) -> NoveltyModel:
             replace(
                 model,
                 encoder=group.encoder,
-                detector=group.detector.restored(),
+                detector=group.detector,
                 training_scores=group.training_scores,
                 source=replace(model.source, n_rows=group.n_rows),
                 warnings=(),

@@ -12,7 +12,7 @@ from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.checks.suggestions import Suggestions
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.rows import TableRows, rows_of
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.verdict import Piece, Verdict
@@ -46,7 +46,14 @@ def list_rows(
     hints: dict[int, tuple[str, ...]] = {}
     for part in judged_by(model, verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
-        found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
+        found = explain_rows(
+            encoder,
+            part.model.detector,
+            part.table,
+            part.matrix,
+            part.own,
+            part.model.options.jobs,
+        )
         rows = [int(positions[place]) + 1 for place in places]
         found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         reasons |= zip(places, found, strict=True)
@@ -57,7 +64,7 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
     listed = []
     for place, position in enumerate(positions.tolist()):
         rare = None
@@ -131,10 +138,11 @@ def judged_by(
 
 def explain_rows(
     encoder: TableEncoder,
-    detector: KernelPCANovelty,
+    detector: Detector,
     table: Table,
     matrix: FloatArray,
     own: IntArray,
+    n_jobs: int | None = None,
 ) -> list[tuple[Reason, ...]]:
     """Reasons of the first rows of a table, most important first.
 
@@ -142,7 +150,7 @@ def explain_rows(
     """
     names = [group.name for group in encoder.groups]
     explained = []
-    for row, drops in enumerate(detector.explain(matrix, training_rows=own)):
+    for row, drops in enumerate(detector.explain(matrix, own, n_jobs=n_jobs)):
         reasons = []
         for drop in drops:
             is_first = drop.group in (drops[0].group, *drops[0].together)

@@ -115,7 +115,7 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
     and rank after all others: what a rule says of a table, it says of the others.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    detector, calibration_scores = model.detector, model.detector.calibration_scores_
+    detector, calibration_scores = model.detector, model.detector.calibration_scores
     in_training = is_fitted_on(model, rows)
     if in_training:
         require_own_scores(model, rows, np.arange(rows.n_rows))
@@ -133,8 +133,8 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         rule,
         scores[judged],
         calibration_scores if model.clean else None,
-        detector.calibration_,
-        set_before=detector.threshold_ if is_kept else None,
+        detector.calibration,
+        set_before=detector.flags_above if is_kept else None,
     )
     flagged = np.zeros(len(scores), dtype=bool)
     flagged[judged] = flagged_of_judged
@@ -142,7 +142,7 @@ def score_rows(model: NoveltyModel, rows: TableRows, options: ScreeningOptions) 
         order = np.argsort(ranks)
         is_last = is_accepted[order]
         ranks[np.r_[order[~is_last], order[is_last]]] = np.arange(1, len(ranks) + 1)
-    rarity, rarities = detector.rarity_, None
+    rarity, rarities = detector.rarity, None
     scale = p_value_scale(calibration_scores) if model.clean else None
     if rarity is not None:
         rarities, scale = rarity.share(scores), rarity.scale_of_scores
@@ -175,7 +175,7 @@ def _rank_rows(
     model: NoveltyModel, rows: TableRows, scores: FloatArray, *, in_training: bool
 ) -> IntArray:
     """Rank every row; those beyond the reach of a bounded kernel, which score the same, too."""
-    neighbours = model.detector.neighbours_
+    neighbours = model.detector.reference
     place = max(0, len(scores) - MAX_TIES)
     oddest = np.partition(scores, place)[place]
 
@@ -188,7 +188,7 @@ def _rank_rows(
         matrix = rows.encoded(positions[measured])
         for start in range(0, len(measured), ROWS_A_BATCH):
             part = slice(start, start + ROWS_A_BATCH)
-            standardised = model.detector.views_.standardised(matrix[part])
+            standardised = model.detector.views.standardised(matrix[part])
             squares = cdist(standardised, neighbours.standardised, "sqeuclidean")
             if in_training:
                 squares[positions[measured[part]][:, None] == neighbours.index] = np.inf
