@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, rows_of, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
-from kpca_apps.novelty.columns.rows import AnyTable, rows_of
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import (
     FlaggedRow,
@@ -27,9 +27,9 @@ from kpca_apps.novelty.result import (
     Reason,
     ScreeningResult,
 )
+from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.read.workbook import (
     MAX_CELL,
@@ -193,15 +193,15 @@ def _first_reasons(
 ) -> list[_FirstReason]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, _FirstReason] = {}
-    for part in judged_by(model, verdict, table, positions):
+    for part in judged_by(verdict, table, positions):
         own, whole = part.own, np.arange(len(part.own))
         blocks = [
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        model = part.model
+        encoder, detector = part.model.encoder, part.model.detector
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
+            "Finding reasons", _explain_block, blocks, len(own), encoder, detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)
