@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pkgutil import walk_packages
 
 from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
@@ -43,7 +44,10 @@ def chosen_experiments(name: str) -> list[Experiment]:
     if name == "all":
         return list(known.values())
     if name not in known:
-        raise ConfigError(f'There is no experiment "{name}"; kpca papers list names them all.')
+        meant = suggest(name, ("all", *known))
+        raise ConfigError(
+            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
+        )
     return [known[name]]
 
 
