@@ -1,13 +1,4 @@
-"""Hoffmann's five sets of the plane: contours of the reconstruction error (2007).
-
-A Gaussian kernel, exp(-|x - y|^2 / (2 sigma^2)), and q components; a new point is novel if it lies
-farther from the subspace in feature space than the training rows do. The paper's text and figures
-could not be opened. The sets are those its author published; sigma .4 and 40 components are his
-for ring-line-square and assumed for the others, but .3 and 20 for the square with noise, with
-which an independent implementation found the noise best. That implementation's errors and areas
-are the numbers to come near; that contours follow the shapes, and that noise is found better than
-by a Parzen density (q = 0), is what is remembered of the paper.
-"""
+"""Hoffmann's five sets of the plane: contours of the reconstruction error."""
 
 from __future__ import annotations
 

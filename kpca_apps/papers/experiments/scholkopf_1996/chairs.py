@@ -1,10 +1,4 @@
-"""The MPI chairs, Table 1 and Fig. 3: the images cannot be had, so it is not run.
-
-Scholkopf, Smola and Muller (1996), 6.2: 25 chairs, 16 x 16 pixels, 89 views of each to train on and
-100 to test; components of (x.y)^d from all training images, a linear support vector machine on
-them; Fig. 3 is one of the images. The ftp server the report names could not be reached, and no copy
-was found. Table 2, the same experiment on digits, is run as ``usps``.
-"""
+"""The MPI chairs, Table 1 and Fig. 3: 25 chairs, 16 x 16 pixels; the images cannot be had."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.experiments import methods
+from kpca_apps.papers.experiments.all_papers import methods
 from kpca_apps.papers.figures import Curves
 
 pytestmark = pytest.mark.release

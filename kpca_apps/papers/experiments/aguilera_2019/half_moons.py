@@ -1,14 +1,8 @@
-"""Two half moons, exp(-0.01 |x - y|^2) and exp(-2 |x - y|^2) (Aguilera and Antonanzas, Fig. 4).
+"""Two half moons, exp(-0.01 |x - y|^2) and exp(-2 |x - y|^2) (Fig. 4).
 
-200 rows of a sine wave and 200 of a cosine wave, noise of standard deviation .2 in height, are
-numbers of the authors' public script; captions are judged on 20 draws. How well moons are
-distinguished is measured twice, as the caption does not say how: by the nearest mean of two
-components, and by the best straight line (least squares) through them.
-
-The paper calls .01 and 2 widths; they are inverse ones, and .01 is the wide kernel. It is nearly
-linear over these rows: its first two components are those of PCA, so that it cannot show a
-sinusoidal shape that PCA does not. The authors' script hands the class label to kernel PCA as a
-third column, which separates the moons for it; both ways are measured.
+How well moons are distinguished is measured twice, as the caption does not say how: by the nearest
+mean of two components, and by the line of least squares through them. The authors' script hands the
+class label to kernel PCA as a third column, which separates the moons for it; both are measured.
 """
 
 from __future__ import annotations

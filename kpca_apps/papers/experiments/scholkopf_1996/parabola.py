@@ -1,8 +1,4 @@
-"""The parabola with noise, degrees 1 to 4 (Scholkopf, Smola and Muller 1996, Fig. 2).
-
-y = x^2 + noise of standard deviation .2, x uniform in [-1, 1], kernels (x.y)^d; contours of the
-first three components. The report does not say how many rows it drew: 100 are drawn here. It prints
-no eigenvalues either; the journal's version of the figure does, and those are quoted from memory.
+"""The parabola with noise: contours and eigenvalues of (x.y)^d, degrees 1 to 4 (Fig. 2).
 
 A kernel (x.y)^d in the plane has d + 1 monomials and no more components: two for degree 1, whose
 third panel stays empty.

@@ -1,12 +1,8 @@
 """Runs of the authors' public script that did not reach the paper: tanh kernels, and a ring.
 
-tanh is indefinite: some directions of its feature space have negative squared length. Components
-are ordered by the modulus of their eigenvalues and scaled by its root, as Scholkopf, Smola and
-Muller (1996, B.2) say; they are features, but no distance belongs to them. The script drops the
-negative ones. What is judged is said by that report. That such components are useful features is
-not judged: these clusters lie so far apart that plain rows tell them as well. Two of the script's
-runs are left out: iris, which shows nothing that is not shown elsewhere, and times beside two
-packages of R, which do not run here; what fits take is in the experiment complexity.
+tanh is indefinite: its components are features, but no distance belongs to them; the script drops
+those of negative eigenvalues. Left out are its runs on iris, which show nothing new, and times
+beside two packages of R, which do not run here.
 """
 
 from __future__ import annotations

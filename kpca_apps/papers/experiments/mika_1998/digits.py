@@ -1,14 +1,7 @@
-"""USPS digits cleaned by linear and kernel PCA (Mika et al. 1998).
+"""USPS digits cleaned by linear and kernel PCA, kernel exp(-|x - y|^2 / c) with c = 0.5 * 256.
 
-The first 300 digits of each class to train on, the first 50 test digits of each to clean, Gaussian
-noise of standard deviation .5 or speckle (each pixel black or white with probability .4), kernel
-exp(-|x - y|^2 / c) with c = 0.5 * 256, pre-images by the fixed point begun at the noisy digit. A
-number is the mean squared distance to the clean digit.
-
-The paper's text could not be opened: these settings, and by what factor kernel PCA is better at the
-best numbers of components, are remembered; its digits and draws of noise are not known. Every
-number is compared with an independent implementation's, whose noise is another draw. For few
-components linear PCA is better: kernel PCA wins by having more of them than there are pixels.
+A number is the mean squared distance to the clean digit. Noise is Gaussian of standard deviation
+.5, or speckle: each pixel black or white with probability .4.
 """
 
 from __future__ import annotations

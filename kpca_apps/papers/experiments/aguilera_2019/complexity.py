@@ -1,18 +1,7 @@
-"""What kernel PCA costs: time and memory of a fit, time of a projection (complexity claims).
+"""What kernel PCA costs: time and memory of a fit, time of a projection (VII; 1996 report, 4.4).
 
-Aguilera and Antonanzas (2019, VII): a fit to n rows is O(n^3) time and O(n^2) memory; of a
-projection of m new rows of p attributes the kernel is O(p m n) and the whole, on all n components,
-O(n^2 m), "which can be reduced projecting into l < n components"; approximations from a subset of
-the rows and iterations cost less. Scholkopf, Smola and Muller (1996, 4.4) suggest the leading
-eigenpairs only, or a subset, and name what a projection costs against linear PCA: a kernel value
-for each training row, where that has one inner product a component.
-
-Measured on Gaussian rows of ten attributes: all components by LAPACK; ten by Krylov iteration with
-the Gram matrix recomputed for every product; ten through 100 landmarks. Memory is the peak of what
-numpy allocates, times are of the processor. An exponent is the slope between the last two points of
-a curve, where what grows fastest weighs most; in p, m and n on few components, where all grows
-alike, between the first and the last. Times are of this machine and of this moment, the only
-numbers of the gallery that change from run to run; neither paper gives any.
+Where all grows alike, in p, m and n on few components, an exponent is the slope between the first
+and the last point of a curve; else between the last two, where what grows fastest weighs most.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
-"""The illustrations of the two sets of course notes: class means, rings, and y ~ x + x^2.
+"""The illustrations of the course notes: nearest class means, rings, and y ~ x + x^2.
 
-The Spanish notes classify by the nearest class mean, eq. (3.1)-(3.3): half way between the means
-lies c, and w connects them (Fig. 3.2); the rule fails where the means coincide, and works after a
-kernel parts them (Fig. 3.3). Their y ~ x + x^2 stands for the idea of a map. The other notes show
-rows that no line tells apart (Fig. 2). Neither gives its rows: two clouds four deviations apart in
-each coordinate and two rings, of 100 and 150 rows each, are drawn here.
-
-Eq. (3.3) prints b with its sign reversed; as the notes define b, the rule works. That a kernel
-makes data linearly separable is so for kernels that suit the data, and no rule. The other notes
-(2.1) have the loss of information minimal where variance is low: it is where the variance that is
-kept is high, and what is left over low. Errors are those of the rows the means were taken of.
+Where the notes slip (the sign of b in eq. (3.3), separability by any kernel) the claims say so. The
+notes in English (2.1) have the loss of information minimal where variance is low: it is where the
+variance that is kept is high.
 """
 
 from __future__ import annotations

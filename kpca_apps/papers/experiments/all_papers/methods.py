@@ -1,11 +1,4 @@
-"""Every method and kernel of the papers that no other experiment reaches, beside what to prefer.
-
-No figure or table of a paper: these are the methods that the texts describe or cite, each on rows
-drawn here (near a curved surface, in rings, along a spiral, of mixed sources) or on the digits and
-the diabetes table of scikit-learn, odd rows of the digits to train on and even ones to test.
-Settings are ours. What each takes is counted and not timed, so that every number is the same in
-every run.
-"""
+"""Every method and kernel of the papers that no other experiment reaches, beside what to prefer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Statements of the papers put to the test, most on 60 rows of the plane and a Gaussian kernel.
 
-Properties of PCA that carry over to feature space (1996 report, 4.2) hold, each against 500 other
-bases. Some sentences and formulas slip, as in every paper. A formula that holds once a misprint is
-corrected is one with a condition, which is the correction; a sentence that does not hold is not
-reproduced, with what is right as the reason. Rows and widths are chosen here.
+A formula that holds once a misprint is corrected is one with a condition, which is the correction;
+a sentence that does not hold is not reproduced, with what is right as the reason.
 """
 
 from __future__ import annotations
