@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.tables.read.parquet import as_polars, plain_types
-from kpca_apps.tables.scored import Added, input_names
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import Table, require_cells
+from kpca_apps.tables.write import Added, input_names
 
 __all__ = [
     "Frame",

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 __all__ = [
     "DECIMAL_MARKS",
     "MISSING_WORDS",
+    "NUMBER_LIKE",
     "THOUSANDS_MARKS",
     "Column",
     "DateFormat",
@@ -36,6 +37,7 @@ __all__ = [
     "date_text",
     "infer_date_format",
     "infer_number_format",
+    "is_number_like",
     "read_dates",
     "read_numbers",
     "unit_words",
@@ -55,6 +57,12 @@ _LARGEST = 1e100
 # Texts of which these many differ hardly repeat: each is looked at by itself.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
+# Digits and marks as people write numbers, in any format or none: also "1.2.3".
+NUMBER_LIKE = (
+    "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
+    "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
+)
+_NUMBER_LIKE = re.compile(NUMBER_LIKE)
 DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
@@ -225,6 +233,11 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
     return np.where(fits.to_numpy(), finite(bare), np.nan)
+
+
+def is_number_like(cell: str) -> bool:
+    """Whether a cell is made of what numbers are made of, whatever format reads it."""
+    return _NUMBER_LIKE.fullmatch(cell.strip()) is not None
 
 
 def finite(texts: pl.Series) -> FloatArray:

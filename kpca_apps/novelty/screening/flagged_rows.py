@@ -32,16 +32,16 @@ from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.system.output import atomic_write
-from kpca_apps.tables.read.workbook import (
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
+from kpca_apps.tables.write import PLAIN, CsvStyle, csv_bytes, input_names, literal
+from kpca_apps.tables.write_excel import (
     MAX_CELL,
     Sheet,
     SheetColumn,
     cells_of,
     workbook_bytes,
 )
-from kpca_apps.tables.scored import PLAIN, CsvStyle, csv_bytes, input_names, literal
-from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -69,8 +69,12 @@ from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_g
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
 from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.tables.frames import frame_without
-from kpca_apps.tables.read.text import ONE_COLUMN
-from kpca_apps.tables.scored import (
+from kpca_apps.tables.read.layout import ONE_COLUMN
+from kpca_apps.tables.several import extended
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, TablePart
+from kpca_apps.tables.values import NumberFormat
+from kpca_apps.tables.write import (
     PLAIN,
     Added,
     CsvStyle,
@@ -79,10 +83,6 @@ from kpca_apps.tables.scored import (
     scored_kind,
     scored_notes,
 )
-from kpca_apps.tables.several import extended
-from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, TablePart
-from kpca_apps.tables.values import NumberFormat
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
