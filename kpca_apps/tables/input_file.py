@@ -36,6 +36,7 @@ __all__ = [
     "KnownFile",
     "damage_refused",
     "find_file",
+    "first_line",
     "only_member",
     "packing_of",
 ]
@@ -266,10 +267,14 @@ def damage_refused(label: str, kind: str) -> Iterator[None]:
         # A panic of compiled code is no Exception.
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
-        reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
         raise InputError(
-            f"{label}: not a readable {kind} file ({reason}); export it again."
+            f"{label}: not a readable {kind} file ({first_line(error)}); export it again."
         ) from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says of an error."""
+    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
 
 
 def packing_of(head: bytes) -> str:

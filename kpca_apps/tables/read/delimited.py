@@ -20,6 +20,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import long_row, require_columns
+from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.bad_lines import BadLines
 from kpca_apps.tables.read.header import header_is_missing
 from kpca_apps.tables.read.layout import (
@@ -32,7 +33,6 @@ from kpca_apps.tables.read.layout import (
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
-from kpca_apps.tables.values import is_number_like
 
 __all__ = ["DELIMITED", "DelimitedText"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kpca_apps.tables.values import MISSING_WORDS, is_number_like
+from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.values import MISSING_WORDS
 
 __all__ = ["HEADER_SAMPLE", "find_header", "header_is_missing"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
+from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.header import HEADER_SAMPLE, find_header
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.values import is_number_like
 
 __all__ = ["DELIMITER_NAMES", "ONE_COLUMN", "Layout", "collapse_spaces", "sniff_delimiter"]
 
