@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.novelty.checks.number_rules import NumberRule, Tail, without_double
+from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.identifiers import name_words
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, quoted
-from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
-from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.model import ModelPiece
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
 
@@ -93,8 +93,8 @@ ANOTHER = "in another unit"
 
 
 def hint_rows(
-    model: NoveltyModel,
-    rows: TableRows,
+    model: ModelPiece,
+    rows: Encoded,
     table: Table,
     matrix: FloatArray,
     positions: IntArray,
@@ -131,7 +131,7 @@ def hint_rows(
     ]
     # Several cells are missing that hardly ever are.
     missing: list[list[str]] = [[] for _ in range(table.frame.height)]
-    n_learned = min(model.source.n_rows, SAMPLE_ROWS)
+    n_learned = min(model.n_rows, SAMPLE_ROWS)
     for spec in encoder.plan.used:
         if spec.n_missing / n_learned < RARELY_MISSING:
             for row in np.flatnonzero(table.column(spec.name).read(spec.format).missing):
@@ -146,7 +146,7 @@ def hint_rows(
 
 
 def _sums(
-    rows: TableRows, specs: Sequence[ColumnSpec], table: Table, n_rows: int
+    rows: Encoded, specs: Sequence[ColumnSpec], table: Table, n_rows: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the first rows of `table` that sum up all others, and the columns in which they do.
 

@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, rows_of, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
-from kpca_apps.novelty.columns.rows import AnyTable, rows_of
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.state import DetectorState
 from kpca_apps.novelty.result import (
@@ -28,9 +28,9 @@ from kpca_apps.novelty.result import (
     Reason,
     ScreeningResult,
 )
+from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.ranked_list import explain_rows, judged_by
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -194,7 +194,7 @@ def _first_reasons(
 ) -> list[_FirstReason]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, _FirstReason] = {}
-    for part in judged_by(model, verdict, table, positions):
+    for part in judged_by(verdict, table, positions):
         own, whole = part.own, np.arange(len(part.own))
         blocks = [
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.rows import TableRows, rows_of
+from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.verdict import Piece, Verdict
+from kpca_apps.novelty.screening.judge import Verdict
+from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
 from kpca_apps.tables.table import Table
 
 FloatArray = NDArray[np.float64]
@@ -44,7 +45,7 @@ def list_rows(
     """
     reasons: dict[int, tuple[Reason, ...]] = {}
     hints: dict[int, tuple[str, ...]] = {}
-    for part in judged_by(model, verdict, table, positions[:n_explained]):
+    for part in judged_by(verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
         found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
         rows = [int(positions[place]) + 1 for place in places]
@@ -91,42 +92,33 @@ def list_rows(
 class JudgedRows:
     """Rows to explain that one model judges."""
 
-    model: NoveltyModel
+    model: ModelPiece
     table: Table  # they as they stand
     matrix: FloatArray  # (r, d), they encoded
     places: IntArray  # (r,), among all that are to be explained
     positions: IntArray  # (r,), among the rows that the model judges
     own: IntArray  # (r,), among its training rows, or -1
-    piece: Piece | None = None
+    judged: IntArray  # positions of all rows of the table that the model judges
 
-    def compared(self, verdict: Verdict) -> TableRows:
+    def compared(self, verdict: Verdict) -> Encoded:
         """Return rows of the table that the model judges, to compare these with."""
-        piece = self.piece
-        if piece is None or not piece.name:
+        if self.model.values is None:
             return verdict.rows
-        places = np.linspace(0, len(piece.positions) - 1, MAX_COMPARED).astype(np.int64)
-        drawn = np.unique(places)
-        rows = verdict.rows.seen_by(self.model.encoder, piece.positions[drawn])
-        rows.sample_index = drawn
-        return rows
+        judged = self.judged
+        drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
+        rows = encode(self.model.encoder, verdict.rows.take(judged[drawn]), checked=False)
+        return replace(rows, sample_index=drawn)
 
 
-def judged_by(
-    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
-) -> Iterator[JudgedRows]:
+def judged_by(verdict: Verdict, table: Table, positions: IntArray) -> Iterator[JudgedRows]:
     """Part rows at some positions, the first of `table`, by the model that judges them."""
-    none = np.full(len(positions), -1)
-    if not verdict.pieces and len(positions):
-        own = positions if verdict.in_training else none
-        matrix, places = verdict.rows.encoded(positions), np.arange(len(positions))
-        yield JudgedRows(model, table, matrix, places, positions, own)
     for piece in verdict.pieces:
         places, among = piece.places(positions)
         if len(places):
             rows = rows_of(table, places)
             matrix = piece.model.encoder.matrix(rows)
-            own = among if verdict.in_training else none[: len(among)]
-            yield JudgedRows(piece.model, rows, matrix, places, among, own, piece)
+            own = among if verdict.in_training else np.full(len(among), -1)
+            yield JudgedRows(piece.model, rows, matrix, places, among, own, piece.positions)
 
 
 def explain_rows(

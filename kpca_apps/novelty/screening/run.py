@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,17 @@ from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.faults import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
 from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import (
+    AnyTable,
+    column_names,
+    draw_sample,
+    each_part,
+    in_parts,
+    rows_of,
+)
 from kpca_apps.novelty.columns.plan import (
     UNKNOWN,
     ColumnOptions,
@@ -29,16 +39,13 @@ from kpca_apps.novelty.columns.plan import (
     listed,
     quoted,
 )
-from kpca_apps.novelty.columns.rows import (
+from kpca_apps.novelty.columns.profiles import (
     NAMED_BY,
     TELLS_APART,
-    AnyTable,
-    RowQuery,
-    TableRows,
-    column_names,
+    column_profiles,
     id_note,
     naming_column,
-    rows_of,
+    odd_cells_of,
 )
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
@@ -53,6 +60,7 @@ from kpca_apps.novelty.result import (
     clearest,
 )
 from kpca_apps.novelty.screening.accepted import MOST, FoundRows, find_accepted
+from kpca_apps.novelty.screening.fit import IN_PARTS, fit_table
 from kpca_apps.novelty.screening.flagged_rows import (
     bound_note,
     list_flagged,
@@ -62,12 +70,11 @@ from kpca_apps.novelty.screening.flagged_rows import (
     write_flagged_rows,
     write_odd_cells,
 )
-from kpca_apps.novelty.screening.grouped import fit_groups, group_infos, judge_rows
-from kpca_apps.novelty.screening.model import IN_PARTS, NoveltyModel, library_versions
+from kpca_apps.novelty.screening.judge import Verdict, group_infos, judge, top_rows
+from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.screening.ranked_list import MAX_CELLS, list_rows, with_reason_shares
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.layout import ONE_COLUMN
 from kpca_apps.tables.several import extended
@@ -83,6 +90,9 @@ from kpca_apps.tables.write import (
     scored_kind,
     scored_notes,
 )
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
@@ -126,87 +136,50 @@ def screen(
 
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
-    options = options or ScreeningOptions()
-    hidden = options.columns.hide
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    hidden, known = options.columns.hide, None
     with without_values(hidden):
+        learned, of_fit = table, options
         if reference is not None:
-            result, model = _by_reference(table, reference, accept, options, command, execution)
-        else:
-            known = None
-            if accept is not None:
-                known = _find_accepted(accept, table, table, options, execution)
-            model, rows = fit_groups(
-                table, options, clean=False, is_accepted=_marked(known), execution=execution
+            _check_names(table, options.columns)
+            learned, of_fit = reference, _options_of_reference(options, table, reference)
+        if accept is not None:
+            # Cells are read as those of the table that is learned.
+            sample = draw_sample(in_parts(learned), options.seed, execution)
+            specs = infer_plan(sample.table, of_fit.columns).specs
+            shown = of_fit.columns.hide
+            known = find_accepted(accept, table, specs, execution, most=MOST, hidden=shown)
+        is_accepted = None if known is None else known.is_accepted
+        if reference is None:
+            model, rows = fit_table(
+                table, options, clean=False, is_accepted=is_accepted, execution=execution
             )
-            verdict = judge_rows(model, rows, options)
-            result = _describe(model, verdict, options, rows, command, known, LEARNED)
+            judged, learned_words = rows, LEARNED
+        else:
+            # Rows of the reference itself are in it.
+            is_other = table.source.fingerprint != reference.source.fingerprint
+            if known is not None and known.n_rows and is_other:
+                learned = extended(reference, table, known.is_accepted)
+            model, rows = fit_table(learned, of_fit, clean=True, execution=execution)
+            model, judged = rows_to_score(model, table, options, execution, is_accepted)
+            learned_words = JOINED
+        verdict = judge(model, judged, options)
+        result = _describe(model, verdict, options, rows, command, known, learned_words)
     return redact(result, hidden), model
 
 
-def _by_reference(
-    table: AnyTable,
-    reference: AnyTable,
-    accept: Table | None,
-    options: ScreeningOptions,
-    command: str,
-    execution: Execution | None,
-) -> tuple[ScreeningResult, NoveltyModel]:
-    """Screen a table by a model of a clean reference."""
-    known = None
-    _check_names(table, options.columns)
-    # Columns that only the table has are left out of the fit: labels, say.
+def _options_of_reference(
+    options: ScreeningOptions, table: AnyTable, reference: AnyTable
+) -> ScreeningOptions:
+    """Leave columns that only the table has out of the fit: labels, say."""
     extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
-    columns = replace(
-        asked,
-        label=None if asked.label in extra else asked.label,
-        id=None if asked.id in extra else asked.id,
-        exclude=tuple(name for name in asked.exclude if name not in extra),
-        categorical=tuple(name for name in asked.categorical if name not in extra),
-        numeric=tuple(name for name in asked.numeric if name not in extra),
-        hide=tuple(name for name in asked.hide if name not in extra),
-    )
-    positive = options.positive if columns.label else None
-    of_reference = replace(options, columns=columns, positive=positive)
-    if accept is not None:
-        known = _find_accepted(accept, table, reference, of_reference, execution)
-        # Rows of the reference itself are in it.
-        if known.n_rows and table.source.fingerprint != reference.source.fingerprint:
-            reference = extended(reference, table, known.is_accepted)
-    model, rows = fit_groups(reference, of_reference, clean=True, execution=execution)
-    model, scored = rows_to_score(model, table, options, execution, _marked(known))
-    verdict = judge_rows(model, scored, options)
-    return _describe(model, verdict, options, rows, command, known, JOINED), model
-
-
-def _find_accepted(
-    accept: Table,
-    table: AnyTable,
-    learned: AnyTable,
-    options: ScreeningOptions,
-    execution: Execution | None,
-) -> FoundRows:
-    """Find rows of a table that are accepted, whose cells read as those of the table learned."""
-    sample = draw_sample(in_parts(learned), options.seed, execution or Execution())
-    plan = infer_plan(sample.table, options.columns)
-    hidden = options.columns.hide
-    return find_accepted(accept, table, plan.specs, execution, most=MOST, hidden=hidden)
-
-
-def _marked(known: FoundRows | None) -> NDArray[np.bool_] | None:
-    return None if known is None else known.is_accepted
-
-
-def _accepted_by(
-    accept: Table | None,
-    model: NoveltyModel,
-    table: AnyTable,
-    hidden: Collection[str],
-    execution: Execution | None,
-) -> FoundRows | None:
-    """Find rows to score that are accepted, where any may be."""
-    if accept is None:
-        return None
-    return find_accepted(accept, table, model.encoder.plan.specs, execution, hidden=hidden)
+    lists: dict[str, Any] = {
+        name: tuple(one for one in getattr(asked, name) if one not in extra)
+        for name in ("exclude", "categorical", "numeric", "hide")
+    }
+    label, id = (None if name in extra else name for name in (asked.label, asked.id))
+    columns = replace(asked, label=label, id=id, **lists)
+    return replace(options, columns=columns, positive=options.positive if label else None)
 
 
 def hidden_of(model: NoveltyModel, options: ScreeningOptions) -> frozenset[str]:
@@ -232,10 +205,25 @@ def score(
     options = options or inherit_options(model, table)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        known = _accepted_by(accept, model, table, hidden, execution)
-        model, rows = rows_to_score(model, table, options, execution, _marked(known))
-        verdict = judge_rows(model, rows, options)
+        model, rows, known = _opened(model, table, accept, options, execution)
+        verdict = judge(model, rows, options)
         return redact(_describe(model, verdict, options, None, command, known), hidden)
+
+
+def _opened(
+    model: NoveltyModel,
+    table: AnyTable,
+    accept: Table | None,
+    options: ScreeningOptions,
+    execution: Execution | None,
+) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
+    """Encode the rows of a table to score, and find those that are accepted."""
+    known = None
+    if accept is not None:
+        hidden, specs = hidden_of(model, options), model.encoder.plan.specs
+        known = find_accepted(accept, table, specs, execution, hidden=hidden)
+    is_accepted = None if known is None else known.is_accepted
+    return *rows_to_score(model, table, options, execution, is_accepted), known
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -263,7 +251,7 @@ def rows_to_score(
     options: ScreeningOptions,
     execution: Execution | None = None,
     is_accepted: NDArray[np.bool_] | None = None,
-) -> tuple[NoveltyModel, TableRows]:
+) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score; the model hides the columns that the options hide."""
     _check_names(table, options.columns)
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
@@ -292,16 +280,13 @@ def rows_to_score(
         return replace(encoder, plan=plan, coders=coders)
 
     encoder = hiding(model.encoder)
-    groups = tuple(
-        replace(group, model=replace(group.model, encoder=hiding(group.model.encoder)))
-        for group in model.groups
-    )
-    rows = table_rows(
+    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+    rows = encode(
         encoder,
         in_parts(table),
+        execution,
         seed=options.seed,
         n_jobs=options.jobs,
-        execution=execution,
         is_accepted=is_accepted,
     )
     return replace(model, encoder=encoder, groups=groups), rows
@@ -333,11 +318,10 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        known = _accepted_by(accept, model, table, hidden, execution)
-        model, rows = rows_to_score(model, table, options, execution, _marked(known))
+        model, rows, known = _opened(model, table, accept, options, execution)
         id_column = naming_column(rows, options.columns.id)
         position = np.array([_find_row(rows, id_column, row, line)])
-        verdict = judge_rows(model, rows, options)
+        verdict = judge(model, rows, options)
         result = _describe(model, verdict, options, None, "", known)
         suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
@@ -346,7 +330,7 @@ def explain_row(
     return found, redact(result, hidden)
 
 
-def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int | None) -> int:
+def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int | None) -> int:
     """Position of the one row that is meant."""
     name = rows.source.name
     if (row is None) == (line is None):
@@ -354,7 +338,7 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
     if line is not None:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
-        found = rows.find(RowQuery(line=line))
+        found = _positions(rows, _is_on_line, line)
         what = bare = f"row that starts on line {line}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
@@ -378,14 +362,14 @@ def _find_row(rows: TableRows, id_column: str | None, row: str | None, line: int
 
 
 def _named_rows(
-    rows: TableRows, id_column: str | None, row: str
+    rows: Encoded, id_column: str | None, row: str
 ) -> tuple[NDArray[np.int64], str, str]:
     """Positions of the rows of that id, or else of that number; what was sought; its bare words."""
     numbered = f"rows are numbered from 1 to {rows.n_rows}"
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
     if id_column is not None:
-        found = rows.find(RowQuery(column=id_column, text=row))
+        found = _positions(rows, _is_named, id_column, row)
         bare = f"row with that {quoted(id_column)}"
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
@@ -396,11 +380,27 @@ def _named_rows(
     return found, what, bare
 
 
+def _positions(rows: Encoded, is_meant: Callable[..., BoolArray], *what: object) -> IntArray:
+    """Positions of the rows of a table that are meant, by what is true of each."""
+    parts = each_part(rows.table, "Looking for rows", partial(is_meant, *what), rows.execution)
+    return np.flatnonzero(np.concatenate(list(parts)))
+
+
+def _is_on_line(line: int, table: Table) -> BoolArray:
+    return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
+
+
+def _is_named(column_name: str, text: str, table: Table) -> BoolArray:
+    """Whether rows are named so, but for space around it."""
+    column = table.column(column_name)
+    return np.array([column.text(row).strip() == text for row in range(len(column))], dtype=bool)
+
+
 def _describe(
     model: NoveltyModel,
     verdict: Verdict,
     options: ScreeningOptions,
-    fitted_on: TableRows | None,
+    fitted_on: Encoded | None,
     command: str,
     known: FoundRows | None = None,
     learned: str = "",
@@ -418,9 +418,9 @@ def _describe(
         n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
         n_explained = min(max(options.explain, n_flagged), n_judged)
     top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
-    table, columns = rows.take(top), rows.profiles()
+    table, columns = rows.take(top), column_profiles(rows)
     id_column = naming_column(rows, options.columns.id)
-    odd_cells, n_odd_cells = rows.odd_cells()
+    odd_cells, n_odd_cells = odd_cells_of(rows)
     suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     moved: tuple[MovedColumn, ...] = ()
@@ -489,7 +489,7 @@ def _describe(
         flagged_rows=flagged_rows,
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
-        groups=group_infos(verdict),
+        groups=group_infos(model, verdict),
         row_ids=_texts_of(rows, id_column, told_of),
         row_files=_texts_of(rows, rows.source.file_column, told_of),
         accepted=None if known is None else known.described(learned),
@@ -504,7 +504,7 @@ def _told_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
     return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
 
 
-def _texts_of(rows: TableRows, name: str | None, told_of: Sequence[int]) -> dict[int, str]:
+def _texts_of(rows: Encoded, name: str | None, told_of: Sequence[int]) -> dict[int, str]:
     """Return what a column, if there is one, says in some rows."""
     if name is None or not told_of:
         return {}

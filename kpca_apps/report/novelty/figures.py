@@ -107,9 +107,9 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
     """Let the horizontal axis be that of the scores, with the threshold well inside."""
     axes.set_xlabel("novelty score (no unit; higher = more novel)")
     low, high = found.edges[[0, -1]].tolist()
-    # Of a table unlike the model's, all rows may lie far above it.
+    # Of a table unlike the model's, all rows may lie far above it; of one alike, far below.
     if np.isfinite(threshold) and (threshold > 0 or not found.logarithmic):
-        low = min(low, threshold)
+        low, high = min(low, threshold), max(high, threshold)
     if found.logarithmic:
         axes.set_xscale("log")
         axes.set_xlim(low * (low / high) ** 0.02, high * (high / low) ** 0.02)

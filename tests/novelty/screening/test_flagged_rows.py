@@ -11,9 +11,9 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.columns.rows import AnyTable
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
 from kpca_apps.novelty.screening import flagged_rows, run
 from kpca_apps.novelty.screening.flagged_rows import (

@@ -276,3 +276,12 @@ def test_the_axis_of_scores_ends_where_the_threshold_can_be_seen() -> None:
     low, high = drawing.figure.axes[0].get_xlim()
     assert 0.2 < (1.11 - low) / (high - low) < 0.8
     assert "2 rows score above its end, up to 25.0" in drawing.caption
+
+
+def test_a_threshold_beyond_all_scores_is_on_the_axis() -> None:
+    result = examples.screening()
+    threshold = replace(result.threshold, value=float(result.scores.max()) * 4)
+    result = replace(result, threshold=threshold, is_flagged=np.zeros(result.n_rows, dtype=bool))
+    with house_style():
+        (axes, *_) = score_distribution(result).figure.axes
+    assert axes.get_xlim()[1] > threshold.value
