@@ -19,17 +19,12 @@ from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import (
-    found_columns,
-    inherit_options,
-    score,
-    screen,
-    write_tables,
-)
+from kpca_apps.novelty.screening.run import inherit_options, score, screen
+from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.options import (
+    READING,
     BadLinesName,
     CalibrationName,
     FlaggedFormat,
@@ -52,7 +47,6 @@ from kpca_apps.tables.frames import (
     read_frame,
 )
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.source import ReadOptions
 from kpca_apps.tables.table import PartedTable, Table
 
 __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
@@ -676,8 +670,7 @@ def _accepted(given: TableLike | None, id: str | None) -> Table | None:
 
 def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    defaults = vars(ReadOptions())
-    reading = {name: asked[name] for name in defaults if asked[name] != defaults[name]}
+    reading = {n: asked[n] for n in READING if asked[n] != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading

@@ -27,6 +27,8 @@ FlaggedFormat = Literal["csv", "xlsx"]
 # widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
+# Of a table: how its file is read.
+READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
 
 
 def panel(title: str) -> Callable[..., Any]:

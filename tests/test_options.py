@@ -12,13 +12,16 @@ from kpca_apps.errors import ConfigError, OptionError, flag_of
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, in_keywords
-from kpca_apps.tables.source import ReadOptions
+from kpca_apps.tables.read_options import ReadOptions
 
 
 @pytest.mark.parametrize("kind", [ScreeningOptions, ColumnOptions, ReadOptions])
 def test_defaults_in_the_middle_are_those_declared(kind: Any) -> None:
     declared = vars(NoveltyOptions())
-    own = {one.name: getattr(kind(), one.name) for one in fields(kind) if one.name != "columns"}
+    own = {one.name: getattr(kind(), one.name) for one in fields(kind) if one.name in declared}
+    assert {one.name for one in fields(kind)} - own.keys() <= {
+        *("columns", "in_memory_rows", "part_rows")
+    }
     assert own == {name: declared[name] or default for name, default in own.items()}
     assert vars(kind(**NoveltyOptions().given(kind))) == vars(kind())
 

@@ -17,7 +17,7 @@ import typer
 
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
-from kpca_apps.options import NoveltyOptions
+from kpca_apps.options import READING, NoveltyOptions
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
@@ -27,8 +27,6 @@ PIPED = "TABLE.csv"
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
-# How a table is read.
-READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
 _PATHS = frozenset("table reference accept model per_image out inputs data old new".split())
 
 
