@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpca_apps.cli.commands import next_steps, reproduce, without_label
+from kpca_apps.cli.commands import next_steps, reproduce, without_hidden_label
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
-from kpca_apps.options import NoveltyOptions
+from kpca_apps.options import READING, NoveltyOptions
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.columns.execution import Execution
@@ -55,7 +55,7 @@ ModelArgument = Annotated[
 
 @dataclass
 class Run:
-    """One run of a command: what it was told, where it speaks, its clock and who works."""
+    """One run of a command: its options, its terminal, its clock and its workers."""
 
     options: NoveltyOptions
     console: Console
@@ -66,18 +66,16 @@ class Run:
     def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
         from kpca_apps.tables.opening import open_table
-        from kpca_apps.tables.read_options import ReadOptions
 
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         with self.console.stage(f"Reading {paths[0]}{more}"):
-            return open_table(paths, **self.options.given(ReadOptions))
+            return open_table(paths, **{name: getattr(self.options, name) for name in READING})
 
     def read_accepted(self) -> Table | None:
         """Read the rows that were judged fine, if there are any."""
         from kpca_apps.tables.opening import read_table
 
-        path = self.options.accept
-        return None if path is None else read_table(path)
+        return None if self.options.accept is None else read_table(self.options.accept)
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
         """Show that work is going on; for tables read in parts, their passes show it themselves."""
@@ -99,7 +97,7 @@ class Run:
 
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
-    """Start a run with who was asked to work; they are let go when the block ends."""
+    """Start a run and its workers, which end with the block."""
     from kpca_apps.novelty.columns.execution import Execution
     from kpca_apps.system.workers import workers_for
 
@@ -175,7 +173,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
 
 
 def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> ScreeningOptions:
-    """Options of a model, changed by what the command was told."""
+    """Options of a model, changed by those of a command."""
     from kpca_apps.novelty.screening.options import ScreeningOptions
     from kpca_apps.novelty.screening.run import inherit_options
 
@@ -201,8 +199,7 @@ def finish(
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
-    if hidden := without_label(context, result):
-        result = replace(result, command=reproduce(context, replacing=True, **hidden))
+    result = without_hidden_label(context, result)
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
     result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
     with run.working("Writing", table), folder as building:
@@ -446,8 +443,7 @@ def compare(
             result = compare_table(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
-        if hidden := without_label(context, result):
-            result = replace(result, command=reproduce(context, replacing=True, **hidden))
+        result = without_hidden_label(context, result)
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures
