@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.result import (
     N_KINDS,
     CategoryProfile,
     ColumnPlane,
     ColumnProfile,
     ComponentMap,
+    FloatArray,
+    IntArray,
     NumericProfile,
     PlaneAxis,
     RankedRow,
     ScoreContours,
 )
+from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MAX_DRAWN = 1_500
 N_VARIANCES = 30
@@ -37,11 +35,11 @@ OTHER_LEVELS = "(other)"
 def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
     """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
-    points = model.detector.map_components(matrix)
+    points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
     ranks = verdict.ranks[drawn]
-    subspace = model.detector.subspace_
+    subspace = model.detector.viewed
     # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
-    kept = model.detector.views_.transform(model.detector.neighbours_.rows)
+    kept = model.detector.views.transform(model.detector.neighbours.rows)
     total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
@@ -142,14 +140,14 @@ def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
         y_name=used[1].name,
         x=x,
         y=y,
-        scores=model.detector.novelty_scores(grid).reshape(GRID, GRID),
+        scores=model.detector.scores(grid, n_jobs=model.options.jobs).reshape(GRID, GRID),
         points_x=matrix[:, first],
         points_y=matrix[:, second],
         points_flagged=np.asarray(verdict.flagged[drawn]),
     )
 
 
-def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
+def _drawn(rows: Encoded, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
     """Positions of at most 1,500 drawn rows and of those to keep, in order; and all encoded."""
     index, rng = rows.sample_index, np.random.default_rng(seed)
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]
