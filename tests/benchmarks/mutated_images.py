@@ -35,6 +35,7 @@ from PIL import Image
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.front_door import read_image
 from tests.benchmarks.processes import Worker
+from tests.hostile.images import saved, tiff
 
 SECONDS = 20
 MOST_MEMORY = 1 << 30
@@ -71,16 +72,11 @@ def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
     return (noisy * (257 if dtype == "uint16" else 1)).astype(dtype)
 
 
-def saved(pixels: np.ndarray, kind: str, mode: str | None = None, **options: object) -> bytes:
-    file, image = io.BytesIO(), Image.fromarray(pixels)
-    (image.convert(mode) if mode else image).save(file, kind, **options)
-    return file.getvalue()
-
-
-def tiff(pixels: np.ndarray, **options: object) -> bytes:
-    file = io.BytesIO()
-    tifffile.imwrite(file, pixels, **options)
-    return file.getvalue()
+def in_palette(pixels: np.ndarray, kind: str) -> bytes:
+    """An image of the colours of a palette as Pillow writes it."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert("P").save(buffer, kind)
+    return buffer.getvalue()
 
 
 def originals(kind: str) -> list[bytes]:
@@ -94,7 +90,7 @@ def originals(kind: str) -> list[bytes]:
             saved(grey, "PNG", dpi=(300, 300)),
             saved(colour, "PNG", exif=exif, icc_profile=bytes(range(200))),
             saved(deep, "PNG"),
-            saved(colour, "PNG", "P"),
+            in_palette(colour, "PNG"),
             saved(grey, "PNG", transparency=7),
             saved(picture(700, 1000, 4), "PNG", compress_level=1),
         ]
@@ -116,7 +112,7 @@ def originals(kind: str) -> list[bytes]:
             imagecodecs.jpegxl_encode(colour, lossless=True, usecontainer=True),
             imagecodecs.jpegxl_encode(deep, lossless=True),
             saved(grey, "BMP"),
-            saved(colour, "BMP", "P"),
+            in_palette(colour, "BMP"),
             saved(colour, "PPM"),
             saved(deep, "PPM"),
         ]
