@@ -19,8 +19,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, rows_of, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.state import DetectorState
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import (
     FlaggedRow,
     OddCell,
@@ -128,7 +127,7 @@ def list_flagged(
     if not len(others):
         return tuple(found)
     table = rows.take(others)
-    reasons = _first_reasons(model, verdict, table, others) if explain else []
+    reasons = _first_reasons(verdict, table, others) if explain else []
     ids = None if id_column is None else table.column(id_column)
     for place, position in enumerate(others.tolist()):
         found.append(
@@ -189,9 +188,7 @@ def bound_note(verdict: Verdict, listed: Sequence[FlaggedRow]) -> str:
     )
 
 
-def _first_reasons(
-    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
-) -> list[_FirstReason]:
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[_FirstReason]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, _FirstReason] = {}
     for part in judged_by(verdict, table, positions):
@@ -200,19 +197,16 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        # Without the scores of all its training rows, which may be sent far.
-        detector = DetectorState.of(part.model.detector).restored()
+        model = part.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), part.model.encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
 
 
-def _explain_block(
-    block: _Block, encoder: TableEncoder, detector: KernelPCANovelty
-) -> list[_FirstReason]:
+def _explain_block(block: _Block, encoder: TableEncoder, detector: Detector) -> list[_FirstReason]:
     explained = explain_rows(encoder, detector, block.table, block.matrix, block.own)
     return [_first_reason(reasons) for reasons in explained]
 

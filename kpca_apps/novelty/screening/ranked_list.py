@@ -13,7 +13,7 @@ from kpca_apps.novelty.checks.suggestions import Suggestions
 from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.parts import rows_of
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import ColumnProfile, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
@@ -47,7 +47,8 @@ def list_rows(
     hints: dict[int, tuple[str, ...]] = {}
     for part in judged_by(verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
-        found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
+        detector, n_jobs = part.model.detector, verdict.rows.n_jobs
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
         rows = [int(positions[place]) + 1 for place in places]
         found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         reasons |= zip(places, found, strict=True)
@@ -58,7 +59,7 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
     listed = []
     for place, position in enumerate(positions.tolist()):
         rare = None
@@ -102,7 +103,7 @@ class JudgedRows:
 
     def compared(self, verdict: Verdict) -> Encoded:
         """Return rows of the table that the model judges, to compare these with."""
-        if self.model.values is None:
+        if self.model.is_whole:
             return verdict.rows
         judged = self.judged
         drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
@@ -123,10 +124,11 @@ def judged_by(verdict: Verdict, table: Table, positions: IntArray) -> Iterator[J
 
 def explain_rows(
     encoder: TableEncoder,
-    detector: KernelPCANovelty,
+    detector: Detector,
     table: Table,
     matrix: FloatArray,
     own: IntArray,
+    n_jobs: int | None = None,
 ) -> list[tuple[Reason, ...]]:
     """Reasons of the first rows of a table, most important first.
 
@@ -134,7 +136,7 @@ def explain_rows(
     """
     names = [group.name for group in encoder.groups]
     explained = []
-    for row, drops in enumerate(detector.explain(matrix, training_rows=own)):
+    for row, drops in enumerate(detector.explain(matrix, own, n_jobs=n_jobs)):
         reasons = []
         for drop in drops:
             is_first = drop.group in (drops[0].group, *drops[0].together)
