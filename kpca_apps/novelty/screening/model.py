@@ -6,7 +6,7 @@ import platform
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -139,15 +139,20 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
-    left_out: dict[str, Any] = {} if few else {"training_scores": np.empty(0)}
+
+    def kept(scores: FloatArray) -> FloatArray:
+        return scores if few else np.empty(0)
+
     stored = replace(
         model,
+        training_scores=kept(model.training_scores),
         # Threads are left to the next machine.
         options=replace(model.options, jobs=None),
         # Who loads it may hide other columns.
         warnings=tuple(map(str, model.warnings)),
-        groups=tuple(replace(group, **left_out) for group in model.groups),
-        **left_out,
+        groups=tuple(
+            replace(group, training_scores=kept(group.training_scores)) for group in model.groups
+        ),
     )
     save_model_file(path, KIND, stored)
 

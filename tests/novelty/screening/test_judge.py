@@ -269,7 +269,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
 
 
 def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
-    model, rows = rows_to_score(model, table, options)
+    model, rows, _ = rows_to_score(model, table, options)
     return judge(model, rows, options)
 
 
