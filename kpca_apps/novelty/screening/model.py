@@ -75,7 +75,7 @@ class NoveltyModel:
     versions: dict[str, str]  # of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # about the table fitted on
     groups: tuple[ModelPiece, ...] = ()  # that have a piece of their own, largest first
-    # With groups: that the choice of the fit set on the scores of all rows; None: a rate.
+    # With groups of a table that may hold outliers: that the choice of the fit set for all rows.
     group_threshold: float | None = None
 
     @property
@@ -100,23 +100,24 @@ class NoveltyModel:
         if self.rule != resolve_rule(self.options, clean=self.clean):
             raise ValueError("the rule is not the one its options lead to")
         n_rows, by = self.source.n_rows, self.options.columns.by
-        has_scores = n_rows <= SAMPLE_ROWS
         used = {spec.name for spec in self.encoder.plan.used}
         sound = (
             bool(by) == bool(self.groups)
             and len({group.values for group in self.groups}) == len(self.groups) <= MAX_GROUPS
             and sum(group.n_rows for group in self.groups) <= n_rows
             and {*by} <= used
-            and (self.group_threshold is None) == (self.rule.calibrated or not self.groups)
+            and (self.group_threshold is None) == (self.clean or not self.groups)
         )
-        for piece in (self.whole, *self.groups):
-            names = {spec.name for spec in piece.encoder.plan.used}
-            sound &= piece.is_whole or (len(piece.values) == len(by) and names <= used - {*by})
-            sound &= piece.is_whole or piece.detector.combined is not None
-            sound &= piece.clean == self.clean
-            sound &= len(piece.training_scores) == piece.n_rows * has_scores
+        for group in self.groups:
+            names = {spec.name for spec in group.encoder.plan.used}
+            sound &= len(group.values) == len(by) and names <= used - {*by}
+            sound &= group.clean == self.clean and group.detector.combined is not None
         if not sound:
-            raise ValueError("the groups, or the scores of the rows fitted on, do not fit the rest")
+            raise ValueError("the groups do not fit the rest")
+        has_scores = n_rows <= SAMPLE_ROWS
+        for piece in (self.whole, *self.groups):
+            if len(piece.training_scores) != piece.n_rows * has_scores:
+                raise ValueError("the scores are not those of the rows fitted on")
 
 
 def library_versions() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec
@@ -15,6 +14,8 @@ from kpca_apps.novelty.result import (
     ColumnPlane,
     ColumnProfile,
     ComponentMap,
+    FloatArray,
+    IntArray,
     NumericProfile,
     PlaneAxis,
     RankedRow,
@@ -24,9 +25,6 @@ from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MAX_DRAWN = 1_500
 N_VARIANCES = 30
