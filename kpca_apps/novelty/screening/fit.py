@@ -93,11 +93,12 @@ def _fit(
             f"it or --by out"
         )
     check_options(options.columns, column_names(table), table.source.name)
+    judged = np.s_[:] if is_accepted is None else ~is_accepted
     keys: list[GroupKey] = []
     codes, own = np.empty(0, dtype=np.int64), list[int]()
     if by:
         keys, codes = find_groups(table, by, execution)
-        own = own_groups(keys, codes, by, rows_needed(rule), table.source.name)
+        own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     sample = draw_sample(table, seed, execution)
     plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
@@ -131,14 +132,11 @@ def _fit(
     for place in own:
         positions = np.flatnonzero(codes == place)
         accepted = None if is_accepted is None else is_accepted[positions]
-        if accepted is not None and accepted.all():
-            continue  # none of its rows is judged
         group = table_subset(table, positions, execution)
         piece = _fit_group(keys[place], group, plan, options, parameters, accepted, execution)
         if piece is not None:
             groups.append(piece)
             scores[positions] = piece.training_scores
-    judged = np.s_[:] if is_accepted is None else ~is_accepted
     model = NoveltyModel(
         encoder=encoder,
         detector=detector,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -260,7 +259,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int |
     if line is not None:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
-        found = _positions(rows, _is_on_line, line)
+        found = _positions(rows, None, "", line)
         what = bare = f"row that starts on line {line}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
@@ -291,7 +290,7 @@ def _named_rows(
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
     if id_column is not None:
-        found = _positions(rows, _is_named, id_column, row)
+        found = _positions(rows, id_column, row)
         bare = f"row with that {quoted(id_column)}"
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
@@ -302,17 +301,15 @@ def _named_rows(
     return found, what, bare
 
 
-def _positions(rows: Encoded, is_meant: Callable[..., BoolArray], *what: object) -> IntArray:
-    """Positions of the rows of a table that are meant, by what is true of each."""
-    parts = each_part(rows.table, "Looking for rows", partial(is_meant, *what), rows.execution)
+def _positions(rows: Encoded, column: str | None, text: str, line: int | None = None) -> IntArray:
+    """Positions of the rows that start on a line, or that a column names so."""
+    is_meant = partial(_is_meant, column=column, text=text, line=line)
+    parts = each_part(rows.table, "Looking for rows", is_meant, rows.execution)
     return np.flatnonzero(np.concatenate(list(parts)))
 
 
-def _is_on_line(line: int, table: Table) -> BoolArray:
-    return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
-
-
-def _is_named(column_name: str, text: str, table: Table) -> BoolArray:
-    """Whether rows are named so, but for space around it."""
-    column = table.column(column_name)
-    return np.array([column.text(row).strip() == text for row in range(len(column))], dtype=bool)
+def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> BoolArray:
+    if column is None:
+        return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
+    cells = table.column(column)
+    return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)
