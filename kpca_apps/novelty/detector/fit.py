@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.fit import fit_subspace
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks
 from kpca_apps.engine.seeding import Seed, seeded_generator
@@ -261,18 +262,17 @@ class _Fitting:
         rows = ViewedRows(source, views, in_use)
         usual = 0.1 if contaminated else 0.1 / rows.n_rows
         default = CONTAMINATED_LANDMARKS if contaminated else CLEAN_LANDMARKS
-        model = KernelPCA(
-            kernel=views.kernel,
+        options = FitOptions(
             ridge=self.parameters.ridge or usual,
             method="nystroem",
             landmarks="residual",
             n_landmarks=self.parameters.n_landmarks or default,
             n_jobs=self.n_jobs,
-            random_state=self.rng,
-        ).fit_rows(rows)
-        subspace, rho, sums = model.subspace_, model.ridge_, model.sums_
-        assert rho is not None and model.landmark_index_ is not None
-        landmarks = np.searchsorted(rows.sample_index, model.landmark_index_)
+        )
+        fit = fit_subspace(rows, views.kernel, options, self.rng)
+        subspace, rho, through = fit.subspace, fit.ridge, fit.landmarks
+        assert rho is not None and through is not None and through.index is not None
+        landmarks, sums = np.searchsorted(rows.sample_index, through.index), through.sums
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
         errors = self._errors(views, subspace, rho, rows.sample.rows[probe])
         # Landmarks are scored without themselves, too.
@@ -283,7 +283,7 @@ class _Fitting:
         of_landmarks = leave_row_out(alone, mahalanobis, rho, subspace.n)
         # A landmark with an equal row beside it keeps that one when it is left out.
         single = _occur_once(rows.sample.rows, landmarks)
-        positions, of_landmarks = model.landmark_index_[single], of_landmarks[single]
+        positions, of_landmarks = through.index[single], of_landmarks[single]
         combined = usual_scores = None
         if self.kernel is None:
             learned, X = self._learned_rows(in_use)
@@ -308,11 +308,11 @@ class _Fitting:
             scores = source.map(errors, in_use)
             scores[positions] = of_landmarks
         # A landmark's own residual is jitter; what the other landmarks miss of it takes its place.
-        unseen = float((alone - model.basis_.own_residuals).sum())
+        unseen = float((alone - through.basis.own_residuals).sum())
         others = map_row_blocks(
-            model.basis_.residuals(errors.precision), rows.sample[probe], block=SCORED_BLOCK
+            through.basis.residuals(errors.precision), rows.sample[probe], block=SCORED_BLOCK
         )
-        warnings = model.warnings_
+        warnings = fit.warnings
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
             warnings = (
                 *warnings,
@@ -323,7 +323,7 @@ class _Fitting:
             subspace=subspace,
             points=rows.sample.rows[landmarks],
             rho=rho,
-            landmarks=model.landmark_index_,
+            landmarks=through.index,
             precision=errors.precision,
             scores=scores,
             warnings=warnings,
@@ -346,17 +346,16 @@ class _Fitting:
         if n_components is not None and n_components >= rows.n_rows:
             raise spanned
         exact = n_landmarks is None and len(rows.sample) == rows.n_rows <= MAX_EXACT_ROWS
-        model = KernelPCA(
+        options = FitOptions(
             n_components,
-            kernel=views.kernel,
             method="exact" if exact else "nystroem",
             landmarks="residual",
             n_landmarks=n_landmarks or HARD_LANDMARKS,
             n_jobs=self.n_jobs,
-            random_state=self.rng,
-        ).fit_rows(rows)
-        subspace = model.subspace_
-        positions = rows.sample_index if exact else model.landmark_index_
+        )
+        fit = fit_subspace(rows, views.kernel, options, self.rng)
+        subspace = fit.subspace
+        positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
         landmarks = np.searchsorted(rows.sample_index, positions)
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
@@ -366,7 +365,7 @@ class _Fitting:
         if np.median(scores[rows.sample_index]) < 1e-10 * typical:
             raise spanned
         points = rows.sample.rows[landmarks]
-        return _Model(subspace, points, None, positions, errors.precision, scores, model.warnings_)
+        return _Model(subspace, points, None, positions, errors.precision, scores, fit.warnings)
 
     def _errors(
         self, views: Views, subspace: KernelSubspace, rho: float | None, probe: FloatArray
