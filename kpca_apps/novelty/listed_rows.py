@@ -50,7 +50,7 @@ class JudgedRows:
 
     def compared(self, verdict: Verdict) -> Encoded:
         """Return rows of the table that the model judges, to compare these with."""
-        if self.model.values is None:
+        if self.model.is_whole:
             return verdict.rows
         judged = self.judged
         drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
@@ -124,8 +124,8 @@ def list_rows(
     hints: dict[int, tuple[str, ...]] = {}
     for part in judged_by(verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
-        detector, jobs = part.model.detector, model.options.jobs
-        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, jobs)
+        detector, n_jobs = part.model.detector, verdict.rows.n_jobs
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
         rows = [int(positions[place]) + 1 for place in places]
         found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         reasons |= zip(places, found, strict=True)
@@ -190,7 +190,7 @@ def list_flagged(
     if len(others):
         table = verdict.rows.take(others)
         empty: list[dict[str, Any]] = [{}] * len(others)
-        reasons = _first_reasons(model, verdict, table, others) if explain else empty
+        reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)
         found += [FlaggedRow(**name, **why) for name, why in zip(names, reasons, strict=True)]
     return tuple(found)
@@ -256,9 +256,7 @@ class _Block:
         return len(self.own)
 
 
-def _first_reasons(
-    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
-) -> list[dict[str, Any]]:
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, dict[str, Any]] = {}
     for part in judged_by(verdict, table, positions):
@@ -267,9 +265,9 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        encoder, detector = part.model.encoder, part.model.detector
+        model = part.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)

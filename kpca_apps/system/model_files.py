@@ -220,7 +220,7 @@ class _Reader:
             if validate := getattr(made, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{type(made).__name__}: {error}") from error
+            raise ValueError(f"{_stored_name(type(made))}: {error}") from error
         return made
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
