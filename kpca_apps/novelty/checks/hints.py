@@ -19,6 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
+from kpca_apps.names import join
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
@@ -135,8 +136,9 @@ def hint_rows(
                 missing[row].append(quoted(spec.name))
     for place, lacking in enumerate(missing[: len(found)]):
         if len(lacking) > 1:
-            which = f"{', '.join(lacking[:-1])} and {lacking[-1]}"
-            found[place] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
+            found[place] += (
+                f"{join(lacking)} are missing, each of which fewer than 1 in 100 rows lack.",
+            )
     for place, summed in _sums(rows, encoder.plan.used, table, len(found)):
         found[place] = (f"{listed(summed)} hold the sums of all other rows: a row of totals?",)
     return found
