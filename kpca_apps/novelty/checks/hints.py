@@ -59,8 +59,8 @@ def _slips(
     meant: Sequence[Mapping[str, float]],
 ) -> list[tuple[str, ...]]:
     """Find slips by the rows of a clean reference, else by those of the table."""
-    encoder, views = model.encoder, model.detector.views_
-    neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
+    encoder, views = model.encoder, model.detector.views
+    neighbours, own = model.detector.reference, np.full(len(matrix), -1)
     if not model.clean:
         drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
         raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions
