@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.checks.drift import ColumnSummary, moved_columns, run_on
+from kpca_apps.novelty.checks.drift import moved_columns, run_on
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.faults import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
@@ -27,6 +27,7 @@ from kpca_apps.novelty.columns.profiles import (
     naming_column,
     odd_cells_of,
 )
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
