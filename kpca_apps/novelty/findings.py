@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.checks.drift import ColumnSummary, moved_columns, run_on
+from kpca_apps.novelty.checks.drift import moved_columns, run_on
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.faults import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
@@ -27,6 +27,7 @@ from kpca_apps.novelty.columns.profiles import (
     naming_column,
     odd_cells_of,
 )
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
@@ -98,15 +99,8 @@ def find_all(
     odd_cells, n_odd_cells = odd_cells_of(rows)
     suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    moved: tuple[MovedColumn, ...] = ()
-    has_run_on: tuple[str, ...] = ()
-    if fitted_on is not rows and not verdict.in_training:
-        now = [
-            ColumnSummary.of(rows.sample_table.column(spec.name), spec)
-            for spec in model.encoder.plan.used
-        ]
-        moved = moved_columns(model.encoder.summaries, now)
-        has_run_on = tuple(run_on(model.encoder.summaries, now)) if model.clean else ()
+    is_new = fitted_on is not rows and not verdict.in_training
+    moved, drift_notes = _drift(model, rows) if is_new else ((), ())
     flagged_rows = tuple(
         suggestions.row(one)
         for one in list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
@@ -117,8 +111,7 @@ def find_all(
         sampled = np.asarray(verdict.scores[rows.sample_index])
         evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
     notes = (
-        *_moved_note(model, moved),
-        *has_run_on,
+        *drift_notes,
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
         *_leading_note(model, verdict, ranked, table),
         *(() if known is None else known.notes),
@@ -127,7 +120,7 @@ def find_all(
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     columns, duplicates = _with_reason_shares(columns, ranked), find_duplicates(rows)
-    positions = _named_rows(clearest(odd_cells), duplicates)
+    row_ids, row_files = _names_of_rows(rows, id_column, clearest(odd_cells), duplicates)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -158,26 +151,47 @@ def find_all(
         id_column=id_column,
         plane=column_plane(verdict, columns, ranked, table, model.options.seed),
         groups=group_infos(model, verdict),
-        row_ids=_texts_of(rows, id_column, positions),
-        row_files=_texts_of(rows, rows.source.file_column, positions),
+        row_ids=row_ids,
+        row_files=row_files,
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
 
 
-def _named_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
-    """Return the rows that are named among odd cells and repeated rows, from 1."""
+def _drift(model: NoveltyModel, rows: Encoded) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
+    """Compare columns with those of the model's table, and say what moved, or has run on."""
+    before, table = model.encoder.summaries, rows.sample_table
+    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
+    moved, notes = moved_columns(before, now), []
+    if moved:
+        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
+        verb = "lies" if len(moved) == 1 else "lie"
+        notes.append(
+            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
+            "moved, and fit a new model if that is how the data are now."
+        )
+    return moved, (*notes, *(run_on(before, now) if model.clean else ()))
+
+
+def _names_of_rows(
+    rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Return ids and files of the rows that are named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
-    return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
-
-
-def _texts_of(rows: Encoded, name: str | None, positions: Sequence[int]) -> dict[int, str]:
-    """Return what a column, if there is one, says in some rows."""
-    if name is None or not positions:
-        return {}
-    column = rows.take(np.array(positions, dtype=np.int64) - 1).column(name)
-    return {row: column.text(place) for place, row in enumerate(positions)}
+    named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    columns = (id_column, rows.source.file_column)
+    if not named or columns == (None, None):
+        return {}, {}
+    table = rows.take(np.array(named, dtype=np.int64) - 1)
+    ids, files = (
+        {}
+        if name is None
+        else {row: table.column(name).text(place) for place, row in enumerate(named)}
+        for name in columns
+    )
+    return ids, files
 
 
 def _leading_note(
@@ -192,18 +206,6 @@ def _leading_note(
     if found is not None:
         name, sentence = found
         yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
-
-
-def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
-    """Say that a table is unlike the one of the model, and what that does to the list."""
-    if moved:
-        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
-        verb = "lies" if len(moved) == 1 else "lie"
-        yield (
-            f"{listed([one.column for one in moved])} {verb} otherwise than in "
-            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
-            "moved, and fit a new model if that is how the data are now."
-        )
 
 
 def _settings(

@@ -12,16 +12,16 @@ from kpca_apps.novelty.result import PlaneAxis, ScoreMark, ScoreScale, Screening
 from kpca_apps.report.drawing import PALETTE, Drawing, house_style, to_svg
 from kpca_apps.report.novelty.figures import (
     ScreeningDrawings,
-    column_plane,
     comparison_figures,
     component_map,
-    evenly,
     flagged_against_threshold,
     score_contours,
     score_distribution,
     scree,
     screening_figures,
 )
+from kpca_apps.report.novelty.marks import evenly
+from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.text import join
 from tests.report import examples
 
