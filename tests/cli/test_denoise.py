@@ -238,11 +238,8 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in", "--out", "in/a.png"), 4, "is a file"),
         (("run", "in", "--out", "no/where"), 3, "parent folder does not exist"),
         (("run", "in", "--out", "dangling"), 4, "is a link that leads nowhere"),
-        (
-            ("run", "in", "--out", "linked", "--force"),
-            4,
-            "is a link, which leads results elsewhere",
-        ),
+        (("run", "in", "--out", "linked", "--force"), 4, "which leads results elsewhere"),
+        (("run", "in", "--out", "back", "--force"), 4, "would take the place of this input"),
         (("run", "in", "--out", "taken", "--force"), 4, "taken/report"),
         (("run", "in", "--out", "x" * 300), 3, "xxx...: cannot be made (File name too long)"),
         (("run", "in", "--out", "in"), 4, "in: is the folder of the inputs itself"),
@@ -267,9 +264,10 @@ def test_mistakes_are_one_line_and_write_nothing(
 ) -> None:
     Path("own.csv").write_text("file,luma\na.png,-1\n")
     Path("dangling").symlink_to("nowhere")
-    for folder in ("linked", "taken/report"):
+    for folder in ("linked", "back", "taken/report", "elsewhere"):
         Path(folder).mkdir(parents=True)
-    Path("linked", IMAGES).symlink_to("../in")
+    Path("linked", IMAGES).symlink_to("../elsewhere")
+    Path("back", IMAGES).symlink_to("../in")
     Path("taken/report/notes.txt").write_text("mine", encoding="utf-8")
     before = contents(Path())
     assert_refused(kpca(*words), code, message)
@@ -514,12 +512,14 @@ def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
 def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     names = [f"scans-of-the-old-survey-of-the-coast-sheet-{i}.png" for i in range(3)]
     for name in names:
-        save(f"late/{name}", noisy(0, (24, 24, 3)))
+        save(f"late/{name}", noisy(0, (24, 24)))
     lines = kpca("noise", "late").out.splitlines()
     assert max(map(len, lines)) <= 80
     shown = [line.split()[0] for line in lines[1:]]
     assert [one[-6:] for one in shown] == [name[-6:] for name in names]
     assert all(len(one) < len(name) for one, name in zip(shown, names, strict=True))
+    save(f"late/{'long' * 20}.png", noisy(3, (96, 96, 3)))
+    assert max(map(len, kpca("noise", "late").out.splitlines())) <= 80
     shared = noisy(4, (96, 96))[..., np.newaxis] // 2 + np.array([0, 10, 20])
     save("shared.png", shared.astype(np.uint8))
     assert "yes" in kpca("noise", "shared.png").out
