@@ -44,9 +44,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
-from kpca_apps.denoise.noise import estimate_noise
-from kpca_apps.denoise.passes import patch_grid
+from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.noise.level import estimate_noise
+from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.passes.one_pass import patch_grid
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.landmarks import uniform_landmarks

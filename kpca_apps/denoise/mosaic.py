@@ -30,21 +30,16 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.stats import poisson
 
-from kpca_apps.denoise.models import SCALE, inverse_anscombe
-from kpca_apps.denoise.noise import (
-    COSINES,
-    MOST_PATCHES,
-    PIXELS,
-    WIDTH,
-    DenoiseInfo,
-)
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.noise.patches import COSINES, MOST_PATCHES, PIXELS, WIDTH, patches_of
+from kpca_apps.denoise.noise.poisson import inverse_anscombe
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import denoise_planes
+from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import ConfigError, InputError, warn_caller
 from kpca_apps.system.blas import one_blas_thread
@@ -385,12 +380,8 @@ def _points(
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))
-    views = [
-        sliding_window_view(one, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
-        for one in (plane, guide, bad)
-    ]
-    good = ~views[2].any(axis=1)
-    patches, guides = views[0][good], views[1][good]
+    good = ~patches_of(bad, stride).any(axis=1)
+    patches, guides = patches_of(plane, stride)[good], patches_of(guide, stride)[good]
     n_classes = min(CLASSES, len(patches) // FEWEST_QUIET)
     if not n_classes:
         return []

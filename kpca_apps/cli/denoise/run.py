@@ -353,17 +353,16 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     process would compile for itself: then one does all the work.
     """
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
+    from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
 
     denoiser = batch.denoiser
     is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
-    stack = batch.options.stack
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
-        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear, stack=stack)
+        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
         return jobs
     batch.console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
-    warm_up(lambda: None, is_linear=is_linear, stack=stack)
+    warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
 
@@ -401,7 +400,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     >>> share_processors(8, [1_000] * 20, 64 * 10**9)
     (1, 8)
     """
-    from kpca_apps.denoise.passes import STRIP_SAMPLES
+    from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 
     largest = max(samples, default=0)
     each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)

@@ -16,19 +16,15 @@ from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.work import as_stored
-from kpca_apps.denoise.denoiser import (
-    Cleaned,
-    DenoiseInfo,
-    clean_image,
-    sampled_pages,
-    value_range,
-)
-from kpca_apps.denoise.law import NoiseLaw
+from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
+from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.mosaic import clean_mosaic
+from kpca_apps.denoise.noise.choose import sampled_pages
+from kpca_apps.denoise.noise.law import NoiseLaw
 from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
-from kpca_apps.denoise.stack import page_blocks
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.types import ImageFile, Mosaic
 from kpca_apps.system.memory import available_bytes

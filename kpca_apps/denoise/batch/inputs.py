@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.denoiser import measure_noise, value_range
+from kpca_apps.denoise.denoiser import measure_noise
+from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError

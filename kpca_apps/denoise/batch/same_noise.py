@@ -12,8 +12,8 @@ import numpy as np
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.inputs import Planned, colours_of
 from kpca_apps.denoise.batch.work import kind_of
-from kpca_apps.denoise.denoiser import DenoiseInfo
-from kpca_apps.denoise.law import NoiseLaw
+from kpca_apps.denoise.noise.law import NoiseLaw
+from kpca_apps.denoise.noise.model import DenoiseInfo
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.front_door import read_image
 from kpca_apps.system.workers import Workers

@@ -26,7 +26,8 @@ from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.previews import make_previews, used_range
-from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
+from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.noise.model import DenoiseInfo
 from kpca_apps.denoise.progress import listening, part, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError

@@ -7,8 +7,8 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._compiled import RADIUS, find_group
-from kpca_apps.denoise.passes import MARGINS
+from kpca_apps.denoise.passes.compiled import RADIUS, find_group
+from kpca_apps.denoise.passes.one_pass import MARGINS
 
 Image = NDArray[np.float32]
 
@@ -22,8 +22,10 @@ def found(
     tie: float = 0.0,
     origin: tuple[int, int] = (0, 0),
 ) -> list[tuple[int, int]]:
-    group = find_group(np.pad(guide, MARGINS), y, x, shape, origin, k, np.float32(tie))
-    return [(int(a), int(b)) for a, b in group]
+    padded = np.pad(guide[np.newaxis], MARGINS)
+    group = find_group(padded, (0, y, x), (1, *shape), origin, k, np.float32(tie))
+    assert not group[:, 0].any()
+    return [(int(a), int(b)) for _, a, b in group]
 
 
 def nearest(guide: Image, y: int, x: int, shape: tuple[int, int], k: int) -> set[tuple[int, int]]:
@@ -92,10 +94,8 @@ def test_what_is_not_a_number_is_never_near_and_never_too_much(image: Image, tie
         spoilt = image.copy()
         spoilt[rng.random(image.shape) < share] = np.nan
         spoilt[30:36, 30:36] = image[30:36, 30:36]
-        group = find_group(
-            np.pad(spoilt, MARGINS), 30, 30, (6, 6), (0, 0), 48, np.float32(tie)
-        ).tolist()
+        group = found(spoilt, 30, 30, (6, 6), 48, tie)
         assert len(group) == 48
-        assert [30, 30] in group
+        assert (30, 30) in group
         if tie == 0 and share < 0.02:
-            assert {(y, x) for y, x in group} == nearest(spoilt, 30, 30, (6, 6), 48)
+            assert set(group) == nearest(spoilt, 30, 30, (6, 6), 48)

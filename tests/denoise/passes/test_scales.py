@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kpca_apps.denoise.passes import average_low_frequencies, halve
+from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (33, 32), (32, 35), (65, 81)])

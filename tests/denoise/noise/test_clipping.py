@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.clipping import clipped_moments, find_clipping
+from kpca_apps.denoise.noise.clipping import clipped_moments, find_clipping
 
 
 def dark_scene(size: int = 160) -> np.ndarray:

@@ -9,13 +9,13 @@ from scipy.ndimage import convolve1d, gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.camera import (
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
+from kpca_apps.denoise.noise.camera import (
     brightness_curve,
     measure_camera,
     stabilise,
     with_texture_back,
 )
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from tests.quick import quick
 
 CLEAN = data.astronaut()[20:132, 150:262].astype(float)

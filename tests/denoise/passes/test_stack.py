@@ -1,5 +1,7 @@
 """Pages denoised together, against pages one by one and against what was put in."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,7 +10,7 @@ from skimage import data
 
 from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.stack import AROUND, denoise_pages, page_blocks
+from kpca_apps.denoise.passes.planes import AROUND, denoise_planes, page_blocks
 from kpca_apps.errors import ConfigError, InputError
 
 # Its loops take long to compile.
@@ -29,6 +31,13 @@ def film(pages: int = 8) -> Pages:
 
 def with_noise(clean: Pages, sigma: float = 20.0) -> Pages:
     return clean + sigma * np.random.default_rng(0).standard_normal(clean.shape)
+
+
+def denoise_pages(noisy: NDArray[np.float32], **options: Any) -> NDArray[np.float32]:
+    """Pages below one another, as a picture has them."""
+    below = noisy.reshape(1, -1, noisy.shape[-1])
+    options["pages"] = len(noisy)
+    return denoise_planes(below, np.array([20.0]), Options(**options)).reshape(noisy.shape)
 
 
 def rms(difference: Pages) -> float:
@@ -72,8 +81,8 @@ def test_photons_in_a_stack() -> None:
 
 
 def test_any_number_of_workers_gives_the_same_bytes() -> None:
-    noisy = with_noise(volume(3)).astype(np.float32)[np.newaxis]
-    one, two = (denoise_pages(noisy, np.array([20.0]), Options(n_jobs=n)) for n in (1, 2))
+    noisy = with_noise(volume(3)).astype(np.float32)
+    one, two = (denoise_pages(noisy, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -89,15 +98,13 @@ def test_blocks_cover_all_pages_once_with_pages_around(count: int, samples: int)
 
 
 def test_pages_far_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.stack.BLOCK_SAMPLES", 4 * 48 * 40)
-    noisy = with_noise(volume(20)).astype(np.float32)[np.newaxis]
-    whole = denoise_pages(noisy, np.array([20.0]), Options())
+    monkeypatch.setattr("kpca_apps.denoise.passes.planes.BLOCK_SAMPLES", 4 * 48 * 40)
+    noisy = with_noise(volume(20)).astype(np.float32)
+    whole = denoise_pages(noisy)
     # The first block of four pages, and the four that are worked on with it.
     changed = noisy.copy()
-    changed[:, 8:] += 40
-    np.testing.assert_array_equal(
-        denoise_pages(changed, np.array([20.0]), Options())[:, :4], whole[:, :4]
-    )
+    changed[8:] += 40
+    np.testing.assert_array_equal(denoise_pages(changed)[:4], whole[:4])
 
 
 def test_what_cannot_be_is_refused_by_name() -> None:

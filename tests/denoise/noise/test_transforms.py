@@ -8,9 +8,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import poisson
 
 from kpca_apps.denoise.colour import from_opponent, noise_in_opponent, to_opponent
-from kpca_apps.denoise.models import (
-    anscombe,
-    inverse_anscombe,
+from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
+from kpca_apps.denoise.noise.speckle import (
     lift_specks,
     log_of_speckle,
     speckle_from_log,

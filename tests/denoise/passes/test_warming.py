@@ -11,16 +11,19 @@ from typing import Any
 import numba
 import pytest
 
-from kpca_apps.denoise import passes
+from kpca_apps.denoise.passes import warming
 from kpca_apps.system import compiling
 from kpca_apps.system.compiling import compiled
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
-ASKED = "from kpca_apps.denoise import passes as p; print(p.is_kept(), p._is_compiled(p._LAST))"
+ASKED = "from kpca_apps.denoise.passes import warming; "
+ASKED += "print(warming.is_kept(), warming._is_compiled(warming._LAST))"
+    "from kpca_apps.denoise.passes import warming as p; print(p.is_kept(), p._is_compiled(p._LAST))"
+)
 # Compiled functions that call others, in some seconds: the last bits of their sums.
 BITS = """
 import numpy as np
-from kpca_apps.denoise._compiled import project_rows
+from kpca_apps.denoise.passes.compiled import project_rows
 z = np.random.default_rng(0).normal(size=(40, 36)).astype(np.float32)
 z[:, :2] *= 50
 print(project_rows(z, np.float32(1), np.float32(1.25))[0].tobytes().hex())
@@ -39,18 +42,18 @@ def asked(question: str = ASKED, **environment: str) -> list[str]:
 
 
 def test_what_was_compiled_before_is_not_announced() -> None:
-    passes.warm_up(lambda: None)
+    warming.warm_up(lambda: None)
     announced: list[int] = []
-    passes.warm_up(lambda: announced.append(1))
+    warming.warm_up(lambda: announced.append(1))
     assert announced == []
     assert asked() == ["True", "True"]
 
 
 def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
-    monkeypatch.setattr(passes, "_is_compiled", lambda function: False)
+    monkeypatch.setattr(warming, "_is_compiled", lambda function: False)
     announced: list[int] = []
-    passes.warm_up(lambda: announced.append(1))
+    warming.warm_up(lambda: announced.append(1))
     assert announced == [1]
 
 
@@ -76,17 +79,17 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
 
     made: Any = compiled(double)
     assert (made(4.0), len(made.signatures)) == (8.0, 1)
-    monkeypatch.setattr(passes, "_LAST", made)
-    assert not passes.is_kept()
+    monkeypatch.setattr(warming, "_LAST", made)
+    assert not warming.is_kept()
 
 
 @pytest.mark.release
 def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    passes.warm_up(lambda: None)
-    monkeypatch.setattr(passes, "_is_compiled", lambda function: function is passes._LAST)
+    warming.warm_up(lambda: None)
+    monkeypatch.setattr(warming, "_is_compiled", lambda function: function is warming._LAST)
     announced: list[bool] = []
     for is_linear in (True, False):
-        passes.warm_up(lambda: announced.append(is_linear), is_linear=is_linear)  # noqa: B023
+        warming.warm_up(lambda: announced.append(is_linear), is_linear=is_linear)  # noqa: B023
     assert announced == [False]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._small_matrices import leading_eigenvectors
+from kpca_apps.denoise.passes.small_matrices import leading_eigenvectors
 
 Matrix = NDArray[np.float32]
 

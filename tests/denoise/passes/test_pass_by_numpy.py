@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._compiled import RADIUS
 from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
-from kpca_apps.denoise.passes import PassSettings, Window, patch_means, run_pass
+from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.one_pass import Piece, patch_means, run_pass
+from kpca_apps.denoise.passes.plan import Pass
 
 Image = NDArray[np.floating]
 Places = NDArray[np.intp]
 Group = tuple[Image, Image | Sequence[float], Image | Sequence[float]]
-SETTINGS = PassSettings(size=5, group=20, tie=0.0, stride=4)
+SETTINGS = Pass(size=5, group=20, tie=0.0, stride=4)
 SHAPE = (31, 46)
-WHOLE: Window = ((0, SHAPE[0]), (0, SHAPE[1]))
+WINDOW = ((0, SHAPE[0]), (0, SHAPE[1]))
+WHOLE = Piece(WINDOW, SHAPE, WINDOW)
 
 
 def scene(planes: int = 2) -> tuple[Image, Image]:
@@ -32,6 +35,16 @@ def scene(planes: int = 2) -> tuple[Image, Image]:
 
 def references(length: int, size: int, stride: int) -> list[int]:
     return sorted({*range(0, length - size + 1, stride), length - size})
+
+
+def passed(
+    planes: Image, guide: Image, variance: Image, bandwidth: float | None = None, **known: Image
+) -> tuple[Image, Image]:
+    """One pass over planes (c, h, w), of one page."""
+    paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
+    settings = replace(SETTINGS, bandwidth=bandwidth)
+    found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
+    return found[0][:, 0], found[1][:, 0]
 
 
 def smoothed(guide: Image, estimate_of_group: Callable[[Places], Group]) -> tuple[Image, Image]:
@@ -67,10 +80,8 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
     noisy = scene()[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
     variance[:, :, 20:] = 150.0
-    estimate, leverage = run_pass(
-        noisy, noisy[0], variance, SETTINGS, WHOLE, SHAPE, left=variance[0]
-    )
-    spread = patch_means(variance, (5, 5))
+    estimate, leverage = passed(noisy, noisy[0], variance, guide_variance=variance[0])
+    spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
     kept = set()
     for c, plane in enumerate(noisy):
 
@@ -93,9 +104,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
 def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None:
     noisy = scene(1)[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
-    estimate, leverage = run_pass(
-        noisy, noisy[0], variance, SETTINGS, WHOLE, SHAPE, left=variance[0], bandwidth=4.0
-    )
+    estimate, leverage = passed(noisy, noisy[0], variance, 4.0, guide_variance=variance[0])
 
     def projected(places: Places) -> Group:
         z, mean = group_of(noisy[0], places)
@@ -111,9 +120,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot() -> None:
     pilot, noisy = (planes.astype(np.float32) for planes in scene())
     pilot = pilot + np.float32(0.1) * noisy
     variance = np.array([100.0, 200.0], np.float32)
-    estimate, leverage = run_pass(
-        noisy, pilot[0], variance[:, None, None], SETTINGS, WHOLE, SHAPE, pilot=pilot
-    )
+    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], pilot=pilot)
     for c, plane in enumerate(noisy):
 
         def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -135,7 +142,7 @@ def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
     pilot += np.float32(0.1) * noisy
 
     def smooth(planes: Image) -> tuple[Image, Image]:
-        return run_pass(planes, pilot[0], variance, SETTINGS, WHOLE, SHAPE, pilot=pilot)
+        return passed(planes, pilot[0], variance, pilot=pilot)
 
     before, leverage = smooth(noisy)
     for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:

@@ -7,14 +7,14 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from kpca_apps.denoise._compiled import (
+from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
+from kpca_apps.denoise.passes.compiled import (
     gather_centred,
     linear_smooth,
     project_rows,
     rbf_rows,
     spread,
 )
-from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
 
 # Each function is compiled by itself; tests of passes run them within one another.
 pytestmark = pytest.mark.release
@@ -184,15 +184,15 @@ def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
 
 def test_gathering_and_spreading_are_inverse() -> None:
     image = np.random.default_rng(1).normal(size=(12, 13)).astype(np.float32)
-    group = np.array([[y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
-    k, shape = len(group), (3, 3)
-    patches, mean = gather_centred(image, group, shape)
+    group = np.array([[0, y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
+    k, shape = len(group), (1, 3, 3)
+    patches, mean = gather_centred(image[np.newaxis], group, shape)
     np.testing.assert_allclose(patches[6] + mean, image[3:6, 3:6].ravel(), atol=1e-6)
     np.testing.assert_allclose(patches.mean(0), 0, atol=1e-6)
-    sums = np.zeros((3, 12, 13), np.float32)
+    sums = np.zeros((3, 1, 12, 13), np.float32)
     weight = np.linspace(1, 2, k).astype(np.float32)
     leverage = np.full(k, 0.25, np.float32)
-    window = np.outer([1, 2, 1], [1, 3, 1]).astype(np.float32)
-    spread(patches, mean, weight, leverage, group, window, 0, sums)
-    np.testing.assert_allclose(sums[0] / sums[1], image, rtol=1e-4, atol=1e-5)
+    window = np.outer([1, 2, 1], [1, 3, 1]).astype(np.float32)[np.newaxis]
+    spread(patches, mean, weight, leverage, group, window, 0, 0, sums)
+    np.testing.assert_allclose(sums[0, 0] / sums[1, 0], image, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(sums[2] / sums[1], 0.25, rtol=1e-5)

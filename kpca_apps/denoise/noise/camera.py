@@ -34,27 +34,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
 from scipy.ndimage import gaussian_filter, uniform_filter
 from scipy.special import expit
 from scipy.stats import kurtosis
 
-from kpca_apps.denoise._camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
 from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_channels, to_opponent
-from kpca_apps.denoise.noise import (
+from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
+from kpca_apps.denoise.noise.level import estimate_noise
+from kpca_apps.denoise.noise.model import MOST_OF_ALL, Levels, Measured, Planes, Seen
+from kpca_apps.denoise.noise.patches import (
     COSINES,
     FEWEST_PATCHES,
     WIDTH,
-    estimate_noise,
+    patches_of,
     sample_patches,
 )
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import halve
-from kpca_apps.denoise.stack import denoise_planes_or_pages
+from kpca_apps.denoise.passes.planes import denoise_planes
+from kpca_apps.denoise.passes.scales import halve
 
-Planes = NDArray[np.float32]
 Array = NDArray[np.float64]
 
 # Quiet deviations looked at: halvings of the scale, the first and last frequency index measured,
@@ -127,6 +127,13 @@ class CameraNoise:
         """The deviation in each channel, all frequencies together."""
         levels = np.sqrt(np.mean(np.square(self.spectra), axis=(1, 2)))
         return tuple((noise_in_channels(levels) if len(levels) == 3 else levels).tolist())
+
+
+def measure(seen: Seen) -> Measured:
+    """Measure the noise; of most of what varies in an image it is an even texture, unless asked."""
+    known, variance = measure_camera(seen.planes), float(seen.planes.var(axis=(1, 2)).mean())
+    is_less = float(np.mean(np.square(known.levels))) <= MOST_OF_ALL * variance
+    return Measured(known, known.levels, seen.is_asked or is_less)
 
 
 def measure_camera(planes: Planes) -> CameraNoise:
@@ -249,12 +256,6 @@ def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array,
     return np.column_stack([logs, *strong]), most
 
 
-def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
-    """Return patches (n, 64) on a grid."""
-    windows = sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride]
-    return windows.reshape(-1, WIDTH * WIDTH)
-
-
 def camera_probability(planes: Planes) -> float:
     """Return how probable it is that red, green and blue hold noise of a camera."""
     noise = measure_camera(planes)
@@ -322,16 +323,12 @@ def _blocks(planes: Planes) -> Array:
     return np.asarray(blocks - blocks.mean(axis=2, keepdims=True))
 
 
-def denoise_camera(
-    planes: Planes, sigma: float | CameraNoise | None, options: Options
-) -> tuple[Planes, tuple[float, ...]]:
+def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose noise is shared by neighbouring pixels, by whitening it.
 
     A level given is spread over frequencies and planes as the noise measured is.
     """
-    noise = sigma if isinstance(sigma, CameraNoise) else measure_camera(planes)
-    if isinstance(sigma, float):
-        noise = noise.scaled_to(sigma)
+    noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
     # The filter reaches over the whole image.
     whole = replace(options, wanted=None)
     stable = stabilise(planes, noise.curve)
@@ -380,7 +377,7 @@ def whitened_denoising(
         out[...] = _filtered(plane, gain, options.pages, inverse=True)
     average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
     levels = np.maximum(average, least[: len(planes)] * strongest)
-    cleaned = denoise_planes_or_pages(white, levels, options)
+    cleaned = denoise_planes(white, levels, options)
     for plane, gain in zip(cleaned, gains, strict=True):
         plane[...] = _filtered(plane, gain, options.pages)
     return cleaned

@@ -6,6 +6,9 @@ Taking the nearest of them anyway picks the neighbours that share the reference'
 mean keeps it. Such candidates are drawn by a hash of their coordinates instead: fair, and the same
 on every run, whatever the tiling.
 
+Planes have an axis of pages, of which a single image has one. Patches span some of them, and a
+group is sought in the pages around, too, where the search follows what moves.
+
 For a kernel of infinite width the two cuts need no kernel matrix: projections on the leading
 principal components (`project_rows`), and the Wiener filter learned on a pilot (`linear_smooth`),
 Theta = X (X'X + rho I)^-1 X', which is the second stage of NL-Ridge (Herbreteau & Kervrann 2022)
@@ -19,43 +22,52 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise._small_matrices import Matrix, Scalar, Vector, leading_eigenvectors
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
+from kpca_apps.denoise.passes.small_matrices import Matrix, Scalar, Vector, leading_eigenvectors
 from kpca_apps.engine.preimage.fixed_point import VANISHING
 from kpca_apps.system.compiling import compiled
 
-Places = NDArray[np.int32]
+Places = NDArray[np.int32]  # (k, 3): page, row and column of the corner of each patch
+Pages = NDArray[np.float32]  # (pages, h, w)
+Shape = tuple[int, int, int]  # pages, height and width of a patch
 
 RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways
 LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
+# In the pages around patches are looked for so far from where the page before showed the one most
+# like the reference, and in so many pages on either side.
+NEAR, PAGES = 5, 3
 
 EDGE, RIDGE = np.float32(EDGE_FACTOR), np.float32(RIDGE_FACTOR)
 
 
 @compiled
 def _row_distances(
-    padded: Matrix, y: int, x: int, other_y: int, height: int, width: int, out: Vector
-) -> None:
-    """Squared distances of the patch at (y, x) to LANES patches starting at (other_y, x - R)."""
+    mine: Matrix, theirs: Matrix, y: int, x: int, other_y: int, other_x: int,
+    height: int, width: int, out: Vector,
+) -> None:  # fmt: skip
+    """Squared distances of the patch at (y, x) to LANES patches starting at (other_y, other_x - R).
+
+    Both pages have RADIUS columns of zeros before them.
+    """
     for t in range(LANES):
         out[t] = np.float32(0)
     for i in range(height):
-        mine = padded[y + i]
-        theirs = padded[other_y + i]
+        own = mine[y + i]
+        near = theirs[other_y + i]
         j = 0
         while j + 1 < width:
-            a = mine[x + RADIUS + j]
-            b = mine[x + RADIUS + j + 1]
-            left = theirs[x + j : x + j + LANES]
-            right = theirs[x + j + 1 : x + j + 1 + LANES]
+            a = own[x + RADIUS + j]
+            b = own[x + RADIUS + j + 1]
+            left = near[other_x + j : other_x + j + LANES]
+            right = near[other_x + j + 1 : other_x + j + 1 + LANES]
             for t in range(LANES):
                 p = left[t] - a
                 q = right[t] - b
                 out[t] += p * p + q * q
             j += 2
         if j < width:
-            a = mine[x + RADIUS + j]
-            left = theirs[x + j : x + j + LANES]
+            a = own[x + RADIUS + j]
+            left = near[other_x + j : other_x + j + LANES]
             for t in range(LANES):
                 p = left[t] - a
                 out[t] += p * p
@@ -79,74 +91,102 @@ def _key(y: int, x: int) -> np.uint64:
 
 @compiled
 def find_group(
-    padded: Matrix,
-    y: int,
-    x: int,
-    shape: tuple[int, int],
+    padded: Pages,
+    reference: tuple[int, int, int],
+    shape: Shape,
     origin: tuple[int, int],
     k: int,
     tie: Scalar,
 ) -> Places:
-    """Return the corners of the k patches nearest to a reference, in reading order: (k, 2).
+    """Return the corners of the k patches nearest to a reference, in reading order of each page.
 
-    The reference, at (y, x) of a guide with RADIUS columns of zeros before it and LANES behind, is
-    among them; an image may hold fewer. Squared distances below `tie` are drawn at random from its
-    upper half, by coordinates in the whole image, where the guide begins at `origin`.
+    The reference, at (page, y, x) of a guide with RADIUS columns of zeros before it and LANES
+    behind, is among them; an image may hold fewer. Squared distances below `tie` are drawn at
+    random from its upper half, by coordinates in the whole image, where the guide begins at
+    `origin`.
     """
-    most = (2 * RADIUS + 1) * LANES
-    distances, places = np.empty(most, np.float32), np.empty((most, 2), np.int32)
-    row = np.empty(LANES, np.float32)
-    height, width = shape
-    top, bottom = max(0, y - RADIUS), min(padded.shape[0] - height, y + RADIUS)
-    left, right = max(0, x - RADIUS), min(padded.shape[1] - RADIUS - LANES - width, x + RADIUS)
-    reference = _key(origin[0] + y, origin[1] + x)
+    page, y, x = reference
+    deep, height, width = shape
+    lowest, rightmost = padded.shape[1] - height, padded.shape[2] - RADIUS - LANES - width
+    side = 2 * NEAR + 1
+    most = (2 * RADIUS + 1) ** 2 + 2 * PAGES * side * side
+    distances, places = np.empty(most, np.float32), np.empty((most, 3), np.int32)
+    row, total = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    own_key = _key(origin[0] + y, origin[1] + x)
+    # Draws of a stack differ from page to page.
+    first_page = PAGES if len(padded) > 1 else 0
     n = 0
-    for other_y in range(top, bottom + 1):
-        _row_distances(padded, y, x, other_y, height, width, row)
-        for other_x in range(left, right + 1):
-            d = row[other_x - x + RADIUS]
-            if np.isnan(d):  # An order of distances there must be, or too many would be found.
-                d = np.float32(np.inf)
-            if d < tie:
-                u = _uniform(reference, _key(origin[0] + other_y, origin[1] + other_x))
-                d = tie * (np.float32(0.5) + np.float32(0.5) * u)
-            if other_y == y and other_x == x:
-                d = np.float32(-1)
-            distances[n] = d
-            places[n, 0] = other_y
-            places[n, 1] = other_x
-            n += 1
+    for way in (0, -1, 1):
+        centre_y, centre_x = y, x
+        reach = RADIUS if way == 0 else NEAR
+        for step in range(1, 2 if way == 0 else PAGES + 1):
+            other = page + way * step
+            if other < 0 or other + deep > len(padded):
+                break
+            # By the distance of the pages, and so whatever page the piece begins at.
+            along = np.uint64(other - page + first_page) << np.uint64(56)
+            best, best_y, best_x = np.float32(np.inf), centre_y, centre_x
+            left, right = max(0, centre_x - reach), min(rightmost, centre_x + reach)
+            for other_y in range(max(0, centre_y - reach), min(lowest, centre_y + reach) + 1):
+                _row_distances(
+                    padded[page], padded[other], y, x, other_y, centre_x, height, width, total
+                )
+                for i in range(1, deep):
+                    _row_distances(
+                        padded[page + i], padded[other + i], y, x, other_y, centre_x,
+                        height, width, row,
+                    )  # fmt: skip
+                    for t in range(LANES):
+                        total[t] += row[t]
+                for other_x in range(left, right + 1):
+                    d = total[other_x - centre_x + RADIUS]
+                    if np.isnan(d):  # An order of distances there must be, or too many are found.
+                        d = np.float32(np.inf)
+                    if d < best:
+                        best, best_y, best_x = d, other_y, other_x
+                    if d < tie:
+                        key = along | _key(origin[0] + other_y, origin[1] + other_x)
+                        d = tie * (np.float32(0.5) + np.float32(0.5) * _uniform(own_key, key))
+                    if way == 0 and other_y == y and other_x == x:
+                        d = np.float32(-1)
+                    distances[n] = d
+                    places[n, 0], places[n, 1], places[n, 2] = other, other_y, other_x
+                    n += 1
+            centre_y, centre_x = best_y, best_x
     k = min(k, n)
     last = np.partition(distances[:n], k - 1)[k - 1]
-    nearer = 0
+    level = k
     for t in range(n):
-        nearer += distances[t] < last
-    level = k - nearer
-    group = np.empty((k, 2), np.int32)
+        level -= distances[t] < last
+    group = np.empty((k, 3), np.int32)
     found = 0
     for t in range(n):
         equal = distances[t] == last
         if distances[t] < last or (equal and level > 0):
             group[found, 0] = places[t, 0]
             group[found, 1] = places[t, 1]
+            group[found, 2] = places[t, 2]
             found += 1
             level -= equal
     return group
 
 
 @compiled
-def gather_centred(plane: Matrix, group: Places, shape: tuple[int, int]) -> tuple[Matrix, Vector]:
+def gather_centred(pages: Pages, group: Places, shape: Shape) -> tuple[Matrix, Vector]:
     """Return the patches of a group (k, n), less their mean, and the mean."""
-    height, width = shape
-    k, n = len(group), height * width
+    deep, height, width = shape
+    k, n = len(group), deep * height * width
     patches, mean = np.empty((k, n), np.float32), np.zeros(n, np.float32)
     for g in range(k):
-        y, x = group[g, 0], group[g, 1]
+        y, x = group[g, 1], group[g, 2]
         to = patches[g]
-        for i in range(height):
-            row = plane[y + i]
-            for j in range(width):
-                to[i * width + j] = row[x + j]
+        for p in range(deep):
+            plane = pages[group[g, 0] + p]
+            for i in range(height):
+                row = plane[y + i]
+                at = (p * height + i) * width
+                for j in range(width):
+                    to[at + j] = row[x + j]
         for j in range(n):
             mean[j] += to[j]
     share = np.float32(1) / np.float32(k)
@@ -166,32 +206,35 @@ def spread(
     weight: Vector,
     leverage: Vector,
     group: Places,
-    window: Matrix,
+    window: Pages,
+    first: int,
     top: int,
     sums: NDArray[np.float32],
 ) -> None:
     """Add the estimates of a group, less their mean, to what is known of the pixels under it.
 
-    `sums` holds weighted estimates, weights and weighted leverages, from image row `top` on; each
-    patch has its weight, and each pixel of a patch that of the window. The leverage of a patch is
-    the variance of its estimate over that of the noise.
+    `sums` holds weighted estimates, weights and weighted leverages, from page `first` and row `top`
+    on; each patch has its weight, and each pixel of a patch that of the window. The leverage of a
+    patch is the variance of its estimate over that of the noise.
     """
-    height, width = window.shape
+    deep, height, width = window.shape
     for g in range(len(group)):
-        y, x = group[g, 0] - top, group[g, 1]
+        y, x = group[g, 1] - top, group[g, 2]
         w, dw = weight[g], weight[g] * leverage[g]
-        for i in range(height):
-            row = window[i]
-            at = i * width
-            values = estimates[g, at : at + width]
-            means = mean[at : at + width]
-            total = sums[0, y + i, x : x + width]
-            weights = sums[1, y + i, x : x + width]
-            leverages = sums[2, y + i, x : x + width]
-            for j in range(width):
-                total[j] += w * row[j] * (values[j] + means[j])
-                weights[j] += w * row[j]
-                leverages[j] += dw * row[j]
+        for p in range(deep):
+            page = group[g, 0] + p - first
+            for i in range(height):
+                row = window[p, i]
+                at = (p * height + i) * width
+                values = estimates[g, at : at + width]
+                means = mean[at : at + width]
+                total = sums[0, page, y + i, x : x + width]
+                weights = sums[1, page, y + i, x : x + width]
+                leverages = sums[2, page, y + i, x : x + width]
+                for j in range(width):
+                    total[j] += w * row[j] * (values[j] + means[j])
+                    weights[j] += w * row[j]
+                    leverages[j] += dw * row[j]
 
 
 @compiled
@@ -206,11 +249,11 @@ def project_rows(z: Matrix, variance: Scalar, most: Scalar) -> tuple[Matrix, int
     trace = np.trace(gram)
     per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
     values, axes = leading_eigenvectors(gram, per_variance * variance)
-    q, shown = _components(values, trace, (k, n), variance, most, per_variance)
+    q, residual = _components(values, trace, (k, n), variance, most, per_variance)
     axes = axes[:q]
     if n <= k:
-        return np.dot(np.dot(z, axes.T), axes), q, shown
-    return np.dot(axes.T, np.dot(axes, z)), q, shown
+        return np.dot(np.dot(z, axes.T), axes), q, residual
+    return np.dot(axes.T, np.dot(axes, z)), q, residual
 
 
 @compiled
@@ -224,7 +267,7 @@ def _components(
 ) -> tuple[int, Scalar]:
     """Count the components above the edge of the noise that the group itself shows."""
     k, n = shape
-    level, q, shown = np.float32(most * variance), len(values) + 1, np.float32(0)
+    level, q, residual = np.float32(most * variance), len(values) + 1, np.float32(0)
     for _ in range(ROUNDS):
         before, q, kept = q, 0, np.float32(0)
         while q < len(values) and values[q] > per_variance * level:
@@ -233,9 +276,9 @@ def _components(
         if q == before:
             break
         freedom = np.float32(max(1, (k - 1 - q) * (n - q)))
-        shown = np.float32(max(np.float32(trace) - kept, np.float32(0)) / freedom)
-        level = min(max(shown, np.float32(variance)), np.float32(most * variance))
-    return q, shown
+        residual = np.float32(max(np.float32(trace) - kept, np.float32(0)) / freedom)
+        level = min(max(residual, np.float32(variance)), np.float32(most * variance))
+    return q, residual
 
 
 @compiled
@@ -329,42 +372,47 @@ def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Sc
 
 @compiled
 def denoise_band(
-    guide: Matrix,
+    guide: Pages,
     points: NDArray[np.float32],
     planes: NDArray[np.float32],
     variance: NDArray[np.float32],
-    tie: Matrix,
-    window: Matrix,
+    tie: Pages,
+    window: Pages,
     k: int,
     soft: bool,
     bandwidth: float | None,
     most: Scalar,
+    page: int,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     origin: tuple[int, int],
-    top: int,
-    height: int,
+    reached: tuple[int, int, int, int],
 ) -> NDArray[np.float32]:
     """Denoise the groups of one band of references, which are shared by all planes.
 
     Patches are matched in `guide`, padded as in `find_group`, learned on `points` and denoised in
-    `planes`, both (c, h, w) and the same for truncation. `variance` is that of the noise in the
-    planes, its mean over the patch at each position, (c, h - p + 1, w - p' + 1), or (c, 1, 1) for
-    the Tikhonov filter; `tie` the squared distance below which a candidate is the same patch as the
-    reference there. `window` (p, p') weighs the pixels of a patch; a group has k. The truncation is
-    of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its
-    edge follows the group up to `most` times the variance. `rows` and `columns` are the references'
-    corners, `origin` is where the planes begin in the whole image, `top` and `height` say which
-    rows of them the band can reach. Weighted estimates, weights and weighted leverages are
-    returned, (c, 3, height, w).
+    `planes`, both (c, pages, h, w) and the same for truncation. `variance` is that of the noise in
+    the planes, its mean over the patch at each position, pages one below the other, or (c, 1, 1)
+    for the Tikhonov filter; `tie` (pages, h, w) the squared distance below which a candidate is
+    the same patch as the reference there.
+    `window` weighs the pixels of a patch; a group has k. The truncation is of the `bandwidth` of
+    `kpca_apps.denoise.group.denoise_group`, None for an infinite one, and its edge follows the
+    group up to `most` times the variance. `rows` and `columns` are the references' corners in the
+    `page`, `origin` is where the planes begin in the whole image, `reached` says which page and row
+    are the first that the band can reach, and how many. Weighted estimates, weights and weighted
+    leverages are returned, (c, 3, pages, rows, w).
     """
     shape, n = window.shape, window.size
-    sums = np.zeros((len(planes), 3, height, planes.shape[2]), np.float32)
+    first, top, count, height = reached
+    sums = np.zeros((len(planes), 3, count, height, planes.shape[3]), np.float32)
     for y in rows:
         for x in columns:
-            near = np.float32(0) if soft else tie[y, x]
-            group = find_group(guide, y, x, shape, origin, k, near)
+            near = np.float32(0) if soft else tie[page, y, x]
+            group = find_group(guide, (page, y, x), shape, origin, k, near)
             share = np.float32(1) / np.float32(len(group))
+            corners = np.empty((len(group), 2), np.int32)
+            for g in range(len(group)):
+                corners[g, 0], corners[g, 1] = group[g, 0] * tie.shape[1] + group[g, 1], group[g, 2]
             for c in range(len(planes)):
                 z, mean = gather_centred(planes[c], group, shape)
                 if soft:
@@ -375,7 +423,7 @@ def denoise_band(
                     weight = np.float32(1) / leverage
                 else:
                     level = np.float32(0)
-                    for place in group:
+                    for place in corners:
                         level += share * variance[c, place[0], place[1]]
                     if bandwidth is not None:  # A branch that is not compiled where it is.
                         estimates, q = rbf_rows(z, level, most, bandwidth)
@@ -383,17 +431,17 @@ def denoise_band(
                         estimates, q, _ = project_rows(z, level, most)
                     weight = np.full(len(group), np.float32(1) / np.float32(1 + q), np.float32)
                     leverage = np.full(len(group), np.float32(1 + q) * share, np.float32)
-                spread(estimates, mean, weight, leverage, group, window, top, sums[c])
+                spread(estimates, mean, weight, leverage, group, window, first, top, sums[c])
     return sums
 
 
 @compiled
 def survey_band(
-    guide: Matrix,
-    plane: Matrix,
+    guide: Pages,
+    plane: Pages,
     variance: Scalar,
     tie: Scalar,
-    shape: tuple[int, int],
+    shape: Shape,
     k: int,
     most: Scalar,
     rows: NDArray[np.int64],
@@ -402,13 +450,13 @@ def survey_band(
     """Return the residual variance of groups over the variance given, (rows, columns).
 
     About 1 where there is nothing but noise and the variance is right; more with detail. The
-    arguments are those of `denoise_band`.
+    arguments are those of `denoise_band`, of one page.
     """
     ratios = np.zeros((len(rows), len(columns)), np.float32)
     for i in range(len(rows)):
         for j in range(len(columns)):
-            group = find_group(guide, rows[i], columns[j], shape, (0, 0), k, tie)
+            group = find_group(guide, (0, rows[i], columns[j]), shape, (0, 0), k, tie)
             z, _ = gather_centred(plane, group, shape)
-            _, _, shown = project_rows(z, variance, most)
-            ratios[i, j] = shown / variance
+            _, _, residual = project_rows(z, variance, most)
+            ratios[i, j] = residual / variance
     return ratios

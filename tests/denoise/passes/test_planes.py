@@ -9,9 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data, restoration
 
-from kpca_apps.denoise import passes
 from kpca_apps.denoise.options import QUALITIES, Options, Window
-from kpca_apps.denoise.passes import RADIUS, SMALLEST, denoise_planes, noise_excess, plan_for
+from kpca_apps.denoise.passes import planes
+from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.plan import plan_for
+from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
 from kpca_apps.errors import ConfigError
 from tests.quick import quick
 
@@ -22,8 +24,8 @@ def denoise_plane(noisy: Image, sigma: float, **options: Any) -> NDArray[np.floa
     return denoised(noisy[None], [sigma], **options)[0]
 
 
-def denoised(planes: Image, sigmas: list[float], **options: Any) -> NDArray[np.float32]:
-    return denoise_planes(planes.astype(np.float32), np.array(sigmas), Options(**options))
+def denoised(noisy: Image, sigmas: list[float], **options: Any) -> NDArray[np.float32]:
+    return denoise_planes(noisy.astype(np.float32), np.array(sigmas), Options(**options))
 
 
 def psnr(clean: Image, image: NDArray[np.floating]) -> float:
@@ -97,7 +99,7 @@ def test_sigma_ten_per_cent_off_costs_little(
 
 
 def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
-    plane = noisy.astype(np.float32)
+    plane = noisy.astype(np.float32)[np.newaxis]
     excesses = [
         noise_excess(plane, sigma, plan_for(sigma, Options()).passes[0]) for sigma in (28.0, 22.0)
     ]
@@ -129,13 +131,13 @@ def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
     noisy: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
-    assert min(tall.shape) >= 2 * SMALLEST  # so that there is a half scale
+    assert min(tall.shape) >= 2 * planes.SMALLEST  # so that there is a half scale
     settings = plan_for(25.0, Options()).passes
     margin = sum(2 * RADIUS + one.size for one in settings)
     assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
-        monkeypatch.setattr(passes, "STRIP_SAMPLES", samples)
+        monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)
         results.append(denoise_plane(tall, 25.0, n_jobs=jobs))
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
@@ -161,7 +163,7 @@ def test_the_half_scale_helps_photographs(
     clean: Image, noisy: Image, fast: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = denoise_plane(noisy, 25.0, quality="fast", content="text")
-    monkeypatch.setattr(passes, "SMALLEST", 10**6)
+    monkeypatch.setattr(planes, "SMALLEST", 10**6)
     assert psnr(clean, fast) > psnr(clean, denoise_plane(noisy, 25.0, quality="fast"))
     np.testing.assert_array_equal(text, denoise_plane(noisy, 25.0, quality="fast", content="text"))
 
@@ -253,8 +255,8 @@ def test_unknown_options_are_named(noisy: Image, options: dict[str, str], words:
 
 def test_the_default_kernel_widens_with_the_noise() -> None:
     text = Options(content="text")
-    widths = [plan_for(sigma, text).bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
+    widths = [plan_for(sigma, text).passes[0].bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
     assert widths == [4.0, 4.0, 8.0, None]
     for linear in (Options(content="text", kernel="linear"), Options()):
-        assert plan_for(5.0, linear).bandwidth is None
-    assert plan_for(80.0, Options(kernel="rbf", bandwidth=3.0)).bandwidth == 3.0
+        assert plan_for(5.0, linear).passes[0].bandwidth is None
+    assert plan_for(80.0, Options(kernel="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0

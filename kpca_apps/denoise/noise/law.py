@@ -10,7 +10,7 @@ structure: a class. In class j the mean energy of band b of the patches' cosine 
     v_j n_b + a_j s_b,    v_j = gain x_j + constant,
 
 n the noise's spectrum, s that of texture, which falls with frequency much as in other pictures
-(`kpca_apps.denoise.noise`), a_j >= 0 how much of it the class has. And it tells from patch to
+(`kpca_apps.denoise.noise.level`), a_j >= 0 how much of it the class has. And it tells from patch to
 patch: the energy of noise over m coefficients differs by sqrt(2 / m) of itself and no more, that of
 texture by about as much as it is. So with share f of texture the energies of a class have a
 relative variance of 2 / m + (f SCATTER)^2. Both are compared with what is seen, amplitudes and
@@ -28,33 +28,35 @@ removal of noise from a single image", IEEE Trans. PAMI 30: noise level function
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter, minimum_filter
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from kpca_apps.denoise.clipping import CUT
-from kpca_apps.denoise.noise import (
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.noise.clipping import CUT
+from kpca_apps.denoise.noise.patches import (
     BASIS,
     COARSE_BAND,
     COEFFICIENTS,
     COSINES,
-    CURVATURE_SD,
-    FALL,
     MEMBERS,
     PIXELS,
-    SLOPE_SD,
     TEXTURE_SD,
     WIDTH,
+    areas_of_one_value,
+    band_energies,
+    patches_of,
+    texture_spectra,
 )
 from kpca_apps.system.compiling import compiled
 
 Array = NDArray[np.float64]
-
 PATCHES = 60_000
 # Levels of brightness hold equally many patches; half as many again are spread over the range,
 # closer in the dark, so that few bright pixels have theirs. Of a level with so many patches at
@@ -71,17 +73,8 @@ BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
 DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
 AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
 DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
-# Spectra of texture: slopes and curvatures of their logarithm, and the log prior of each.
-_SLOPES, _CURVATURES = (
-    x.ravel() for x in np.meshgrid(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
-)
-_FALLS = (
-    FALL
-    + SLOPE_SD * _SLOPES[:, None]
-    + CURVATURE_SD * _CURVATURES[:, None] * np.linspace(-1.5, 1.5, len(FALL))
-)
-SPECTRA = np.exp(np.c_[np.cumsum(_FALLS[:, ::-1], axis=1)[:, ::-1], np.zeros(len(_FALLS))])
-SPECTRUM_LOG_PRIOR = -(_SLOPES**2 + _CURVATURES**2) / 2
+# Spectra of texture, and the log prior of each.
+SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
 # A mean energy is believed to that (relative variance), first and last; a class that no law fits
 # costs so much, and no more.
 BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
@@ -97,6 +90,14 @@ EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
 # but three with a grain of their own.
 SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
 AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
+# Variance in the light over that in the dark from which it rises plainly: white noise whose ends
+# are cut off looks as if it rose by up to 2.
+RISING = 2.5
+# Or log odds: of white noise and texture they are up to 14, measured on 60 pictures.
+PLAIN = 16.0
+# The dark of a law is at most so much light, in terms of 255: for more, the noise is the same
+# everywhere.
+FARTHEST_DARK = 100.0 * SCALE
 # Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
 BEATS = 5.0
 LOW = 0.05  # quantile of what the interval leaves out on either side
@@ -161,6 +162,18 @@ class NoiseLaw:
         """Whether the noise is clearly stronger in the light than in the dark."""
         return self.log_odds_flat < -BEATS
 
+    @property
+    def rises_far(self) -> bool:
+        """Whether noise is plainly stronger in the light than in the dark."""
+        dark, light = self.variance(self.brightness[[0, -1]])
+        return bool(self.rises and (light > RISING * dark or self.log_odds_flat < -PLAIN))
+
+    @property
+    def light(self) -> Light:
+        """The light that makes the noise, on the scale 0..255."""
+        gain = max(self.gain, self.constant / FARTHEST_DARK)
+        return Light(gain, self.constant / gain if gain > 0 else 0.0, self.blur)
+
     def variance(self, brightness: NDArray[np.floating] | float) -> Array:
         """Return the variance of the noise at some brightness."""
         found = self.gain * np.asarray(brightness, np.float64) + self.constant
@@ -181,6 +194,42 @@ class NoiseLaw:
             brightness=self.brightness / unit + lowest,
             variances=self.variances / unit / unit,
         )
+
+
+class Light(NamedTuple):
+    """Noise of counted light: its variance at brightness x is gain (x + dark)."""
+
+    gain: float  # brightness of one count
+    dark: float  # brightness that makes the noise there is in the dark
+    blur: float = 0.0  # by which neighbours share it, in pixels
+
+    @property
+    def level(self) -> float:
+        """Deviation of the noise at the bright end."""
+        return math.sqrt(max(self.gain * (SCALE + self.dark), 0.0))
+
+
+Lights = tuple[Light, ...]
+
+
+class PageLaws(NamedTuple):
+    """The laws of the noise of one page."""
+
+    laws: tuple[NoiseLaw, ...]  # of each channel
+    seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
+    rises_far: bool = True  # it is plainly stronger in the light
+
+
+def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
+    """Return the law of each channel, typical of pages, with what is seen in the middle one."""
+    typical = []
+    for own in zip(*(page.laws for page in pages), strict=True):
+        # Of the pages that show the channel, if any do.
+        found = [law for law in own if law.gain or law.constant] or own
+        terms = np.median([(law.gain, law.constant, law.blur) for law in found], axis=0).tolist()
+        middle = found[len(found) // 2]
+        typical.append(replace(middle, gain=terms[0], constant=terms[1], blur=terms[2]))
+    return tuple(typical)
 
 
 @dataclass(frozen=True)
@@ -344,11 +393,9 @@ def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
         return None
     stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
     # Areas of one value have lost their noise, and so has what is at the bright end.
-    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
-    areas = maximum_filter(one_value, WIDTH, origin=-1)
     patches, constant, bright = (
-        sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
-        for plane in (pixels, areas, pixels == pixels.max())
+        patches_of(plane, stride)
+        for plane in (pixels, areas_of_one_value(pixels), pixels == pixels.max())
     )
     patches = patches[~constant.any(axis=1) & (bright.sum(axis=1) < 2)]
     if len(patches) < FEWEST:
@@ -356,7 +403,7 @@ def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
     coefficients = patches @ COSINES
     brightness = coefficients[:, 0] / WIDTH
     energy = np.square(coefficients, out=coefficients)
-    bands = np.stack([energy[:, members].mean(axis=1) for members in MEMBERS], axis=1)
+    bands = band_energies(energy)
     coarse = energy[:, COARSE_BAND].sum(axis=1)
     tiny = TINY * float(bands.mean(dtype=np.float64)) + np.finfo(np.float64).tiny
     order = np.argsort(brightness, kind="stable")

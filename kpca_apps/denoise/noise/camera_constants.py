@@ -1,4 +1,4 @@
-"""Constants of `kpca_apps.denoise.camera`, as `tests/benchmarks/camera_constants.py` fits them."""
+"""Constants of camera noise, as `tests/benchmarks/camera_constants.py` fits them."""
 
 import numpy as np
 

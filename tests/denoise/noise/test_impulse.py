@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kpca_apps.denoise.models import detect_impulses, fill_from_neighbours
+from kpca_apps.denoise.noise.impulse import detect_impulses, fill_from_neighbours
 
 RNG = np.random.default_rng(0)
 SMOOTH = (100 + 60 * np.sin(np.add.outer(np.arange(80) / 9, np.arange(80) / 13))).astype(np.float32)
