@@ -9,12 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from kpca_apps.denoise.dictionary import (
-    DictionaryDenoiser,
-    ResidualLevel,
-    choose,
-    over_patches,
-)
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.dictionary.choosing import choose
+from kpca_apps.denoise.dictionary.level import ResidualLevel
+from kpca_apps.denoise.dictionary.pixels import over_patches
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from tests.system.model_parts import read_parts, write_parts
 

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.batch.inputs import widest_range
-from kpca_apps.denoise.dictionary import unit_of
+from kpca_apps.denoise.dictionary.pixels import unit_of
 from kpca_apps.denoise.image import dtype_range, read_picture, value_range
 
 

@@ -16,10 +16,10 @@ from kpca_apps.system import compiling
 from kpca_apps.system.compiling import compiled
 
 # The whole would take a minute in an empty folder; what is asked first takes a second.
-ASKED = "from kpca_apps.denoise.passes import warming; "
-ASKED += "print(warming.is_kept(), warming._is_compiled(warming._LAST))"
-    "from kpca_apps.denoise.passes import warming as p; print(p.is_kept(), p._is_compiled(p._LAST))"
-)
+ASKED = """
+from kpca_apps.denoise.passes import warming
+print(warming.is_kept(), warming._is_compiled(warming._LAST))
+"""
 # Compiled functions that call others, in some seconds: the last bits of their sums.
 BITS = """
 import numpy as np
