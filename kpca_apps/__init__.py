@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.novelty.columns.parted_rows import Execution
+    from kpca_apps.novelty.columns.execution import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model
@@ -76,7 +76,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.columns.parted_rows",
+    "Execution": "novelty.columns.execution",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector.estimator",
@@ -128,5 +128,5 @@ if not TYPE_CHECKING:
 
     if find_spec("polars") is None:
         # Of an installation of the estimators alone: what is left is all that can be imported.
-        _OF_APPS = ("denoise", "files", "novelty.screening", "novelty.table", "api")
+        _OF_APPS = ("api", "denoise", "novelty.columns", "novelty.screening", "tables")
         __all__ = [name for name in __all__ if not _HOMES.get(name, "").startswith(_OF_APPS)]

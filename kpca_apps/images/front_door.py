@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,27 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.jpeg import read_jpeg, write_jpeg
+from kpca_apps.images.kinds import FORMATS as KINDS
+from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
-from kpca_apps.images.other import (
-    OTHER_KINDS,
-    UNBOUNDED,
-    read_other,
-    stated_size,
-    write_other,
-)
-from kpca_apps.images.png import carry_metadata, read_png, write_png
-from kpca_apps.images.raw import read_raw
-from kpca_apps.images.tiff import EXTRA, directory_of_metadata, read_tiff, write_tiff
-from kpca_apps.images.types import (
-    FRONT,
-    HEAD,
-    ImageFile,
-    check_size,
-    damage_refused,
-    image_kind,
-    refusal,
-)
+from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.tiff import EXTRA
+from kpca_apps.images.types import FRONT, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import opening, require_memory
 
@@ -42,17 +26,6 @@ __all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
-# Of these a large file says what lies where, and the rest is never read.
-_IN_PLACE: dict[str | None, Callable[[bytes | LargeFile, str], ImageFile]] = {
-    "tiff": read_tiff,
-    "raw": read_raw,
-}
-_READERS: dict[str | None, Callable[[bytes, str], ImageFile]] = {
-    **_IN_PLACE,
-    "png": read_png,
-    "jpeg": read_jpeg,
-    **{kind: partial(read_other, kind) for kind in OTHER_KINDS},
-}
 
 
 def read_image(path: str | Path, label: str | None = None) -> ImageFile:
@@ -71,16 +44,16 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
             kind = image_kind(head, path.name)
-            if kind not in _READERS:
+            if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
             found = os.fstat(file.fileno())
-            if found.st_size > FRONT and kind in _IN_PLACE:
-                image = _IN_PLACE[kind](LargeFile(path, label, found), label)
+            if found.st_size > FRONT and KINDS[kind].is_read_in_place:
+                image = KINDS[kind].read(LargeFile(path, label, found), label)
                 file.seek(0)
                 sha256 = hashlib.file_digest(file, "sha256")
             else:
-                data = _whole(file, str(kind), found.st_size, label)
-                image, sha256 = _READERS[kind](data, label), hashlib.sha256(data)
+                data = _whole(file, kind, found.st_size, label)
+                image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
 
@@ -105,20 +78,8 @@ def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str 
     JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
     another format than "same" cannot hold the pixels.
     """
-    target = target_format(like, format)
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
-    if target == "tiff":
-        directories = like.directories or (directory_of_metadata(like.metadata),)
-        write_tiff(file, checked, directories, like.label)
-        return
-    for pixels in checked:
-        if target == "png":
-            carried = like.carried if like.format == "png" else carry_metadata(like.metadata)
-            write_png(file, pixels, carried)
-        elif target == "jpeg":
-            write_jpeg(file, pixels, like.carried)
-        else:
-            write_other(file, pixels, like)
+    KINDS[target_format(like, format)].write(file, checked, like)
 
 
 def target_format(like: ImageFile, format: str) -> str:
@@ -138,9 +99,7 @@ def target_format(like: ImageFile, format: str) -> str:
         what = "has colours multiplied by their transparency"
     if format == "png" and what:
         raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
-    # What is developed from a raw file cannot be one again.
-    own = "tiff" if like.format == "raw" else like.format
-    return own if format == "same" else format
+    return written_kind(like.format, format) or ""
 
 
 def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:

@@ -10,7 +10,7 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import simplejpeg
@@ -20,15 +20,15 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import (
+    Format,
     ImageFile,
     Metadata,
     Page,
-    Parts,
     check_size,
     damage_refused,
 )
 
-__all__ = ["PIXELS_PER_BYTE", "decode_whole", "read_jpeg", "write_jpeg"]
+__all__ = ["FORMAT", "PIXELS_PER_BYTE", "decode_whole", "read_jpeg"]
 
 QUALITY = 95
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
@@ -74,7 +74,6 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     # The JFIF header counts in inches or centimetres.
     scale = {1: 1.0, 2: 2.54}.get(info.get("jfif_unit", 0), 0.0)
     across, down = (scale * number for number in info.get("jfif_density", (0, 0)))
-    exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
 
     def decoded(number: int) -> NDArray[np.uint8]:
         with damage_refused(label):
@@ -88,7 +87,9 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         format="jpeg",
         pages=(page,),
         metadata=Metadata.of(
-            exif, info.get("icc_profile"), (across, down) if across and down else None
+            info.get("exif"),
+            info.get("icc_profile"),
+            (across, down) if across and down else None,
         ),
         page=decoded,
         notes=(
@@ -99,8 +100,9 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
     )
 
 
-def write_jpeg(file: IO[bytes], pixels: NDArray[np.uint8], carried: Parts) -> None:
+def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments."""
+    (pixels,), carried = pages, like.carried
     buffer = io.BytesIO()
     extra = b"".join(
         b"\xff" + code + struct.pack(">H", len(content) + 2) + content for code, content in carried
@@ -144,3 +146,8 @@ def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, byt
         is_profile = code == _APP2 and content.startswith(b"ICC_PROFILE\0")
         if content and (is_profile or code in (_APP1, _PHOTOSHOP, _COMMENT)):
             yield bytes([code]), content
+
+
+FORMAT = Format(
+    re.compile(rb"\xff\xd8\xff"), (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"), read_jpeg, write_jpeg
+)

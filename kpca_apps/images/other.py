@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import IO, Any
 
 import imagecodecs
@@ -18,6 +19,7 @@ from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import (
+    Format,
     ImageFile,
     Metadata,
     Page,
@@ -27,9 +29,8 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-__all__ = ["OTHER_KINDS", "UNBOUNDED", "boxes", "read_other", "stated_size", "write_other"]
+__all__ = ["FORMATS", "UNBOUNDED", "boxes", "read_other", "stated_size"]
 
-OTHER_KINDS = frozenset({"bmp", "jp2", "jxl", "netpbm", "webp"})
 # Bytes that one byte can become where a kind has no bound: an image of one colour takes a few.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
@@ -46,7 +47,7 @@ _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 
 
 
 def read_other(kind: str, data: bytes, label: str) -> ImageFile:
-    """Read an image of one of `OTHER_KINDS`, whose type is known only once it is decoded."""
+    """Read an image of one of `FORMATS`, whose type is known only once it is decoded."""
     if kind == "webp" and data[12:16] == b"VP8X" and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
@@ -93,7 +94,7 @@ def _read_by_pillow(kind: str, data: bytes, label: str) -> _Read:
     if kind == "webp" and b"VP8 " in (data[12:16], data[30:34]):
         notes.append("It is written without loss, and takes more space.")
     metadata = Metadata.of(
-        info.get("exif", b"").removeprefix(b"Exif\0\0"),
+        info.get("exif"),
         info.get("icc_profile"),
         info.get("dpi") if kind == "bmp" else None,
     )
@@ -119,10 +120,11 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
     return np.asarray(pixels), Metadata.of(exif, None), notes, carried
 
 
-def write_other(file: IO[bytes], pixels: NDArray[Any], like: ImageFile) -> None:
+def _write_other(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an image without loss as the kind it came from, with its metadata."""
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
-    pixels = np.ascontiguousarray(pixels)
+    (page,) = pages
+    pixels = np.ascontiguousarray(page)
     if kind == "jxl":
         made = imagecodecs.jpegxl_encode(pixels, lossless=True, usecontainer=True, numthreads=1)
         file.write(made)
@@ -225,3 +227,21 @@ def _jxl_header(data: bytes) -> tuple[int, int, bool]:
         # A preview or an animation. All frames are decoded, and their number is in no header.
         has_frames = bool(take(1) or take(1))
     return height, width, has_frames
+
+
+_MARKS = {
+    "webp": (rb"RIFF.{4}WEBP", ".webp"),
+    "jp2": (rb".{4}jP  \r\n\x87\n|\xff\x4f\xff\x51", ".jp2 .j2k .jpf .jpx .j2c .jpc"),
+    "jxl": (rb"\xff\x0a|.{4}JXL \r\n\x87\n", ".jxl"),
+    "bmp": (rb"BM", ".bmp .dib"),
+    "netpbm": (rb"P[1-6Ff]\s+[#0-9]", ".pnm .ppm .pgm .pbm .pfm"),
+}
+FORMATS = {
+    kind: Format(
+        re.compile(mark, re.DOTALL),
+        tuple(suffixes.split()),
+        partial(read_other, kind),
+        _write_other,
+    )
+    for kind, (mark, suffixes) in _MARKS.items()
+}

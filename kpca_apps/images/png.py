@@ -6,9 +6,10 @@ W3C, Portable Network Graphics, third edition (2025).
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
+    Format,
     ImageFile,
     Metadata,
     Page,
@@ -26,7 +28,7 @@ from kpca_apps.images.types import (
     damage_refused,
 )
 
-__all__ = ["carry_metadata", "read_png", "write_png"]
+__all__ = ["FORMAT", "SIGNATURE", "read_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER, _HEADER_END = ">IIBBBBB", 33
@@ -107,16 +109,18 @@ def read_png(data: bytes, label: str) -> ImageFile:
     )
 
 
-def write_png(file: IO[bytes], pixels: NDArray[Any], carried: Parts) -> None:
-    """Write an image of 8 or 16 bits and 1 to 4 channels as PNG, with further chunks."""
+def write_png(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+    """Write an image of 8 or 16 bits and 1 to 4 channels as PNG, with the chunks of metadata."""
+    (pixels,) = pages
     encoded = imagecodecs.png_encode(
         np.ascontiguousarray(pixels), level=6, filter=imagecodecs.PNG.FILTER.ALL
     )
+    carried = like.carried if like.format == "png" else _metadata_chunks(like.metadata)
     chunks = b"".join(_as_chunk(*chunk) for chunk in carried)
     file.write(encoded[:_HEADER_END] + chunks + encoded[_HEADER_END:])
 
 
-def carry_metadata(metadata: Metadata) -> Parts:
+def _metadata_chunks(metadata: Metadata) -> Parts:
     """Return the chunks that hold metadata which came from another format."""
     chunks: list[tuple[bytes, bytes]] = []
     if metadata.icc is not None:
@@ -187,3 +191,6 @@ def _profile(chunk: bytes) -> bytes | None:
         return zlib.decompressobj().decompress(chunk.partition(b"\0")[2][1:], _MAX_PROFILE)
     except zlib.error:
         return None
+
+
+FORMAT = Format(re.compile(re.escape(SIGNATURE)), (".png", ".apng"), read_png, write_png)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,9 +27,19 @@ from tifffile import TiffFile
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.large import Content
-from kpca_apps.images.tags import Directory, TiffError, read_directories, write_exif
+from kpca_apps.images.tags import (
+    DESCRIBING,
+    DNG_VERSION,
+    EXIF,
+    MAKE,
+    Directory,
+    first_directory,
+    write_exif,
+)
+from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
+    Format,
     ImageFile,
     Metadata,
     Mosaic,
@@ -40,13 +51,10 @@ from kpca_apps.images.types import (
 if TYPE_CHECKING:
     import rawpy
 
-__all__ = ["read_raw"]
+__all__ = ["FORMAT"]
 
 _STDERR = threading.Lock()
-NOISE_PROFILE, EXIF, MAKE, DNG_VERSION = 51041, 34665, 271, 50706
-# Tags of the picture that its developed form keeps: description, maker, model, software, date,
-# artist, copyright.
-_KEPT = frozenset({270, 271, 272, 305, 306, 315, 33432})
+NOISE_PROFILE = 51041
 # EXIF tags that are true of the raw file alone: the maker's notes, colours and size.
 _DROPPED = frozenset({37500, 40961, 40962, 40963})
 # A value above so much of the white level, held by so many pixels, none being brighter, is that at
@@ -56,7 +64,7 @@ _SATURATED, _PIXELS = 0.75, 10
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
-def read_raw(data: Content, label: str) -> ImageFile:
+def _read_raw(data: Content, label: str) -> ImageFile:
     """Read a raw file with a Bayer mosaic, whose page is the picture LibRaw develops, upright.
 
     That is of 16 bits, in sRGB, with the camera's white balance and no automatic brightness.
@@ -247,11 +255,10 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
 
 def _exif(data: Content) -> bytes | None:
     """Return what a developed picture keeps of the metadata of a raw file that is like a TIFF."""
-    try:
-        directory = next(read_directories(data))
-    except (TiffError, StopIteration):
+    directory = first_directory(data)
+    if directory is None:
         return None
-    tags = {number: tag for number, tag in directory.tags.items() if number in _KEPT}
+    tags = {number: tag for number, tag in directory.tags.items() if number in DESCRIBING}
     children = dict(directory.children)
     if EXIF in children:
         exif = children[EXIF]
@@ -265,3 +272,19 @@ def _srgb() -> bytes:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     # Six numbers of two bytes from byte 24 on say when it was made: the first of 2000.
     return profile[:24] + bytes([7, 208, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0]) + profile[36:]
+
+
+FORMAT = Format(
+    re.compile(
+        rb"IIRO|IIRS|IIU\0|MMOR|FUJIFILMCCD-RAW|FOVb|\0MRM|.{4}ftypcrx |.{6}HEAPCCDR|.{8}CR\x02\0",
+        re.DOTALL,
+    ),
+    tuple(
+        ".3fr .arw .cr2 .cr3 .crw .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw "
+        ".rw2 .rwl .sr2 .srf .srw .x3f".split()
+    ),
+    _read_raw,
+    write_tiff,
+    is_read_in_place=True,
+    written_as="tiff",
+)

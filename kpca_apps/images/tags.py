@@ -19,7 +19,12 @@ from kpca_apps.images.large import Content
 from kpca_apps.names import one_line
 
 __all__ = [
+    "DESCRIBING",
+    "DESCRIPTION",
+    "DNG_VERSION",
+    "EXIF",
     "LAYOUTS",
+    "MAKE",
     "ORIENTATION",
     "Directory",
     "Layout",
@@ -27,12 +32,17 @@ __all__ = [
     "TiffError",
     "camera_and_iso",
     "exif_orientation",
+    "first_directory",
     "pack_tags",
     "read_directories",
     "write_exif",
 ]
 
 DESCRIPTION, MAKE, MODEL, ORIENTATION, EXIF, ISO = 270, 271, 272, 274, 34665, 34855
+DNG_VERSION = 50706
+# Tags that say what a picture shows, whatever file holds it: description, maker, model, software,
+# date, artist, copyright.
+DESCRIBING = frozenset({DESCRIPTION, MAKE, MODEL, 305, 306, 315, 33432})
 # Tags whose value is the place of another directory: EXIF, GPS, interoperability.
 _POINTERS = frozenset({EXIF, 34853, 40965})
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
@@ -130,6 +140,14 @@ def read_directories(data: Content) -> Iterator[Directory]:
         yield directory
 
 
+def first_directory(data: Content | None) -> Directory | None:
+    """Read the first directory of a TIFF file, or of an EXIF block, if it is sound."""
+    try:
+        return next(read_directories(data or b""), None)
+    except TiffError:
+        return None
+
+
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:
@@ -204,9 +222,8 @@ def pack_tags(directory: Directory, place: int) -> tuple[bytes, int]:
 
 def camera_and_iso(exif: bytes | None) -> str:
     """Return the camera and its sensitivity by an EXIF block; empty where it does not say both."""
-    try:
-        directory = next(read_directories(exif or b""))
-    except (TiffError, StopIteration):
+    directory = first_directory(exif)
+    if directory is None:
         return ""
     own = directory.children.get(EXIF)
     iso = own.integer(ISO, 0) if own else 0
@@ -223,8 +240,5 @@ def write_exif(directory: Directory) -> bytes:
 
 def exif_orientation(exif: bytes | None) -> int:
     """Return how an image is to be turned for viewing: 1 (not at all) to 8, EXIF's numbers."""
-    try:
-        value = next(read_directories(exif or b"")).integer(ORIENTATION, 1)
-    except (TiffError, StopIteration):
-        return 1
-    return value if 1 <= value <= 8 else 1
+    directory = first_directory(exif)
+    return 1 if directory is None else directory.integer(ORIENTATION, 1)

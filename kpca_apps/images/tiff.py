@@ -24,18 +24,22 @@ from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.large import Content
 from kpca_apps.images.other import UNBOUNDED, stated_size
 from kpca_apps.images.tags import (
+    DESCRIBING,
     DESCRIPTION,
+    DNG_VERSION,
     LAYOUTS,
     ORIENTATION,
     Directory,
     Tag,
     TiffError,
+    first_directory,
     pack_tags,
     read_directories,
     write_exif,
 )
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
+    Format,
     ImageFile,
     Metadata,
     Page,
@@ -43,12 +47,12 @@ from kpca_apps.images.types import (
     damage_refused,
 )
 
-__all__ = ["EXTRA", "directory_of_metadata", "read_tiff", "write_tiff"]
+__all__ = ["EXTRA", "FORMAT", "read_tiff", "write_tiff"]
 
 WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
 PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325
-EXTRA, FORMAT, ICC, DNG_VERSION = 338, 339, 34675, 50706
+EXTRA, SAMPLE_FORMAT, ICC = 338, 339, 34675
 SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
@@ -65,8 +69,7 @@ _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
 _MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr", 8: "CIELab"}
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
-_DESCRIBING = frozenset({DESCRIPTION, 271, 272, ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT})
-_DESCRIBING |= {305, 306, 315, 33432}
+_VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
 _FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
@@ -78,7 +81,7 @@ _LIMIT = (1 << 32) - (1 << 20)
 _DROPPED = frozenset({255, FILL_ORDER, 288, 289, 292, 293, 301, 320, 321, SUB_IMAGES, JPEG_TABLES})
 _DROPPED |= {512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532}
 _DROPPED |= {TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES, STRIPS, STRIP_BYTES, STRIP_ROWS}
-_DROPPED |= {BITS, FORMAT, HEIGHT, PACKING, PLANAR, PREDICTOR, SAMPLES, WIDTH}
+_DROPPED |= {BITS, SAMPLE_FORMAT, HEIGHT, PACKING, PLANAR, PREDICTOR, SAMPLES, WIDTH}
 
 
 class _Structure(NamedTuple):
@@ -203,7 +206,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
 def _page(directory: Directory, label: str) -> Page:
     """Return size and type of a page; its size is not checked."""
     samples, meaning = directory.integer(SAMPLES, 1), directory.integer(MEANING, 1)
-    bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, FORMAT))
+    bits, formats = (set(directory.integers(tag, (1,))) for tag in (BITS, SAMPLE_FORMAT))
     kind, depth = min(formats), max(bits)
     code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
@@ -303,36 +306,28 @@ def _invert(values: NDArray[Any]) -> None:
 
 def _metadata(directory: Directory) -> Metadata:
     profile = directory.tags.get(ICC)
-    orientation = directory.integer(ORIENTATION, 1)
-    tags = {number: tag for number, tag in directory.tags.items() if number in _DESCRIBING}
+    tags = {number: tag for number, tag in directory.tags.items() if number in _VIEWING}
     exif = None
     if (tags or directory.children) and directory.layout in LAYOUTS[:2]:  # no BigTIFF
         exif = write_exif(Directory(directory.layout, tags, directory.children))
-    return Metadata(
-        exif=exif,
-        icc=(profile.data or None) if profile else None,
-        orientation=orientation if 1 <= orientation <= 8 else 1,
-    )
+    orientation = directory.integer(ORIENTATION, 1)
+    return Metadata.of(exif, profile.data if profile else None, orientation=orientation)
 
 
-def write_tiff(
-    file: IO[bytes],
-    pages: Iterable[NDArray[Any]],
-    directories: tuple[Directory, ...],
-    label: str,
-) -> None:
+def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write pages one after the other, so that no more than one need be in memory.
 
     Each gets the tags of its directory, all of one layout. Integers count from black, whatever
     the tags say. Pages that were not compressed stay so; others are packed with Deflate.
     """
+    label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
     file.write(layout.header(0))
     link = len(layout.start)  # where the place of the next directory is to be written
-    for pixels, like in zip(pages, directories, strict=True):
-        directory = _write_pixels(file, pixels, like, label)
-        block, start = pack_tags(directory, _append(file, b"", like, label))
-        _append(file, block, like, label)
+    for pixels, own in zip(pages, directories, strict=True):
+        directory = _write_pixels(file, pixels, own, label)
+        block, start = pack_tags(directory, _append(file, b"", own, label))
+        _append(file, block, own, label)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
         n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
@@ -366,7 +361,7 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
         BITS: [8 * values.dtype.itemsize] * channels,
         PACKING: [PLAIN if plain else ZIP],
         SAMPLES: [channels],
-        FORMAT: [_FORMATS[kind]] * channels,
+        SAMPLE_FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
         MEANING: [meaning if meaning != YCBCR else 2 if channels >= 3 else 1],
     }
@@ -397,16 +392,12 @@ def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:
     return place
 
 
-def directory_of_metadata(metadata: Metadata) -> Directory:
+def _metadata_directory(metadata: Metadata) -> Directory:
     """Return the tags that hold metadata which came from another format, for compressed pages.
 
     They are in the byte order of the EXIF block, if there is one that is sound.
     """
-    found = Directory(LAYOUTS[0], {})
-    try:
-        found = next(read_directories(metadata.exif or b""), found)
-    except TiffError:
-        pass
+    found = first_directory(metadata.exif) or Directory(LAYOUTS[0], {})
     tags = {number: tag for number, tag in found.tags.items() if number not in _DROPPED}
     # Of pixels that were another file's, or that would make this file a RAW file or a stack.
     for number in (MEANING, EXTRA, DNG_VERSION):
@@ -422,3 +413,12 @@ def directory_of_metadata(metadata: Metadata) -> Directory:
             tags[number] = Tag(RATIO, 1, ratio)
         shorts[DENSITY_UNIT] = [INCH]
     return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)
+
+
+FORMAT = Format(
+    re.compile(rb"II[*+]\0|MM\0[*+]"),
+    (".tif", ".tiff"),
+    read_tiff,
+    write_tiff,
+    is_read_in_place=True,
+)

@@ -1,4 +1,4 @@
-"""What kind of image a file is, by its first bytes; what is read of it, promised, and refused.
+"""An image file as it is read, a kind of such files, and what no file may promise or do.
 
 A promise of the header is checked before any pixel is read.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePath
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +23,8 @@ from kpca_apps.names import one_line
 __all__ = [
     "DEFLATE_RATIO",
     "FRONT",
-    "HEAD",
-    "IMAGE_SUFFIXES",
     "MAX_PIXELS",
-    "RAW_SUFFIXES",
-    "SUFFIXES_OF",
+    "Format",
     "ImageFile",
     "Metadata",
     "Mosaic",
@@ -36,10 +32,6 @@ __all__ = [
     "Parts",
     "check_size",
     "damage_refused",
-    "image_kind",
-    "is_image",
-    "is_read",
-    "refusal",
 ]
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
@@ -51,81 +43,6 @@ DEFLATE_RATIO = 1100
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
 # What libpng only warns of is harmless; without a handler it would be printed.
 logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
-
-
-HEAD = 132  # bytes at the beginning of a file that tell its kind
-_HEIC = b"heic heix heim heis hevc hevx mif1 msf1".split()
-# Kind: where its mark stands, and the marks; DICOM first, for what stands before it may look like
-# a TIFF, and then RAW files, which many are.
-_SIGNATURES: dict[str, tuple[tuple[int, tuple[bytes, ...]], ...]] = {
-    "dicom": ((128, (b"DICM",)),),
-    "png": ((0, (b"\x89PNG\r\n\x1a\n",)),),
-    "jpeg": ((0, (b"\xff\xd8\xff",)),),
-    "raw": (
-        (0, (b"IIRO", b"IIRS", b"IIU\0", b"MMOR", b"FUJIFILMCCD-RAW", b"FOVb", b"\0MRM")),
-        (4, (b"ftypcrx ",)),
-        (6, (b"HEAPCCDR",)),
-        (8, (b"CR\2\0",)),
-    ),
-    "tiff": ((0, (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),),
-    "gif": ((0, (b"GIF87a", b"GIF89a")),),
-    "webp": ((8, (b"WEBP",)),),
-    "heic": ((4, tuple(b"ftyp" + brand for brand in _HEIC)),),
-    "avif": ((4, (b"ftypavif", b"ftypavis")),),
-    "jp2": ((4, (b"jP  \r\n\x87\n",)), (0, (b"\xff\x4f\xff\x51",))),
-    "jxl": ((0, (b"\xff\x0a",)), (4, (b"JXL \r\n\x87\n",))),
-    "bmp": ((0, (b"BM",)),),
-    "psd": ((0, (b"8BPS",)),),
-    "mng": ((0, (b"\x8aMNG\r\n\x1a\n",)),),
-    "exr": ((0, (b"v/1\x01",)),),
-    "fits": ((0, (b"SIMPLE  =",)),),
-    "npy": ((0, (b"\x93NUMPY",)),),
-    "pdf": ((0, (b"%PDF-",)),),
-    "pam": ((0, (b"P7\n",)),),
-    "czi": ((0, (b"ZISRAWFILE",)),),
-    "nd2": ((0, (b"\xda\xce\xbe\x0a",)),),
-}
-_NETPBM = re.compile(rb"P[1-6Ff]\s+[#0-9]")
-# Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
-_DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
-
-_NAMES = {
-    "gif": ("a GIF", "animations and palettes of 256 colours are not denoised; save it as PNG"),
-    "heic": ("a HEIC image", "convert it to 16-bit PNG or TIFF first"),
-    "avif": ("an AVIF image", "convert it to 16-bit PNG or TIFF first"),
-    "psd": ("a Photoshop document", "save it as TIFF or PNG without layers first"),
-    "mng": ("an animation", "save its frames as PNG first"),
-    "exr": ("an OpenEXR image", "convert it to a float32 TIFF first"),
-    "fits": ("a FITS image", "convert it to a float32 TIFF first"),
-    "dicom": ("a DICOM image", "convert it to a 16-bit TIFF or PNG first"),
-    "npy": (
-        "a NumPy array",
-        "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca",
-    ),
-    "pam": ("a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
-    "pdf": ("a PDF document", "save its pages as PNG first"),
-    "czi": ("a microscope's file of Zeiss (CZI)", "export it as OME-TIFF first"),
-    "nd2": ("a microscope's file of Nikon (ND2)", "export it as OME-TIFF first"),
-}
-
-RAW_SUFFIXES = frozenset(
-    ".3fr .arw .cr2 .cr3 .crw .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw "
-    ".rw2 .rwl .sr2 .srf .srw .x3f".split()
-)
-# Of the kinds that are read; the first is what a result is called.
-SUFFIXES_OF = {
-    "png": (".png", ".apng"),
-    "tiff": (".tif", ".tiff"),
-    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
-    "webp": (".webp",),
-    "jp2": (".jp2", ".j2k", ".jpf", ".jpx", ".j2c", ".jpc"),
-    "jxl": (".jxl",),
-    "bmp": (".bmp", ".dib"),
-    "netpbm": (".pnm", ".ppm", ".pgm", ".pbm", ".pfm"),
-}
-IMAGE_SUFFIXES = RAW_SUFFIXES | frozenset(
-    ".gif .heic .heif .avif .psd .exr .dcm .fits .fit .fts .npy .pam .tga .czi .nd2".split()
-).union(*SUFFIXES_OF.values())
 
 
 @dataclass(frozen=True)
@@ -164,10 +81,16 @@ class Metadata:
 
     @classmethod
     def of(
-        cls, exif: bytes | None, icc: bytes | None, density: tuple[float, float] | None = None
+        cls,
+        exif: bytes | None,
+        icc: bytes | None,
+        density: tuple[float, float] | None = None,
+        orientation: int | None = None,
     ) -> Metadata:
-        """Make metadata whose orientation is the one in the EXIF block."""
-        return cls(exif or None, icc or None, exif_orientation(exif), density)
+        """Make metadata whose orientation, unless given, is the one in the EXIF block."""
+        exif = (exif or b"").removeprefix(b"Exif\0\0") or None
+        found = exif_orientation(exif) if orientation is None else orientation
+        return cls(exif, icc or None, found if 1 <= found <= 8 else 1, density)
 
 
 @dataclass(frozen=True)
@@ -188,7 +111,7 @@ class ImageFile:
     """An image file, checked as far as its headers go."""
 
     label: str  # as the user named it, fit for a one-line message
-    format: str  # by content, one of `SUFFIXES_OF`, or "raw"
+    format: str  # by content, one of `kpca_apps.images.kinds.FORMATS`
     pages: tuple[Page, ...]
     metadata: Metadata  # of the first page
     # Decodes a page, by its number from 0, in stored order; refuses damage.
@@ -198,6 +121,20 @@ class ImageFile:
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
+
+
+class Format(NamedTuple):
+    """A kind of file that is read: how it is known, read, and written again."""
+
+    mark: re.Pattern[bytes]  # of the first bytes of such a file, and of no other's
+    suffixes: tuple[str, ...]  # the first is what a result is called
+    # Of a file's bytes, and its label.
+    read: Callable[[Any, str], ImageFile]
+    # Takes pages one at a time, and metadata from the file that they came from.
+    write: Callable[[IO[bytes], Iterable[NDArray[Any]], ImageFile], None]
+    # A large file says what lies where, and the rest is never read.
+    is_read_in_place: bool = False
+    written_as: str = ""  # the kind of what becomes of it, if that is another
 
 
 def check_size(
@@ -242,34 +179,3 @@ def damage_refused(label: str) -> Iterator[None]:
         raise InputError(
             f"{label}: its pixels are damaged or cut short ({reason}); fetch the file again."
         ) from None
-
-
-def image_kind(head: bytes, name: str = "") -> str | None:
-    """Tell the kind of an image from the first `HEAD` bytes of its file; None if none is known.
-
-    The name matters only where a camera's RAW file looks like a TIFF.
-    """
-    for kind, marks in _SIGNATURES.items():
-        if any(head.startswith(found, place) for place, found in marks):
-            is_raw = kind == "tiff" and PurePath(name).suffix.lower() in RAW_SUFFIXES
-            if kind != "webp" or head.startswith(b"RIFF"):
-                return "raw" if is_raw else kind
-    return "netpbm" if _NETPBM.match(head) else None
-
-
-def is_image(head: bytes, name: str) -> bool:
-    """Tell whether a file claims to be an image, read or not, by its suffix or its first bytes."""
-    return PurePath(name).suffix.lower() in IMAGE_SUFFIXES or image_kind(head) not in _DOUBTFUL
-
-
-def is_read(kind: str | None) -> bool:
-    """Tell whether files of a kind are read."""
-    return kind == "raw" or kind in SUFFIXES_OF
-
-
-def refusal(kind: str | None) -> str:
-    """Say that a kind of file is not read, and what to do: the end of a sentence with its name."""
-    if kind in _NAMES:
-        what, advice = _NAMES[kind]
-        return f"is {what}, which is not read; {advice}."
-    return "is not an image that can be read; give PNG, TIFF or JPEG files."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import json
+import math
 import os
 import re
 import shutil
@@ -118,23 +119,30 @@ def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
     return held
 
 
-def spilled(n: int, dtype: DTypeLike = float) -> np.memmap[Any, Any]:
-    """Make an array of `n` zeros, at least one, that lies in a temporary file, or InputError.
+def spilled(
+    shape: int | tuple[int, ...],
+    dtype: DTypeLike = float,
+    *,
+    label: str = "",
+    folder: Path | None = None,
+) -> np.memmap[Any, Any]:
+    """Make an array of zeros, at least one, that lies in a temporary file, or InputError.
 
     The file has no name that another program could open, takes the space it needs at once, and is
-    gone with the array or with this process, however that ends.
+    gone with the array or with this process, however that ends. The label is of what it is for.
     """
     import numpy as np  # not above: the command's help is to come without it
 
-    folder = _temporary_folder()
-    n_bytes = n * np.dtype(dtype).itemsize
-    require_disk(folder, n_bytes, f"A table of {n:,} rows")
+    folder = folder or _temporary_folder()
+    sides = (shape,) if isinstance(shape, int) else shape
+    n_bytes = math.prod(sides) * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space of its own, writing to the array would end the process on a full disk.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
-            return np.memmap(file, dtype=dtype, mode="w+", shape=(n,))
+            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
     except OSError as error:
         raise unusable(error) from None
 

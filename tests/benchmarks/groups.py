@@ -28,7 +28,7 @@ from real_table_faults import plant_faults
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.model import fit_table
+from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 

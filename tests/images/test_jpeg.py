@@ -11,7 +11,8 @@ from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images import jpeg
-from kpca_apps.images.jpeg import read_jpeg, write_jpeg
+from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.jpeg import read_jpeg
 from tests.hostile.images import saved, texture
 
 END = b"\xff\xd9"
@@ -86,7 +87,7 @@ def test_segments_are_written_as_they_were() -> None:
     given = {"comment": b"a note", "icc_profile": bytes(70_000), "exif": b"Exif\0\0II*\0"}
     first = read_jpeg(saved(texture(16, 24), "JPEG", **given), "a")
     file = io.BytesIO()
-    write_jpeg(file, first.page(0), first.carried)
+    encode_image(file, first.page(0), first)
     second = read_jpeg(file.getvalue(), "a")
     assert second.carried == first.carried
     assert second.metadata.icc == bytes(70_000)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kpca_apps.cli.denoise.options import FitOptions, RunOptions
-    from kpca_apps.denoise.batch.inputs import MeasuredFile
+    from kpca_apps.denoise.batch.measuring import MeasuredFile
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.
@@ -31,8 +31,8 @@ MAX_WHOLE = 400  # characters of a name that is shown whole
 
 def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
     """Learn a dictionary from image files and save it."""
-    from kpca_apps.denoise.batch.inputs import read_examples
-    from kpca_apps.denoise.batch.previews import choice_sentence
+    from kpca_apps.denoise.batch.dictionary_view import choice_sentence
+    from kpca_apps.denoise.batch.examples import read_examples
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
     from kpca_apps.system.model_files import check_model_path
 
@@ -104,7 +104,8 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
 
 def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured."""
-    from kpca_apps.denoise.batch.inputs import find_images, measure_file
+    from kpca_apps.denoise.batch.inputs import find_images
+    from kpca_apps.denoise.batch.measuring import measure_file
 
     console, data_range = Console(options.quiet), options.data_range
     check_range(data_range)
@@ -133,7 +134,7 @@ def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
     """Refuse examples and options that do not go together."""
-    from kpca_apps.denoise.batch.inputs import are_all_alike, widest_range
+    from kpca_apps.denoise.batch.examples import are_all_alike, widest_range
 
     whole = options.patch_size is None
     for image, name in zip(images, names, strict=True):

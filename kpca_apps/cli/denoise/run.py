@@ -219,7 +219,7 @@ def run_whole(batch: Batch) -> int:
         if batch.options.model is None:
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
-            from kpca_apps.denoise.batch.same_noise import with_same_noise
+            from kpca_apps.denoise.batch.measuring import with_same_noise
 
             with batch.console.stage("Measuring the noise of all images"):
                 same = with_same_noise(batch.planned, batch.denoiser, jobs[0])
@@ -229,7 +229,7 @@ def run_whole(batch: Batch) -> int:
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
         if isinstance(batch.denoiser, ExampleDenoiser) and batch.options.model is not None:
-            from kpca_apps.denoise.batch.previews import view_dictionary
+            from kpca_apps.denoise.batch.dictionary_view import view_dictionary
 
             name = batch.options.model.name
             dictionary = view_dictionary(batch.denoiser.model, name, result.images)
@@ -294,7 +294,8 @@ def run_trial(batch: Batch) -> None:
 
 
 def _try_strengths(batch: Batch, place: Path) -> None:
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.batch.trial import try_strengths
     from kpca_apps.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
 

@@ -11,12 +11,17 @@ IEEE Transactions on Image Processing 13(4).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.batch.pages import as_stored
 from kpca_apps.denoise.result import Comparison, Quality, Residual
+from kpca_apps.errors import InputError
+from kpca_apps.images.front_door import read_image
+from kpca_apps.images.types import ImageFile
 
 BASELINES = ("nl_means", "wavelet")
 _WINDOW = 11  # pixels of the window of the structural similarity
@@ -81,11 +86,8 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
         result = denoise_wavelet(
             scaled, sigma=[level] * 3 if axis else level, rescale_sigma=True, channel_axis=axis
         )
-    result = result * span
-    if noisy.dtype.kind not in "ui":
-        return np.asarray(result)
-    limits = np.iinfo(noisy.dtype)
-    return np.asarray(np.clip(np.rint(result), limits.min, limits.max))
+    result = np.asarray(result * span)
+    return as_stored(result, noisy.dtype) if noisy.dtype.kind in "ui" else result
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
@@ -128,3 +130,35 @@ def _ratio(
 ) -> float:
     total = float(variance.ravel()[which].sum())
     return float(covariance.ravel()[which].sum()) / total if total > 0 else 0.0
+
+
+def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
+    """Open the clean image of one input and see that it fits."""
+    if path is None:
+        return None
+    label = f"{name}: its reference {path.name}"
+    clean = read_image(path, label=label)
+    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
+        if _without_alpha(one.shape) != _without_alpha(other.shape):
+            where = f" (page {number})" if len(image.pages) > 1 else ""
+            its, own = (" x ".join(map(str, page.shape)) for page in (other, one))
+            raise InputError(
+                f"{label} has shape {its} and the image{where} {own}; give a reference of the same "
+                "size and channels."
+            )
+    if len(image.pages) != len(clean.pages):
+        raise InputError(
+            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
+            "reference with the same pages."
+        )
+    if image.pages[0].dtype != clean.pages[0].dtype:
+        raise InputError(
+            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
+            "reference of the same type."
+        )
+    return clean
+
+
+def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
+    channels = shape[2] if len(shape) == 3 else 1
+    return (*shape[:2], 3 if channels >= 3 else 1)

@@ -1,9 +1,7 @@
-"""What a batch is denoised with, as it is sent to worker processes, and a trial of its strength."""
+"""What a batch is denoised with, as it is sent to worker processes."""
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,21 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.inputs import colours_of
-from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
-from kpca_apps.denoise.batch.work import as_stored
-from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo, clean_image
+from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
 from kpca_apps.denoise.noise.law import NoiseLaw
-from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
-from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.types import ImageFile, Mosaic
+from kpca_apps.images.types import Mosaic
 from kpca_apps.system.memory import available_bytes
 
 if TYPE_CHECKING:
@@ -34,10 +28,6 @@ if TYPE_CHECKING:
 
 # A sample of a block of pages takes so much while it is denoised, by measurement.
 STACK_BYTES = 90
-CROP = 384  # pixels of the piece that is tried, wide and high
-# A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
-# blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
-WEAKER, STRONGER = 0.6, 1.3
 
 
 @dataclass(frozen=True)
@@ -58,7 +48,7 @@ class CleanedMosaic:
 class SameNoise:
     """The noise of all images of one kind: its laws, or its levels if it is white."""
 
-    kind: str  # as `kpca_apps.denoise.batch.work.kind_of` says
+    kind: str  # as `kpca_apps.denoise.batch.pages.kind_of` says
     sigma: tuple[float, ...] | None = None
     laws: tuple[NoiseLaw, ...] = ()
 
@@ -90,7 +80,7 @@ class GroupDenoiser:
         self, pixels: NDArray[Any], channel_axis: int | None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
-        cleaned = self.clean(pixels, channel_axis)
+        cleaned = self.clean(pixels)
         return cleaned.at(self.options.strength), cleaned.info
 
     def stacked(
@@ -115,15 +105,14 @@ class GroupDenoiser:
             return np.stack(pages)
 
         some = read([numbers[place] for place in sampled_pages(len(numbers))])
-        axis, samples = (-1 if some.ndim == 4 else None), some[0].size
+        samples = some[0].size
         unchanged = replace(self, options=replace(self.options, strength=0.0))
-        info = unchanged.clean(some, axis, stack_axis=0).info
+        info = unchanged.clean(some, stack_axis=0).info
         del some
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
         if info.noise == "poisson":
             # A level alone would be taken for that of noise as strong everywhere.
-            options = replace(self.options, noise="poisson")
-            known = replace(known, options=options)
+            known = replace(known, options=replace(self.options, noise="poisson"))
             if self.sigma is None and len(info.laws) == len(info.channel_sigma):
                 known = replace(known, sigma=None, laws=info.laws)
         blocks = list(page_blocks(len(numbers), samples))
@@ -137,15 +126,13 @@ class GroupDenoiser:
             block = read(numbers[begin:stop])
             if info.established:
                 with part(place, len(blocks)):
-                    block = known.clean(block, axis, stack_axis=0).at(self.options.strength)
+                    block = known.clean(block, stack_axis=0).at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
 
-    def clean(
-        self, pixels: NDArray[Any], channel_axis: int | None, stack_axis: int | None = None
-    ) -> Cleaned:
-        """Denoise pixels (h, w) or (h, w, 3), to be had at any strength."""
-        sigma = self.sigma
+    def clean(self, pixels: NDArray[Any], stack_axis: int | None = None) -> Cleaned:
+        """Denoise pixels (h, w) or (h, w, 3), or pages of them, to be had at any strength."""
+        sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
         if self.same and isinstance(sigma, tuple):
             # A page of hardly any values has a range below the noise of others of its kind.
             most = value_range(pixels, self.data_range)[0]
@@ -158,20 +145,20 @@ class GroupDenoiser:
                 self.options,
                 sigma=sigma,
                 data_range=self.data_range,
-                channel_axis=channel_axis,
+                channel_axis=-1 if has_colours else None,
                 stack_axis=stack_axis,
                 known_laws=self.laws,
             )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise what a camera's sensor saw, to be had at any strength."""
-        given = (self.options.noise != "auto", self.sigma is not None, self.data_range is not None)
-        for name, is_given in zip(("noise", "sigma", "data_range"), given, strict=True):
-            if is_given:
-                raise ConfigError(
-                    f"{name} cannot be used for a raw file, whose noise is known or measured; "
-                    "leave it out, and give luma and chroma above 1 to smooth more"
-                )
+        noise = None if self.options.noise == "auto" else self.options.noise
+        asked = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}
+        for name in (name for name, value in asked.items() if value is not None):
+            raise ConfigError(
+                f"{name} cannot be used for a raw file, whose noise is known or measured; "
+                "leave it out, and give luma and chroma above 1 to smooth more"
+            )
         cleaned = clean_mosaic(
             mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options
         )
@@ -233,100 +220,3 @@ class ExampleDenoiser:
             "sigma": self.sigma,
             "data_range": self.data_range,
         }
-
-
-def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
-    """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
-
-    It is as in the image denoised as a whole, to the last bit. What it depends on is denoised, as
-    far as the passes reach; of camera noise and of a raw file that is the whole image, twice, and
-    of impulses too, for whitening and guesses reach everywhere.
-    """
-    pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
-    upright = turned(pixels, orientation)
-    top, left = _most_detailed(upright)
-    cut = np.s_[top : top + CROP, left : left + CROP]
-    piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
-    axis = -1 if pixels.ndim == 3 else None
-    mosaic = None if image.mosaic is None else image.mosaic()
-    found: list[tuple[Trial, Preview, DenoiseInfo]] = []
-    cleaned: Cleaned | CleanedMosaic | None = None
-    like = None
-    for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
-        # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
-        whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
-        if cleaned is None or whole != like:
-            way, like = replace(denoiser, options=whole), whole
-            cleaned = way.clean(pixels, axis) if mosaic is None else way.clean_mosaic(mosaic)
-        denoised = cleaned.at(options.strength)
-        after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
-        previews = make_previews(piece, after, icc=image.metadata.icc)
-        sd = float(np.std(piece.astype(np.float64) - after))
-        lines = per_image_lines(image.label, options)
-        trial = Trial(strength, option, previews.after, previews.residual, sd, lines)
-        found.append((trial, previews.before, cleaned.info))
-    # As the image is denoised with what was asked for.
-    _, before, info = found[1]
-    return TrialResult(
-        name=image.label,
-        left=left,
-        top=top,
-        width=piece.shape[1],
-        height=piece.shape[0],
-        noise=info.noise,
-        sigma=info.sigma,
-        estimated=denoiser.sigma is None,
-        correlated=info.correlated,
-        data_range=info.data_range,
-        before=before,
-        trials=tuple(trial for trial, *_ in found),
-        settings=denoiser.settings,
-        established=info.established,
-        evidence=evidence_of(info, denoiser.options.noise),
-    )
-
-
-def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Options]]:
-    """Return three strengths around the one asked for, each with the words that give it."""
-    weaker = replace(options, strength=round(WEAKER * options.strength, 3))
-    stronger = replace(
-        options,
-        luma=round(STRONGER * options.luma, 3),
-        chroma=round(STRONGER * options.chroma, 3) if colour else options.chroma,
-    )
-    smoothing = f"--luma {stronger.luma:g}" + (f" --chroma {stronger.chroma:g}" if colour else "")
-    return [
-        (WEAKER, f"--strength {weaker.strength:g}", weaker),
-        (1.0, f"--strength {options.strength:g}", options),
-        (STRONGER, smoothing, stronger),
-    ]
-
-
-def per_image_lines(name: str, options: Options) -> str:
-    """Write the two lines of a table for ``--per-image`` that give one image these options."""
-    given = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
-    lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows([["file", *given], [name, *given.values()]])
-    return lines.getvalue()
-
-
-def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:
-    """Return where a piece of the turned image lies in the image as it is stored."""
-    chosen = np.zeros(shape, dtype=bool)
-    turned(chosen, orientation)[cut] = True
-    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
-    return (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
-
-
-def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
-    """Return the corner of the piece with the steepest slopes; noise is everywhere alike."""
-    grey = pixels.astype(np.float32)
-    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
-    tops, lefts = (places_for(side, CROP) for side in grey.shape)
-    places = [(top, left) for top in tops for left in lefts]
-
-    def slopes(place: tuple[int, int]) -> float:
-        piece = grey[place[0] : place[0] + CROP, place[1] : place[1] + CROP]
-        return float(sum(np.abs(np.diff(piece, axis=axis)).sum() for axis in (0, 1)))
-
-    return max(places, key=slopes)

@@ -6,31 +6,20 @@ import glob
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.denoiser import measure_noise
-from kpca_apps.denoise.image import value_range
-from kpca_apps.denoise.mosaic import measure_mosaic
-from kpca_apps.denoise.result import Evidence
-from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
-from kpca_apps.images.front_door import read_image
-from kpca_apps.images.types import (
+from kpca_apps.errors import ConfigError, InputError, RefusedError
+from kpca_apps.images.kinds import (
+    FORMATS,
     HEAD,
     IMAGE_SUFFIXES,
-    SUFFIXES_OF,
-    ImageFile,
     image_kind,
     is_image,
-    is_read,
     refusal,
+    written_kind,
 )
 from kpca_apps.names import one_line
 
@@ -56,12 +45,7 @@ def plan_outputs(
     found, notes = find_images(inputs, passed_over or out)
     names, heads = [name for name, _ in found], [_head_of(source) for _, source in found]
     kinds = [image_kind(head, name) for head, name in zip(heads, names, strict=True)]
-    # Of a camera's raw file a picture is developed.
-    formats = ["tiff" if (format, kind) == ("same", "raw") else format for kind in kinds]
-    suffixes = [
-        SUFFIXES_OF[own][0] if own in SUFFIXES_OF else _misnamed(name, kind)
-        for name, kind, own in zip(names, kinds, formats, strict=True)
-    ]
+    suffixes = [_new_suffix(name, kind, format) for name, kind in zip(names, kinds, strict=True)]
     outputs, renamed = _output_names(names, suffixes)
     if format == "same":
         renamed = tuple(
@@ -71,7 +55,7 @@ def plan_outputs(
             if name != output and kind != "raw"
         )
     planned = tuple(
-        Planned(source, name, output, "" if not head or is_read(kind) else refusal(kind))
+        Planned(source, name, output, refusal(kind) if head else "")
         for (name, source), output, head, kind in zip(found, outputs, heads, kinds, strict=True)
     )
     sources = {_real(source): name for name, source in found}
@@ -175,18 +159,22 @@ def _head_of(source: Path) -> bytes:
         return b""
 
 
-def _misnamed(name: str, kind: str | None) -> str | None:
-    """Return the suffix an image should have that bears the suffix of another kind, or None."""
-    suffix = PurePosixPath(name).suffix.lower()
-    own = SUFFIXES_OF.get(kind or "", (suffix,))
-    return own[0] if suffix in IMAGE_SUFFIXES and suffix not in own else None
+def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
+    """Return the suffix of a result whose image does not bear one of its kind, or None."""
+    suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
+    own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
+    is_kept = format == "same" and written == kind and suffix not in IMAGE_SUFFIXES
+    return None if suffix in own or is_kept else own[0]
 
 
 def _output_names(
     names: list[str], suffixes: list[str | None]
 ) -> tuple[list[str], tuple[str, ...]]:
     """Give each name a suffix, if there is one; where two become one, keep the old suffix too."""
-    wanted = [_with_suffix(name, suffix) for name, suffix in zip(names, suffixes, strict=True)]
+    wanted = [
+        str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
+        for name, suffix in zip(names, suffixes, strict=True)
+    ]
     meeting: defaultdict[str, list[int]] = defaultdict(list)
     for at, output in enumerate(wanted):
         # As file systems that ignore case see it.
@@ -211,14 +199,6 @@ def _output_names(
                 f'{one_line(other)}"; rename one of them.'
             )
     return wanted, tuple(notes)
-
-
-def _with_suffix(name: str, suffix: str | None) -> str:
-    if suffix is None:
-        return name
-    path = PurePosixPath(name)
-    same = next(own for own in SUFFIXES_OF.values() if suffix in own)
-    return name if path.suffix.lower() in same else str(path.with_suffix(suffix))
 
 
 def find_references(
@@ -269,122 +249,7 @@ def find_references(
     return found, (f"{what} no clean image to compare with.",)
 
 
-def read_reference(path: Path | None, name: str, image: ImageFile) -> ImageFile | None:
-    """Open the clean image of one input and see that it fits."""
-    if path is None:
-        return None
-    label = f"{name}: its reference {path.name}"
-    clean = read_image(path, label=label)
-    for number, (one, other) in enumerate(zip(image.pages, clean.pages, strict=False), 1):
-        if _without_alpha(one.shape) != _without_alpha(other.shape):
-            where = f" (page {number})" if len(image.pages) > 1 else ""
-            its, own = (" x ".join(map(str, page.shape)) for page in (other, one))
-            raise InputError(
-                f"{label} has shape {its} and the image{where} {own}; give a reference of the same "
-                "size and channels."
-            )
-    if len(image.pages) != len(clean.pages):
-        raise InputError(
-            f"{label} has {len(clean.pages)} pages and the image {len(image.pages)}; give a "
-            "reference with the same pages."
-        )
-    if image.pages[0].dtype != clean.pages[0].dtype:
-        raise InputError(
-            f"{label} holds {clean.pages[0].dtype} and the image {image.pages[0].dtype}; give a "
-            "reference of the same type."
-        )
-    return clean
-
-
-def _without_alpha(shape: tuple[int, ...]) -> tuple[int, ...]:
-    channels = shape[2] if len(shape) == 3 else 1
-    return (*shape[:2], 3 if channels >= 3 else 1)
-
-
-@dataclass(frozen=True)
-class MeasuredFile:
-    """The noise of an image file's first page, or in one line why it could not be measured.
-
-    The level is in the units of the image; the rest is as in `DenoiseInfo`.
-    """
-
-    name: str
-    reason: str = ""
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-    noise: str = ""
-    sigma: float = 0.0
-    channel_sigma: tuple[float, ...] = ()
-    data_range: float = 0.0
-    correlated: bool = False
-    established: bool = True
-    impulses: bool = False
-    evidence: Evidence = field(default_factory=Evidence)
-
-
-def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
-    """Measure the noise of an image file."""
-    try:
-        image = read_image(path, label=name)
-        if image.mosaic is not None:
-            # As the sensor counts, where its noise is that of each pixel on its own.
-            mosaic = image.mosaic()
-            info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
-        else:
-            pixels = colours_of(image.page(0))
-            info = measure_noise(
-                pixels, data_range=data_range, channel_axis=-1 if pixels.ndim == 3 else None
-            )
-    except KpcaError as error:
-        reason = str(error)
-        named = reason if reason.startswith(name) else f"{one_line(name)}: {reason}"
-        return MeasuredFile(name, reason=one_line(named, 400))
-    return MeasuredFile(
-        name,
-        shape=image.pages[0].shape,
-        dtype=str(image.pages[0].dtype),
-        noise=info.noise,
-        sigma=info.sigma,
-        channel_sigma=info.channel_sigma,
-        data_range=info.data_range,
-        correlated=info.correlated,
-        established=info.established,
-        impulses=info.impulses,
-        evidence=evidence_of(info),
-    )
-
-
-def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Sequence[str]]:
-    """Read the images a dictionary is to learn from: first pages, without alpha."""
-    found, _ = find_images(inputs)
-    images: list[NDArray[Any]] = []
-    for name, path in found:
-        images.append(colours_of(read_image(path, label=name).page(0)))
-        if images[-1].dtype != images[0].dtype:
-            raise InputError(
-                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0][0])} "
-                f"{images[0].dtype}; give examples of one type."
-            )
-    return images, [name for name, _ in found]
-
-
-def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
-    """Whether a dictionary would have nothing to tell apart."""
-    if whole:
-        return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
-    # Patches are learned without their mean.
-    return all(bool(np.all(image == image[:1, :1])) for image in images)
-
-
-def widest_range(images: Sequence[NDArray[Any]]) -> float:
-    """Return the widest range of values of images."""
-    return max(value_range(image)[0] for image in images)
-
-
-def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return an image without its alpha channel."""
-    if pixels.ndim == 3 and pixels.shape[2] == 2:
-        return pixels[..., 0]
-    if pixels.ndim == 3 and pixels.shape[2] == 4:
-        return pixels[..., :3]
-    return pixels
+def named_reason(name: str, reason: str) -> str:
+    """Say in one line, which begins with the name of an image, why there is no result."""
+    label = one_line(name, 200)
+    return one_line(reason if reason.startswith(label) else f"{label}: {reason}", 500)

@@ -1,9 +1,8 @@
-"""Small pictures for a report: of an image before and after, and of a dictionary's components."""
+"""Small pictures of an image for a report, before and after."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.denoise.dictionary import DictionaryDenoiser
-from kpca_apps.denoise.result import (
-    ComponentView,
-    Crop,
-    DictionaryView,
-    ImageOutcome,
-    ImagePreviews,
-    Preview,
-)
+from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
-LEADING = 12  # components shown
 # Noise is most of what these files hold; more would make it no plainer to see.
 _JPEG_QUALITY = 82
 _RESIDUAL_QUALITY = 75
@@ -51,7 +41,7 @@ def make_previews(
     drawn_before, drawn_after = scale.picture(before), scale.picture(after)
 
     def crop(pixels: NDArray[Any], left: int, top: int) -> Preview:
-        return _encoded(scale.picture(pixels[top : top + CROP, left : left + CROP]), None, icc)
+        return encoded(scale.picture(pixels[top : top + CROP, left : left + CROP]), None, icc)
 
     crops = tuple(
         Crop(
@@ -65,9 +55,9 @@ def make_previews(
         for kind, left, top in _places(after)
     )
     return ImagePreviews(
-        before=_encoded(_viewed(drawn_before), _JPEG_QUALITY, icc),
-        after=_encoded(_viewed(drawn_after), _JPEG_QUALITY, icc),
-        thumb=_encoded(_fitted(drawn_after, THUMB), _JPEG_QUALITY, icc),
+        before=encoded(_viewed(drawn_before), _JPEG_QUALITY, icc),
+        after=encoded(_viewed(drawn_after), _JPEG_QUALITY, icc),
+        thumb=encoded(_fitted(drawn_after, THUMB), _JPEG_QUALITY, icc),
         residual=_residual(before, after),
         crops=crops,
         stretched=scale.stretched,
@@ -130,7 +120,7 @@ class _Scale:
         return Image.fromarray(np.asarray(np.rint(255 * _lifted(scaled, self.midtone)), np.uint8))
 
 
-def _encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
+def encoded(picture: Image.Image, quality: int | None, icc: bytes | None = None) -> Preview:
     """Encode a picture as JPEG of a quality, or as PNG."""
     buffer = io.BytesIO()
     if quality is None:
@@ -169,7 +159,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float32)
     sd = float(reduced.std()) or 1.0
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
-    return _encoded(Image.fromarray(grey), _RESIDUAL_QUALITY)
+    return encoded(Image.fromarray(grey), _RESIDUAL_QUALITY)
 
 
 def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
@@ -207,65 +197,3 @@ def places_for(length: int, crop: int) -> list[int]:
     """Return where crops may begin: half a crop apart, the last at the border."""
     last = max(0, length - crop)
     return sorted({*range(0, last, crop // 2), last})
-
-
-def view_dictionary(
-    model: DictionaryDenoiser, name: str, images: Sequence[ImageOutcome] = ()
-) -> DictionaryView:
-    """Describe a dictionary at the middle noise level of what was denoised with it, and draw it."""
-    levels = [
-        image.sigma / image.data_range for image in images if image.sigma and image.data_range
-    ]
-    middle = model.choices_[len(model.choices_) // 2].level
-    choice, subspace = model.at_level(float(np.median(levels)) if levels else middle)
-    return DictionaryView(
-        name=name,
-        n_examples=len(subspace.points),
-        patch_size=model.patch_size,
-        shape=model.shape_,
-        n_components=subspace.n_components,
-        bandwidth=choice.bandwidth,
-        rule=choice_sentence(model),
-        components=_components(model),
-    )
-
-
-def choice_sentence(model: DictionaryDenoiser) -> str:
-    """Say in a whole sentence how bandwidth and number of components were chosen."""
-    free = ["the bandwidth"] if model.bandwidth is None else []
-    free += ["the number of components"] if model.n_components is None else []
-    if not free:
-        return "The bandwidth and the number of components are as given."
-    if model.examples_sigma:
-        levels = "a noise level near that of the examples"
-    elif model.sigma is None:
-        levels = f"each of {len(model.choices_)} noise levels"
-    else:
-        levels = "the noise level given"
-    named = " and ".join(free)
-    return (
-        f"{named[0].upper()}{named[1:]} {'are' if len(free) == 2 else 'is'} what denoised held-out "
-        f"examples best at {levels}{'' if len(free) == 2 else '; the other is as given'}."
-    )
-
-
-def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
-    below, above = model.component_images(LEADING)
-    subspace = model.subspaces_[len(model.subspaces_) // 2]
-    total = float(subspace.kernel.diagonal(subspace.points).mean()) - subspace.mean_norm
-    shares = subspace.variances / total
-    if model.patch_size is None:
-        low, high = 0.0, 1.0
-    else:
-        # Patches are without their mean: one scale for all, with nothing in the middle.
-        high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
-        low = -high
-    return tuple(
-        ComponentView(number, float(share), _picture(one, low, high), _picture(other, low, high))
-        for number, (share, one, other) in enumerate(zip(shares, below, above, strict=False), 1)
-    )
-
-
-def _picture(pixels: NDArray[np.float64], low: float, high: float) -> Preview:
-    scaled = np.clip(np.rint((pixels - low) * (255.0 / (high - low))), 0, 255).astype(np.uint8)
-    return _encoded(Image.fromarray(scaled[..., 0] if scaled.shape[2] == 1 else scaled), None)

@@ -222,18 +222,15 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
     output, target = image.output, run.folder / image.output
     if not os.path.lexists(target):
         return task
-    ours = None
+    ours: list[dict[str, Any]] = []
     if target.is_file() and not target.is_symlink():
         stands = hash_file(target)
         ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
         key = batch_key(hash_file(image.source) or "", output, run.settings)
-        for record in ours:
+        for record in (one for one in ours if one.get("key") == key):
             # A damaged record counts for nothing.
             with suppress(KeyError, msgspec.ValidationError):
-                if record.get("key") == key:
-                    outcome = msgspec.convert(record["outcome"], ImageOutcome)
-                    compared = str(record.get("compared", ""))
-                    return dataclasses.replace(task, outcome=outcome, key=key, compared=compared)
+                return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
     if target.is_dir():
         raise RefusedError(
             f"{one_line(output)}: is a folder in the output folder; choose another with --out."
@@ -261,19 +258,12 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         done.partial.unlink(missing_ok=True)
         reason = f"{one_line(outcome.output)}: appeared in the output folder meanwhile; it is kept."
         return ImageOutcome(outcome.name, "failed", reason=reason)
-    # Neither what is computed from the files or asked for is recorded, nor times.
-    recorded = dataclasses.asdict(dataclasses.replace(outcome, previews=None, residual=None))
+    record = dataclasses.asdict(done)
+    # What is computed from the files or asked for is not recorded, nor times.
     for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
-        del recorded[name]
-    manifest.add(
-        {
-            "output": outcome.output,
-            "key": done.key,
-            "sha256": done.sha256,
-            "compared": done.compared,
-            "outcome": recorded,
-        }
-    )
+        del record["outcome"][name]
+    del record["partial"]
+    manifest.add({"output": outcome.output, **record})
     try:
         done.partial.replace(target)
     except OSError as error:

@@ -8,33 +8,30 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.comparing import compare, measure_residual
+from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_reference
 from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.inputs import Planned, colours_of, read_reference
+from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
+from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
 from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.noise.model import DenoiseInfo
-from kpca_apps.denoise.progress import listening, part, writing
+from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.front_door import encode_image, read_image, target_format
-from kpca_apps.images.stacks import page_groups
-from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import ImageFile, Mosaic
+from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
 BUG = "a bug in kpca"
@@ -67,6 +64,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Done:
+    """An image that is done, as a worker hands it back and as the record keeps it."""
+
+    outcome: ImageOutcome
+    key: str = ""  # of all that the result depends on; empty if the image failed
+    sha256: str = ""  # of the result
+    compared: str = ""  # a hash of the reference, and the baselines
+    partial: Path | None = None  # the new result, which has not its name yet
+
+
+@dataclass(frozen=True)
 class Task:
     """One image to work on."""
 
@@ -74,21 +82,7 @@ class Task:
     number: int  # in the run, from 1
     reference: Path | None  # its clean image
     own: Mapping[str, Any] = field(default_factory=dict)  # its settings that are not the run's
-    # Of an image that an earlier run finished: what it found, and the record's key and `compared`.
-    outcome: ImageOutcome | None = None
-    key: str = ""
-    compared: str = ""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a worker gives back: for the record, if there is a new result in `partial`."""
-
-    outcome: ImageOutcome
-    key: str = ""  # empty if the image failed
-    partial: Path | None = None
-    sha256: str = ""
-    compared: str = ""  # a hash of the reference, and the baselines
+    earlier: Done | None = None  # what the record holds of its result
 
 
 def work(task: Task, run: Run) -> Done:
@@ -99,45 +93,41 @@ def work(task: Task, run: Run) -> Done:
     name, run = task.planned.name, run.of(task.own)
     try:
         with listening(writing(run.board, task.number)):
-            return _fresh(task, run) if task.outcome is None else _resumed(task, task.outcome, run)
+            return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
     except _UnwritableError:
         raise
     except KpcaError as error:
-        return failed(name, str(error))
+        return _failed(name, str(error))
     except MemoryError:
-        reason = "takes more memory than there is; use fewer workers, or cut the image."
-        return failed(name, reason)
+        return _failed(
+            name, "takes more memory than there is; use fewer workers, or cut the image."
+        )
     except Exception as error:
         # A bug, which must not cost the other images their results.
         reason = f"{BUG}, {type(error).__name__}: {error}"
-        return failed(name, reason, traceback.format_exc())
+        return _failed(name, reason, traceback.format_exc())
 
 
-def failed(name: str, reason: str, bug: str = "") -> Done:
-    """Say in one line, which begins with the name, why there is no result."""
-    label = one_line(name, 200)
-    named = reason if reason.startswith(label) else f"{label}: {reason}"
-    return Done(ImageOutcome(name, "failed", reason=one_line(named, 500), bug=bug))
+def _failed(name: str, reason: str, bug: str = "") -> Done:
+    return Done(ImageOutcome(name, "failed", reason=named_reason(name, reason), bug=bug))
 
 
 def lost(task: Task) -> Done:
     """Give up an image on which its worker process ended each time."""
-    reason = (
+    return _failed(
+        task.planned.name,
         "the system ended the process that worked on it, most likely for want of memory; use fewer "
-        "--jobs, or cut the image."
+        "--jobs, or cut the image.",
     )
-    return failed(task.planned.name, reason)
 
 
 def _fresh(task: Task, run: Run) -> Done:
-    name, output = task.planned.name, task.planned.output
-    image = read_image(task.planned.source, label=name)
+    """Denoise an image into an unfinished file."""
+    name, source, output = task.planned.name, task.planned.source, task.planned.output
+    image = read_image(source, label=name)
     written = target_format(image, run.format)
-    alike: Any = getattr(run.denoise, "of_kind", None)
-    uniform = image.mosaic is None and all(page == image.pages[0] for page in image.pages)
-    own = alike(kind_of(image)) if alike and uniform else run.denoise
-    is_pooled = own is not run.denoise
-    run = replace(run, denoise=own)
+    denoise = _denoise_of_kind(image, run.denoise)
+    is_pooled = denoise is not run.denoise
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
         raise InputError(
             f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
@@ -154,14 +144,14 @@ def _fresh(task: Task, run: Run) -> Done:
     try:
         infos: list[DenoiseInfo] = []
         with _writing_to(target), partial.open("wb") as file:
-            encode_image(
-                file, _denoised(image, task.planned.source, run, infos), image, format=run.format
-            )
+            pages = denoised_pages(image, source, denoise, run.folder, infos)
+            encode_image(file, pages, image, format=run.format)
             file.flush()
             os.fsync(file.fileno())
         seconds = time.perf_counter() - began
-        sigma, data_range, other_types = _pooled(image, infos)
+        sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
+        impulses = any(info.impulses for info in infos)
         stored = read_image(partial, label=name)
         outcome = ImageOutcome(
             name=name,
@@ -180,48 +170,48 @@ def _fresh(task: Task, run: Run) -> Done:
             correlated=any(info.correlated for info in infos),
             data_range=data_range,
             established=all(info.established for info in infos),
-            impulses=any(info.impulses for info in infos),
+            impulses=impulses,
             evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             own_settings=task.own,
             notes=(
                 *image.notes,
-                *_stack_note(image, task.planned.source, run.denoise),
+                *stack_note(image, source, denoise),
                 *other_types,
-                *([IMPULSES] if any(info.impulses for info in infos) else []),
+                *([IMPULSES] if impulses else []),
                 *([POOLED] if is_pooled else []),
             ),
             seconds=seconds,
         )
-        outcome = _examined(outcome, image, stored, reference, run)
+        outcome = _examined(outcome, image, stored, reference, run.baselines)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     key = batch_key(image.sha256, output, run.settings)
-    return Done(outcome, key, partial, stored.sha256, _compared_with(reference, run))
+    return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
 
 
-def kind_of(image: ImageFile) -> str:
-    """Return what tells images apart whose noise may differ: camera and ISO, or else the size."""
-    page = image.pages[0]
-    channels = page.shape[2] if len(page.shape) == 3 else 1
-    where = " x ".join(map(str, page.shape[1::-1]))
-    return f"{camera_and_iso(image.metadata.exif) or where}, {channels} x {page.dtype}"
-
-
-def _resumed(task: Task, outcome: ImageOutcome, run: Run) -> Done:
+def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     """Make what the record does not hold of an image that is done: previews, new comparisons."""
     name, output = task.planned.name, task.planned.output
     image = read_image(task.planned.source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference = read_reference(task.reference, name, image)
-    if task.compared != _compared_with(reference, run):
+    outcome = replace(earlier.outcome, own_settings=task.own, resumed=True)
+    if earlier.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
-    outcome = _examined(outcome, image, stored, reference, run)
-    return Done(replace(outcome, own_settings=task.own, resumed=True), task.key)
+    return Done(_examined(outcome, image, stored, reference, run.baselines), earlier.key)
 
 
 def _compared_with(reference: ImageFile | None, run: Run) -> str:
     return "" if reference is None else f"{reference.sha256} {' '.join(run.baselines)}"
+
+
+def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
+    """Return the denoiser for images of a kind whose noise is known, or the one of all."""
+    is_uniform = image.mosaic is None and all(page == image.pages[0] for page in image.pages)
+    return (
+        denoise.of_kind(kind_of(image)) if is_uniform and hasattr(denoise, "of_kind") else denoise
+    )
 
 
 class _UnwritableError(InputError):
@@ -243,117 +233,9 @@ def _writing_to(target: Path) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _not_of_writing() -> Iterator[None]:
-    """Keep the system's errors while a page is denoised apart from those of the file written."""
-    try:
-        yield
-    except OSError as error:
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def _denoised(
-    image: ImageFile, source: Path, run: Run, infos: list[DenoiseInfo]
-) -> Iterator[NDArray[Any]]:
-    """Yield each page denoised, in the type it was stored in; alpha stays as it is.
-
-    What was found out about each is added to `infos`.
-    """
-    if image.mosaic is not None:
-        picture, info = _denoised_raw(image.mosaic(), run)
-        infos.append(info)
-        yield picture
-        return
-    n_pages, stack = len(image.pages), getattr(run.denoise, "stack", False)
-    pages = _stacks(image, source, run) if stack and n_pages > 1 else _singly(image, run)
-    for number, (page, (denoised, info)) in enumerate(zip(image.pages, pages, strict=True)):
-        stored = as_stored(denoised, page.dtype)
-        if page.alpha:
-            alpha = image.page(number)[..., -1:]
-            stored = np.concatenate([stored.reshape(*stored.shape[:2], -1), alpha], axis=2)
-        infos.append(info)
-        yield stored
-
-
-def _singly(image: ImageFile, run: Run) -> Iterator[tuple[NDArray[Any], DenoiseInfo]]:
-    """Yield each page denoised on its own."""
-    for number in range(len(image.pages)):
-        with part(number, len(image.pages)), _not_of_writing():
-            colours = colours_of(image.page(number))
-            denoised = run.denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
-        yield denoised
-
-
-def _stacks(image: ImageFile, source: Path, run: Run) -> Iterator[tuple[NDArray[Any], DenoiseInfo]]:
-    """Yield each page denoised with the others of its stack, in their order in the file."""
-    for number, page in enumerate(image.pages, 1):
-        if page != image.pages[0]:
-            raise InputError(
-                f"{image.label}: page {number} is of another size or type than page 1, so that its "
-                "pages are no stack; leave out --stack."
-            )
-    groups = page_groups(source, len(image.pages))
-    if groups == ():
-        raise InputError(
-            f"{image.label}: its metadata describe other pages than the {len(image.pages)} it has, "
-            "so that it is not clear which are a stack; write it anew, or leave out --stack."
-        )
-    groups = groups or (tuple(range(len(image.pages))),)
-    denoise: Any = run.denoise
-    # Pages of stacks that lie between those of others wait in a file for their turn.
-    waiting = tuple(chain(*groups)) != tuple(range(len(image.pages)))
-    with tempfile.TemporaryFile(dir=run.folder) if waiting else nullcontext() as file:
-        kept: Any = None
-        infos: dict[int, DenoiseInfo] = {}
-        for place, group in enumerate(groups):
-            stream = denoise.stacked(lambda number: colours_of(image.page(number)), group)
-            for number in group:
-                with part(place, len(groups)), _not_of_writing():
-                    pixels, infos[number] = next(stream)
-                if file is None:
-                    yield pixels, infos[number]
-                    continue
-                if kept is None:
-                    shape = (len(image.pages), *pixels.shape)
-                    kept = np.memmap(file, pixels.dtype, "w+", shape=shape)
-                kept[number] = pixels
-        for number in range(len(image.pages)) if file is not None else ():
-            yield np.array(kept[number]), infos[number]
-
-
-def _stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
-    """Say so where pages that are one volume or film were denoised each on its own."""
-    if getattr(denoise, "stack", True) or len(image.pages) == 1 or image.format != "tiff":
-        return ()
-    groups = page_groups(source, len(image.pages))
-    if groups is None:
-        return ("If its pages are one volume or film, --stack denoises them together.",)
-    if len(groups) in (0, len(image.pages)):
-        return ()
-    return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
-
-
-def _denoised_raw(mosaic: Mosaic, run: Run) -> tuple[NDArray[Any], DenoiseInfo]:
-    """Return the picture of a mosaic that is denoised before it is developed."""
-    denoiser: Any = run.denoise
-    if not hasattr(denoiser, "clean_mosaic"):
-        raise InputError(
-            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
-            "develop it to a 16-bit TIFF first"
-        )
-    cleaned = denoiser.clean_mosaic(mosaic)
-    return cleaned.at(denoiser.options.strength), cleaned.info
-
-
-def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in the type of a file: of integers rounded, and within its range."""
-    if dtype.kind not in "ui":
-        return values.astype(dtype)
-    limits = np.iinfo(dtype)
-    return np.asarray(np.clip(np.rint(values), limits.min, limits.max), dtype)
-
-
-def _pooled(image: ImageFile, infos: list[DenoiseInfo]) -> tuple[float, float, tuple[str, ...]]:
+def _level_of_pages(
+    image: ImageFile, infos: list[DenoiseInfo]
+) -> tuple[float, float, tuple[str, ...]]:
     """Return level and range over the pages of the first one's type, and notes on the others.
 
     Levels of integers of 8 bits, of 16 bits and of floats are in units that do not go together.
@@ -380,7 +262,7 @@ def _examined(
     image: ImageFile,
     stored: ImageFile,
     reference: ImageFile | None,
-    run: Run,
+    baselines: Sequence[str],
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
     first, last = colours_of(image.page(0)), colours_of(stored.page(0))
@@ -395,9 +277,7 @@ def _examined(
             if outcome.noise == "raw":
                 level = measure_residual(noisy, found).sd
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
-            pages.append(
-                compare(noisy, found, sought, sigma=level, span=span, baselines=run.baselines)
-            )
+            pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
     orientation, icc = image.metadata.orientation, image.metadata.icc
     return replace(

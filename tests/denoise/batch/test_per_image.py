@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, per_image_lines
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.per_image import read_per_image
 from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.batch.trial import per_image_lines
 from kpca_apps.denoise.denoiser import denoise_kpca
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage.data import astronaut
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, try_strengths
-from kpca_apps.denoise.batch.inputs import measure_file, plan_outputs
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.measuring import measure_file
 from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.images.front_door import read_image

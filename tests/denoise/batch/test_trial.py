@@ -7,8 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.denoise.batch.denoisers import GroupDenoiser, strengths_of, try_strengths
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.previews import make_previews
+from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
 from kpca_apps.denoise.noise.choose import MODELS
 from kpca_apps.denoise.options import Options
 from kpca_apps.images.front_door import read_image
@@ -36,7 +37,7 @@ def with_detail(folder: Path, shape: tuple[int, int], top: int, left: int) -> Im
 def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
     noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.CROP", CROP)
+    monkeypatch.setattr("kpca_apps.denoise.batch.trial.CROP", CROP)
     mode = GroupDenoiser(Options(quality="fast", noise=noise))
     image = with_detail(tmp_path, (32, 330), 0, 330 - CROP)
     trial = try_strengths(image, mode)
@@ -58,7 +59,7 @@ def test_the_crop_is_where_the_detail_is_and_the_same_as_in_the_whole(
 def test_the_crop_of_a_turned_colour_image_is_as_in_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.CROP", 48)
+    monkeypatch.setattr("kpca_apps.denoise.batch.trial.CROP", 48)
     rng = np.random.default_rng(3)
     pixels = rng.normal(120, (5, 12, 20), (48, 300, 3)).clip(0, 255).astype(np.uint8)
     exif = Image.Exif()

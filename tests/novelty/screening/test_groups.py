@@ -7,12 +7,13 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, KpcaError
-from kpca_apps.novelty.columns import parted_rows
+from kpca_apps.novelty.columns import parts
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening import grouped
-from kpca_apps.novelty.screening.grouped import MIN_ROWS, fit_groups, rows_needed
+from kpca_apps.novelty.screening import groups
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.groups import MIN_ROWS, rows_needed
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score, screen
@@ -133,16 +134,16 @@ def test_a_group_needs_rows_enough_to_calibrate_its_rate() -> None:
     assert rows_needed(Rule("share", 0.01)) == MIN_ROWS
     assert rows_needed(Rule("alpha", 0.01)) == 99
     options = by("kind", alpha=0.01)
-    model, _ = fit_groups(table_from_frame(two_kinds(150, 98), "clean"), options)
+    model, _ = fit_table(table_from_frame(two_kinds(150, 98), "clean"), options)
     assert [group.values for group in model.groups] == [("a",), ("b",)]
-    model, _ = fit_groups(table_from_frame(two_kinds(150, 99), "clean"), options)
+    model, _ = fit_table(table_from_frame(two_kinds(150, 99), "clean"), options)
     assert [group.values for group in model.groups] == [("a",), ("b",), ("few",)]
 
 
 @pytest.mark.release
 def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_said() -> None:
     reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
-    model, _ = fit_groups(table_from_frame(reference, "clean"), by("kind"))
+    model, _ = fit_table(table_from_frame(reference, "clean"), by("kind"))
     new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
     found = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
     flagged = {group.name: group.n_flagged for group in found.groups}
@@ -205,7 +206,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
     if n_rows is not None:  # then groups are read in parts too
-        monkeypatch.setattr(parted_rows, "SAMPLE_ROWS", n_rows)
+        monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
     found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
     np.testing.assert_allclose(found.scores, whole.scores, rtol=1e-6)
     assert [group.name for group in found.groups] == [group.name for group in whole.groups]
@@ -266,7 +267,7 @@ def test_what_cannot_be_grouped_is_refused_in_one_line(
 
 
 def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parted_rows, "MOST_KEYS", 20)
+    monkeypatch.setattr(parts, "MOST_KEYS", 20)
     frame = two_kinds().with_columns(name=pl.Series([f"n{i}" for i in range(329)]))
     with pytest.raises(KpcaError, match='--by "name" makes more than 20 groups'):
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
@@ -276,14 +277,14 @@ def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.Monkey
 def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grouped, "MAX_GROUPS", 3)
-    monkeypatch.setattr(grouped, "FULL_LANDMARKS", 1)
+    monkeypatch.setattr(groups, "MAX_GROUPS", 3)
+    monkeypatch.setattr(groups, "FULL_LANDMARKS", 1)
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({f"c{j}": rng.normal(size=2000) for j in range(2)})
     frame = frame.with_columns(kind=pl.Series([f"k{i % 5}" for i in range(2000)]))
-    model, _ = fit_groups(table_from_frame(frame, "many"), by("kind"), clean=False)
+    model, _ = fit_table(table_from_frame(frame, "many"), by("kind"), clean=False)
     assert [group.values for group in model.groups] == [("k0",), ("k1",), ("k2",)]
     # The matrices of three groups take together what those of one table do: 3 m^2 = 300^2.
-    assert {len(group.model.detector.landmarks_) for group in model.groups} == {173}
+    assert {len(group.detector.landmarks_) for group in model.groups} == {173}
     result = score(model, table_from_frame(frame[:400], "new"))
     assert any("at most 3 groups have one" in text for text in result.warnings)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.parted_rows import EncodedFile
+from kpca_apps.novelty.columns.encoded import EncodedFile
 from kpca_apps.system.workers import Workers
 from tests.quick import quick
 from tests.system.parts import RowPart, row_parts

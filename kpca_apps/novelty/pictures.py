@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.columns.rows import TableRows
 from kpca_apps.novelty.result import (
     N_KINDS,
     CategoryProfile,
     ColumnPlane,
     ColumnProfile,
     ComponentMap,
+    FloatArray,
+    IntArray,
     NumericProfile,
     PlaneAxis,
     RankedRow,
     ScoreContours,
 )
+from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.verdict import Verdict, top_rows
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MAX_DRAWN = 1_500
 N_VARIANCES = 30
@@ -149,7 +147,7 @@ def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
     )
 
 
-def _drawn(rows: TableRows, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
+def _drawn(rows: Encoded, kept: IntArray, seed: int) -> tuple[IntArray, FloatArray]:
     """Positions of at most 1,500 drawn rows and of those to keep, in order; and all encoded."""
     index, rng = rows.sample_index, np.random.default_rng(seed)
     drawn = index[rng.choice(len(index), min(len(index), MAX_DRAWN), replace=False)]

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.model import fit_table
+from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.tables.frames import table_from_frame

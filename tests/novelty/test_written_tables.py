@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +12,21 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty import findings, listed_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.columns.rows import AnyTable
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
-from kpca_apps.novelty.screening import flagged_rows, run
-from kpca_apps.novelty.screening.flagged_rows import (
-    odd_cell_columns,
-    write_flagged_rows,
-    write_odd_cells,
-)
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import found_columns, screen
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.written_tables import (
+    found_columns,
+    odd_cell_columns,
+    write_flagged_rows,
+    write_scored_table,
+    write_tables,
+)
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table
@@ -107,8 +110,8 @@ def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -
 def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
     file: Path, screened: Screened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "MAX_FLAGGED_EXPLAINED", 2)
-    monkeypatch.setattr(flagged_rows, "ROWS_A_BLOCK", 5)
+    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     result = screen(read_table(file), options=OPTIONS)[0]
     assert sum(row.explained for row in result.ranked) == 3
     for one, other in zip(result.flagged_rows, screened[0].flagged_rows, strict=True):
@@ -123,8 +126,8 @@ def test_whoever_works_writes_the_same_bytes(
 ) -> None:
     if executor == "dask":
         pytest.importorskip("distributed")
-    monkeypatch.setattr(run, "MAX_FLAGGED_EXPLAINED", 2)
-    monkeypatch.setattr(flagged_rows, "ROWS_A_BLOCK", 5)
+    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     written = []
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
         with workers:
@@ -132,7 +135,7 @@ def test_whoever_works_writes_the_same_bytes(
             result, model = screen(table, options=OPTIONS, execution=execution)
             path = tmp_path / f"{len(written)}.csv"
             write_flagged_rows(table, result, model.encoder.plan, path, execution)
-            run.write_scored_table(table, result, tmp_path / "scored.csv", execution)
+            write_scored_table(table, result, tmp_path / "scored.csv", execution)
             written.append(path.read_bytes() + (tmp_path / "scored.csv").read_bytes())
     assert written[0] == written[1]
 
@@ -140,7 +143,7 @@ def test_whoever_works_writes_the_same_bytes(
 def test_what_is_not_listed_is_said_and_stays_empty(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flagged_rows, "MOST_ROWS", 4)
+    monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
     result = screen(read_table(file), options=OPTIONS)[0]
     assert [one.rank for one in result.flagged_rows] == [1, 2, 3, 4]
     (said,) = (text for text in result.warnings if "are flagged" in text)
@@ -321,9 +324,10 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_path: Path) -> None:
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
     table = open_table(of_two)
-    result = screen(table, options=options)[0]
+    result, model = screen(table, options=options)
     assert result.n_odd_cells == len(PLANTED) > MAX_ODD_CELLS_A_COLUMN
-    write_odd_cells(table, result, tmp_path / "odd_cells.csv")
+    written = replace(result, flagged_file="flagged.csv")
+    write_tables(tmp_path, table, written, model.encoder.plan)
     rows = read_back(tmp_path / "odd_cells.csv")
     assert {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows} == PLANTED
     for row in rows:

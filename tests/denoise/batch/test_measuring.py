@@ -12,9 +12,9 @@ from skimage import data
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.measuring import pooled, typical_law, with_same_noise
+from kpca_apps.denoise.batch.pages import kind_of
 from kpca_apps.denoise.batch.run import run_batch
-from kpca_apps.denoise.batch.same_noise import Measured, pooled, typical_law, with_same_noise
-from kpca_apps.denoise.batch.work import kind_of
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
 from kpca_apps.denoise.noise.law import NoiseLaw
 from kpca_apps.denoise.options import Options
@@ -36,12 +36,12 @@ def info(noise: str, sigma: float, *laws: NoiseLaw, established: bool = True) ->
 
 def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
     laws = [law(1.0, 5.0), law(2.0, 4.0), law(9.0, -3.0, 0.7)]
-    found = [Measured("a", info("poisson", 9.0, one)) for one in laws]
+    found = [("a", info("poisson", 9.0, one)) for one in laws]
     found += [
-        Measured("a", info("gaussian", 50.0)),
-        Measured("a", info("poisson", 99.0, law(99.0, 99.0), established=False)),
-        *(Measured("b", info("gaussian", level)) for level in (3.0, 4.0, 8.0)),
-        *(Measured("c", info("camera", 4.0)) for _ in range(3)),
+        ("a", info("gaussian", 50.0)),
+        ("a", info("poisson", 99.0, law(99.0, 99.0), established=False)),
+        *(("b", info("gaussian", level)) for level in (3.0, 4.0, 8.0)),
+        *(("c", info("camera", 4.0)) for _ in range(3)),
     ]
     a, b = pooled(found)
     (same,) = a.laws

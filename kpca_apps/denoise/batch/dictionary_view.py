@@ -1,0 +1,77 @@
+"""What a dictionary has learned, for a report: in words, and in pictures of its components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from kpca_apps.denoise.batch.previews import encoded
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
+
+LEADING = 12  # components shown
+
+
+def view_dictionary(
+    model: DictionaryDenoiser, name: str, images: Sequence[ImageOutcome] = ()
+) -> DictionaryView:
+    """Describe a dictionary at the middle noise level of what was denoised with it, and draw it."""
+    levels = [
+        image.sigma / image.data_range for image in images if image.sigma and image.data_range
+    ]
+    middle = model.choices_[len(model.choices_) // 2].level
+    choice, subspace = model.at_level(float(np.median(levels)) if levels else middle)
+    return DictionaryView(
+        name=name,
+        n_examples=len(subspace.points),
+        patch_size=model.patch_size,
+        shape=model.shape_,
+        n_components=subspace.n_components,
+        bandwidth=choice.bandwidth,
+        rule=choice_sentence(model),
+        components=_components(model),
+    )
+
+
+def choice_sentence(model: DictionaryDenoiser) -> str:
+    """Say in a whole sentence how bandwidth and number of components were chosen."""
+    free = ["the bandwidth"] if model.bandwidth is None else []
+    free += ["the number of components"] if model.n_components is None else []
+    if not free:
+        return "The bandwidth and the number of components are as given."
+    if model.examples_sigma:
+        levels = "a noise level near that of the examples"
+    elif model.sigma is None:
+        levels = f"each of {len(model.choices_)} noise levels"
+    else:
+        levels = "the noise level given"
+    named = " and ".join(free)
+    return (
+        f"{named[0].upper()}{named[1:]} {'are' if len(free) == 2 else 'is'} what denoised held-out "
+        f"examples best at {levels}{'' if len(free) == 2 else '; the other is as given'}."
+    )
+
+
+def _components(model: DictionaryDenoiser) -> tuple[ComponentView, ...]:
+    below, above = model.component_images(LEADING)
+    subspace = model.subspaces_[len(model.subspaces_) // 2]
+    total = float(subspace.kernel.diagonal(subspace.points).mean()) - subspace.mean_norm
+    shares = subspace.variances / total
+    if model.patch_size is None:
+        low, high = 0.0, 1.0
+    else:
+        # Patches are without their mean: one scale for all, with nothing in the middle.
+        high = float(max(np.abs(below).max(initial=0.0), np.abs(above).max(initial=0.0))) or 1.0
+        low = -high
+    return tuple(
+        ComponentView(number, float(share), _picture(one, low, high), _picture(other, low, high))
+        for number, (share, one, other) in enumerate(zip(shares, below, above, strict=False), 1)
+    )
+
+
+def _picture(pixels: NDArray[np.float64], low: float, high: float) -> Preview:
+    scaled = np.clip(np.rint((pixels - low) * (255.0 / (high - low))), 0, 255).astype(np.uint8)
+    return encoded(Image.fromarray(scaled[..., 0] if scaled.shape[2] == 1 else scaled), None)

@@ -1,0 +1,126 @@
+"""The noise of image files: of one, to be shown, and of all of a kind, to be taken for the same."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
+from kpca_apps.denoise.batch.evidence import evidence_of
+from kpca_apps.denoise.batch.inputs import Planned, named_reason
+from kpca_apps.denoise.batch.pages import colours_of, kind_of
+from kpca_apps.denoise.denoiser import measure_noise
+from kpca_apps.denoise.mosaic import measure_mosaic
+from kpca_apps.denoise.noise.law import NoiseLaw
+from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.result import Evidence
+from kpca_apps.errors import KpcaError
+from kpca_apps.images.front_door import read_image
+from kpca_apps.system.workers import Workers
+
+
+@dataclass(frozen=True)
+class MeasuredFile:
+    """The noise of an image file's first page, or in one line why it could not be measured.
+
+    The level is in the units of the image; the rest is as in `DenoiseInfo`.
+    """
+
+    name: str
+    reason: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    noise: str = ""
+    sigma: float = 0.0
+    channel_sigma: tuple[float, ...] = ()
+    data_range: float = 0.0
+    correlated: bool = False
+    established: bool = True
+    impulses: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
+    """Measure the noise of an image file."""
+    try:
+        image = read_image(path, label=name)
+        if image.mosaic is not None:
+            # As the sensor counts, where its noise is that of each pixel on its own.
+            mosaic = image.mosaic()
+            info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
+        else:
+            pixels = colours_of(image.page(0))
+            axis = -1 if pixels.ndim == 3 else None
+            info = measure_noise(pixels, data_range=data_range, channel_axis=axis)
+    except KpcaError as error:
+        return MeasuredFile(name, reason=named_reason(name, str(error)))
+    return MeasuredFile(
+        name,
+        shape=image.pages[0].shape,
+        dtype=str(image.pages[0].dtype),
+        noise=info.noise,
+        sigma=info.sigma,
+        channel_sigma=info.channel_sigma,
+        data_range=info.data_range,
+        correlated=info.correlated,
+        established=info.established,
+        impulses=info.impulses,
+        evidence=evidence_of(info),
+    )
+
+
+def with_same_noise(
+    planned: Iterable[Planned], denoiser: GroupDenoiser, jobs: int
+) -> GroupDenoiser:
+    """Return a denoiser that takes the noise of images of one kind for the same."""
+    unchanged = replace(denoiser, options=replace(denoiser.options, strength=0.0))
+    sources = [one.source for one in planned if not one.refused]
+    with Workers("serial" if jobs == 1 else "processes", n_workers=jobs) as workers:
+        found = list(workers.map_partitions(measure, sources, unchanged))
+    return replace(denoiser, same=pooled(one for one in found if one is not None))
+
+
+def measure(source: Path, denoiser: GroupDenoiser) -> tuple[str, DenoiseInfo] | None:
+    """Return kind and noise of a file's first page; None where it cannot be read, or is raw."""
+    try:
+        image = read_image(source, label=source.name)
+        if image.mosaic is not None:
+            return None
+        return kind_of(image), denoiser.clean(colours_of(image.page(0))).info
+    except KpcaError:
+        return None  # The batch says why.
+
+
+def pooled(found: Iterable[tuple[str, DenoiseInfo]]) -> tuple[SameNoise, ...]:
+    """Return the noise of each kind: that of most images in which it is there for sure.
+
+    Gain and constant of a law, or levels of white noise, are medians over those. Noise of a camera
+    differs with what the camera did to each image, and is not pooled.
+    """
+    kinds: dict[str, list[DenoiseInfo]] = defaultdict(list)
+    for kind, info in found:
+        if info.established and info.sigma:
+            kinds[kind].append(info)
+    same = []
+    for kind, infos in sorted(kinds.items()):
+        noise = Counter(info.noise for info in infos).most_common(1)[0][0]
+        alike = [info for info in infos if info.noise == noise]
+        if noise == "gaussian":
+            levels = np.median([info.channel_sigma for info in alike], axis=0)
+            same.append(SameNoise(kind, sigma=tuple(levels.tolist())))
+        laws = [info.laws for info in alike if len(info.laws) == len(info.channel_sigma)]
+        if noise == "poisson" and laws:
+            same.append(SameNoise(kind, laws=tuple(map(typical_law, zip(*laws, strict=True)))))
+    return tuple(same)
+
+
+def typical_law(laws: Sequence[NoiseLaw]) -> NoiseLaw:
+    """Return the median of laws, with what was seen where it is nearest to that."""
+    terms = np.array([(law.gain, law.constant, law.blur) for law in laws])
+    gain, constant, blur = np.median(terms, axis=0).tolist()
+    nearest = laws[int(np.abs(terms[:, 0] - gain).argmin())]
+    return replace(nearest, gain=gain, constant=constant, blur=blur)

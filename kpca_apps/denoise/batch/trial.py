@@ -1,0 +1,123 @@
+"""A piece of an image denoised at three strengths, to choose by."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
+from kpca_apps.denoise.batch.evidence import evidence_of
+from kpca_apps.denoise.batch.pages import as_stored, colours_of
+from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
+from kpca_apps.denoise.denoiser import Cleaned
+from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.result import Preview, Trial, TrialResult
+from kpca_apps.images.types import ImageFile
+
+CROP = 384  # pixels of the piece that is tried, wide and high
+# A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
+# blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
+WEAKER, STRONGER = 0.6, 1.3
+
+
+def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
+    """Denoise the most detailed piece of an image, as it is viewed, at three strengths.
+
+    It is as in the image denoised as a whole, to the last bit. What it depends on is denoised, as
+    far as the passes reach; of camera noise and of a raw file that is the whole image, twice, and
+    of impulses too, for whitening and guesses reach everywhere.
+    """
+    pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
+    upright = turned(pixels, orientation)
+    top, left = _most_detailed(upright)
+    cut = np.s_[top : top + CROP, left : left + CROP]
+    piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
+    axis = -1 if pixels.ndim == 3 else None
+    mosaic = None if image.mosaic is None else image.mosaic()
+    found: list[tuple[Trial, Preview, DenoiseInfo]] = []
+    cleaned: Cleaned | CleanedMosaic | None = None
+    like = None
+    for strength, option, options in strengths_of(denoiser.options, colour=axis is not None):
+        # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
+        whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
+        if cleaned is None or whole != like:
+            way, like = replace(denoiser, options=whole), whole
+            cleaned = way.clean(pixels) if mosaic is None else way.clean_mosaic(mosaic)
+        denoised = cleaned.at(options.strength)
+        after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
+        previews = make_previews(piece, after, icc=image.metadata.icc)
+        sd = float(np.std(piece.astype(np.float64) - after))
+        lines = per_image_lines(image.label, options)
+        trial = Trial(strength, option, previews.after, previews.residual, sd, lines)
+        found.append((trial, previews.before, cleaned.info))
+    # As the image is denoised with what was asked for.
+    _, before, info = found[1]
+    return TrialResult(
+        name=image.label,
+        left=left,
+        top=top,
+        width=piece.shape[1],
+        height=piece.shape[0],
+        noise=info.noise,
+        sigma=info.sigma,
+        estimated=denoiser.sigma is None,
+        correlated=info.correlated,
+        data_range=info.data_range,
+        before=before,
+        trials=tuple(trial for trial, *_ in found),
+        settings=denoiser.settings,
+        established=info.established,
+        evidence=evidence_of(info, denoiser.options.noise),
+    )
+
+
+def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Options]]:
+    """Return three strengths around the one asked for, each with the words that give it."""
+    weaker = replace(options, strength=round(WEAKER * options.strength, 3))
+    stronger = replace(
+        options,
+        luma=round(STRONGER * options.luma, 3),
+        chroma=round(STRONGER * options.chroma, 3) if colour else options.chroma,
+    )
+    smoothing = f"--luma {stronger.luma:g}" + (f" --chroma {stronger.chroma:g}" if colour else "")
+    return [
+        (WEAKER, f"--strength {weaker.strength:g}", weaker),
+        (1.0, f"--strength {options.strength:g}", options),
+        (STRONGER, smoothing, stronger),
+    ]
+
+
+def per_image_lines(name: str, options: Options) -> str:
+    """Write the two lines of a table for ``--per-image`` that give one image these options."""
+    given = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([["file", *given], [name, *given.values()]])
+    return lines.getvalue()
+
+
+def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, slice]) -> Window:
+    """Return where a piece of the turned image lies in the image as it is stored."""
+    chosen = np.zeros(shape, dtype=bool)
+    turned(chosen, orientation)[cut] = True
+    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+    return (int(rows[0]), int(rows[-1]) + 1), (int(columns[0]), int(columns[-1]) + 1)
+
+
+def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
+    """Return the corner of the piece with the steepest slopes; noise is everywhere alike."""
+    grey = pixels.astype(np.float32)
+    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    tops, lefts = (places_for(side, CROP) for side in grey.shape)
+    places = [(top, left) for top in tops for left in lefts]
+
+    def slopes(place: tuple[int, int]) -> float:
+        piece = grey[place[0] : place[0] + CROP, place[1] : place[1] + CROP]
+        return float(sum(np.abs(np.diff(piece, axis=axis)).sum() for axis in (0, 1)))
+
+    return max(places, key=slopes)
