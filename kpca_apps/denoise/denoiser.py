@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
-from kpca_apps.denoise.noise.law import NoiseLaw
-from kpca_apps.denoise.noise.model import DenoiseInfo, Measured
+from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import NOISE_MODELS, Options
 from kpca_apps.errors import ConfigError, warn_caller
 
@@ -346,14 +347,13 @@ def _clean_picture(
         level = _scaled_sigma(sigma, name, picture)
         levels = level if isinstance(level, tuple) else (level,) * len(planes)
         noise = Measured(level, levels, black=seen.black)
-        idle = not any(levels) and name != "impulse"
+        idle = not any(levels) and not NOISE_MODELS[name].beside
     cleaned, levels = planes, noise.levels
     if noise.established and not idle and options.strength > 0.0:
         black = np.float32(noise.black)
         cleaned, levels = model.denoise(planes + black if black else planes, noise.known, options)
         cleaned = cleaned - black if black else cleaned
     channels = levels if is_relative else tuple(level / unit for level in levels)
-    low, high = seen.white.sigma_range or (0.0, 0.0)
     info = replace(
         seen.white,
         noise=name,
@@ -361,7 +361,7 @@ def _clean_picture(
         channel_sigma=channels,
         estimated=sigma is None,
         data_range=picture.data_range,
-        sigma_range=(low / unit, high / unit) if sigma is None and name == "gaussian" else None,
+        sigma_range=noise.interval and (noise.interval[0] / unit, noise.interval[1] / unit),
         established=noise.established,
         impulses=impulses,
         laws=typical_laws(seen.laws, picture),

@@ -48,16 +48,17 @@ class Axes:
     def first(self, image: NDArray[Any]) -> NDArray[Any]:
         """Return a view of shape (channels, pages, h, w)."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
-        moved = np.moveaxis(image, own, range(len(own)))
-        missing = [place for place, axis in enumerate((self.channel, self.stack)) if axis is None]
-        return np.expand_dims(moved, missing) if missing else moved
+        return np.asarray(np.moveaxis(image, own, range(len(own)))[self._index(np.newaxis)])
 
     def back(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Return the image of which `first` made the planes, contiguous."""
-        missing = [place for place, axis in enumerate((self.channel, self.stack)) if axis is None]
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
-        kept = planes.squeeze(tuple(missing))
-        return np.ascontiguousarray(np.moveaxis(kept, range(len(own)), own))
+        return np.ascontiguousarray(np.moveaxis(planes[self._index(0)], range(len(own)), own))
+
+    def _index(self, of_none: int | None) -> tuple[Any, ...]:
+        return tuple(
+            of_none if axis is None else slice(None) for axis in (self.channel, self.stack)
+        )
 
 
 def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int) -> str:

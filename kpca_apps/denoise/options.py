@@ -22,6 +22,7 @@ class NoiseModel(NamedTuple):
     about: str = ""  # in the help of --noise
     from_black: bool = False  # needs to know which value means no light
     relative: bool = False  # its level is a share of the intensity
+    beside: bool = False  # its level is that of white noise beside it
 
 
 # The one place in which kinds of noise are listed; the file of its name in
@@ -30,7 +31,7 @@ NOISE_MODELS = {
     "gaussian": NoiseModel(),
     "poisson": NoiseModel("counted light, which is noisier where it is brighter", from_black=True),
     "speckle": NoiseModel("multiplied", from_black=True, relative=True),
-    "impulse": NoiseModel("salt and pepper"),
+    "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(
         "photographs as a camera saves them, whose noise neighbouring pixels share"
     ),

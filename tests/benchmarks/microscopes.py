@@ -17,7 +17,7 @@ import numpy as np
 from skimage.io import imread
 
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.noise.law import measure_laws
+from kpca_apps.denoise.estimate.law import measure_laws
 from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 
 SETTINGS = ("auto", "gaussian", "poisson", "camera")

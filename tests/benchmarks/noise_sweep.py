@@ -23,8 +23,8 @@ from scipy.ndimage import gaussian_filter
 from skimage.io import imread
 
 from kpca_apps.denoise.denoiser import denoise_with_info
+from kpca_apps.denoise.estimate.law import Light
 from kpca_apps.denoise.noise import poisson
-from kpca_apps.denoise.noise.law import Light
 from kpca_apps.denoise.options import Options
 
 BLUR, WITHIN, DECIBELS = 0.7, 0.15, 0.2

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.denoiser import Cleaned, clean_image
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
-from kpca_apps.denoise.noise.law import NoiseLaw
-from kpca_apps.denoise.noise.model import DenoiseInfo
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part

@@ -24,8 +24,8 @@ from kpca_apps.denoise.dictionary.pixels import (
     size_text,
     unit_of,
 )
-from kpca_apps.denoise.noise.level import estimate_noise
-from kpca_apps.denoise.noise.model import DenoiseInfo
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.preimage.fixed_point import fixed_point

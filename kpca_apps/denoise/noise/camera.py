@@ -41,16 +41,16 @@ from scipy.special import expit
 from scipy.stats import kurtosis
 
 from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_channels, to_opponent
-from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
-from kpca_apps.denoise.noise.level import estimate_noise
-from kpca_apps.denoise.noise.model import MOST_OF_ALL, Levels, Measured, Planes, Seen
-from kpca_apps.denoise.noise.patches import (
+from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.estimate.patches import (
     COSINES,
     FEWEST_PATCHES,
     WIDTH,
     patches_of,
     sample_patches,
 )
+from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
+from kpca_apps.denoise.noise.model import MOST_OF_ALL, Levels, Measured, Planes, Seen
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.passes.scales import halve

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.colour import noise_in_opponent, to_opponent
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import Lights, NoiseLaw, PageLaws, measure_laws, typical_page
 from kpca_apps.denoise.image import SCALE, Picture
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
-from kpca_apps.denoise.noise.law import Lights, NoiseLaw, PageLaws, measure_laws, typical_page
-from kpca_apps.denoise.noise.model import MOST_OF_ALL, DenoiseInfo, Model, Planes, Seen
+from kpca_apps.denoise.noise.model import MOST_OF_ALL, Model, Planes, Seen
 from kpca_apps.denoise.options import NOISE_MODELS, Options
 
 # A model is the file of its name.

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from scipy.integrate import cumulative_trapezoid
 from scipy.stats import norm
 
+from kpca_apps.denoise.estimate.law import CUT
+
 Array = NDArray[np.float64]
 
-# Share of pixels at an end of the range from which noise was cut off there, and their number.
-CUT, FEWEST = 0.002, 20
+FEWEST = 20  # pixels at an end of the range, where noise was cut off
 # Of brightness near an end; how far that is, and an open end, in deviations; of quadrature.
 KNOTS, FAR, NODES = 256, 12.0, 80
 

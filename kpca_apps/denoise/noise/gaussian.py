@@ -15,11 +15,12 @@ from kpca_apps.denoise.colour import (
     noise_in_opponent,
     to_opponent,
 )
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import typical_page
+from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
 from kpca_apps.denoise.noise.clipping import find_clipping
-from kpca_apps.denoise.noise.law import typical_page
-from kpca_apps.denoise.noise.level import estimate_noise
-from kpca_apps.denoise.noise.model import DenoiseInfo, Levels, Measured, Planes, Seen
+from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
@@ -42,7 +43,8 @@ def measure(seen: Seen) -> Measured:
     levels = _before_clipping(seen) or seen.white.channel_sigma
     strongest = max(levels)
     is_seen = strongest > seen.faintest or any(page.seen for page in seen.laws)
-    return Measured(levels, levels, seen.white.established and (strongest == 0 or is_seen))
+    established = seen.white.established and (strongest == 0 or is_seen)
+    return Measured(levels, levels, established, interval=seen.white.sigma_range or (0.0, 0.0))
 
 
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:

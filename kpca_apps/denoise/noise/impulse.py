@@ -15,8 +15,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
+from kpca_apps.denoise.estimate.level import diagonal_deviation
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian, measure_white
-from kpca_apps.denoise.noise.level import diagonal_deviation
 from kpca_apps.denoise.noise.model import Levels, Planes, measured_in_denoising
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.noise.law import Lights, NoiseLaw, PageLaws
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import Lights, PageLaws
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
@@ -25,72 +26,6 @@ Levels = tuple[float, ...]
 # Share of the variance of an image above which what passes for a camera's noise is an even texture:
 # of a photograph noise is the lesser part, even where few photons were counted.
 MOST_OF_ALL = 0.5
-
-
-@dataclass(frozen=True)
-class DenoiseInfo:
-    """What was found out about an image on the way to denoising it.
-
-    Attributes
-    ----------
-    noise : str
-        The noise model used; never ``"auto"``.
-    sigma : float
-        Deviation of the noise removed, in the units of the image: the root of the mean variance
-        over channels. For speckle it is relative to the intensity, for Poisson at the bright end.
-        An estimate leans to the lower end of its interval.
-    channel_sigma : tuple of float
-        The same for each channel.
-    estimated : bool
-        Whether ``sigma`` was estimated from the image.
-    correlated : bool
-        Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
-        camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
-        choice.
-    whiteness : float
-        Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
-        where there is no other, near 0 where pixels share theirs.
-    data_range : float
-        The range of values assumed.
-    sigma_range : tuple of float, or None
-        Interval that holds an estimated level of white noise with a probability of nine in ten
-        (of luminance, in a colour image); None where there is none.
-    established : bool
-        False where an estimated level may all be texture, or is less than 2 of 255 parts of the
-        range (of twice the brightest value in a dim image): ``"gaussian"`` and ``"auto"`` leave
-        such an image as it is. True for a constant image, which has none for sure.
-    impulses : bool
-        Whether single pixels stand out as those that impulse noise replaced do, though the noise
-        was not taken for impulses: ``noise="impulse"`` is then the better choice.
-    n_components : int or None
-        Of a dictionary: components projected on, at the noise level used.
-    iterations, converged : float or None
-        Of a dictionary: mean number of fixed-point steps, and share of the pre-images that
-        converged.
-    clipped : bool
-        Whether the estimate rests on clipped patches, for want of others: of noise that was cut off
-        in part it shows what is left.
-    laws : tuple of NoiseLaw
-        Of an estimated level: how the noise of each channel grows with brightness and whether
-        neighbours share it, in the units of the image, whether used or not; empty where there is
-        too little to see, or a level was given.
-    """
-
-    noise: str
-    sigma: float
-    channel_sigma: tuple[float, ...]
-    estimated: bool
-    correlated: bool
-    whiteness: float
-    data_range: float
-    sigma_range: tuple[float, float] | None = None
-    established: bool = True
-    impulses: bool = False
-    n_components: int | None = None
-    iterations: float | None = None
-    converged: float | None = None
-    clipped: bool = False
-    laws: tuple[NoiseLaw, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +49,7 @@ class Measured(NamedTuple):
     levels: Levels  # deviation in each channel; for speckle relative, for Poisson at 255
     established: bool = True
     black: float = 0.0  # added to planes that are denoised
+    interval: tuple[float, float] | None = None  # of an estimated level, if one is known
 
 
 class Model(Protocol):

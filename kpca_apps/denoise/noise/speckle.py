@@ -16,10 +16,10 @@ from scipy.ndimage import rank_filter
 from scipy.optimize import brentq
 from scipy.special import polygamma
 
+from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.dark import dark_light
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian
-from kpca_apps.denoise.noise.level import estimate_noise
 from kpca_apps.denoise.noise.model import (
     Levels,
     Planes,

@@ -6,7 +6,7 @@ from scipy.ndimage import gaussian_filter, rotate
 from skimage import data
 
 from kpca_apps.denoise.denoiser import denoise_with_info, measure_noise
-from kpca_apps.denoise.noise.level import estimate_noise, noise_posterior
+from kpca_apps.denoise.estimate.level import estimate_noise, noise_posterior
 from tests.quick import quick
 
 TEXTURED = ("brick", "grass", "gravel")

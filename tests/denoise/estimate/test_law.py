@@ -8,7 +8,7 @@ from skimage import data
 
 from kpca_apps import denoise_with_info
 from kpca_apps.denoise.denoiser import measure_noise
-from kpca_apps.denoise.noise.law import NoiseLaw, blurred_spectrum, measure_laws
+from kpca_apps.denoise.estimate.law import NoiseLaw, blurred_spectrum, measure_laws
 
 
 def scene(size: int = 192, seed: int = 0) -> np.ndarray:

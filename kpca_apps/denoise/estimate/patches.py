@@ -71,7 +71,7 @@ def sample_patches(
     """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
 
     Constant and clipped ones are left out while there are others, for they hide noise. Which pixels
-    are `extreme` is as in `kpca_apps.denoise.noise.level.estimate_noise`.
+    are `extreme` is as in `kpca_apps.denoise.estimate.level.estimate_noise`.
     """
     if min(pixels.shape) < WIDTH:
         return np.empty((0, PIXELS), np.float32), False

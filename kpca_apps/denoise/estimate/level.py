@@ -25,8 +25,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.noise.model import DenoiseInfo
-from kpca_apps.denoise.noise.patches import (
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.patches import (
     COARSE_BAND,
     COEFFICIENTS,
     COSINES,

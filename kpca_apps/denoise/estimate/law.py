@@ -10,8 +10,8 @@ structure: a class. In class j the mean energy of band b of the patches' cosine 
     v_j n_b + a_j s_b,    v_j = gain x_j + constant,
 
 n the noise's spectrum, s that of texture, which falls with frequency much as in other pictures
-(`kpca_apps.denoise.noise.level`), a_j >= 0 how much of it the class has. And it tells from patch to
-patch: the energy of noise over m coefficients differs by sqrt(2 / m) of itself and no more, that of
+(`kpca_apps.denoise.estimate.level`), a_j >= 0 how much of it the class has. From patch to patch
+the energy of noise over m coefficients differs by sqrt(2 / m) of itself and no more, that of
 texture by about as much as it is. So with share f of texture the energies of a class have a
 relative variance of 2 / m + (f SCATTER)^2. Both are compared with what is seen, amplitudes and
 spectra of texture summed out: laws and blurs compete by their likelihood.
@@ -38,9 +38,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from kpca_apps.denoise.image import SCALE
-from kpca_apps.denoise.noise.clipping import CUT
-from kpca_apps.denoise.noise.patches import (
+from kpca_apps.denoise.estimate.patches import (
     BASIS,
     COARSE_BAND,
     COEFFICIENTS,
@@ -54,6 +52,7 @@ from kpca_apps.denoise.noise.patches import (
     patches_of,
     texture_spectra,
 )
+from kpca_apps.denoise.image import SCALE
 from kpca_apps.system.compiling import compiled
 
 Array = NDArray[np.float64]
@@ -64,6 +63,7 @@ PATCHES = 60_000
 LEVELS, FEWEST, HIGHEST = 10, 60, 0.9995
 CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
 FEWEST_CLASSES = 8
+CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
 FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
 
 # Deviations, in pixels, of the blur that makes neighbours share the noise.
