@@ -94,28 +94,6 @@ def test_floats_are_never_clipped_and_integers_only_at_the_range_of_their_type(
     assert not integer or (out.min() >= limits.min and out.max() <= limits.max)
 
 
-def test_sixteen_bits_are_scaled_by_their_own_range() -> None:
-    image = np.clip(noisy_grey(), 0, 255).astype(np.uint8)
-    small = denoise_kpca(image, sigma=20, quality="fast")
-    large = denoise_kpca(image.astype(np.uint16) * 257, sigma=20 * 257, quality="fast")
-    np.testing.assert_allclose(large / 257, small, atol=0.05)
-
-
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        (np.zeros((4, 4), np.uint8), 255),
-        (np.arange(16).reshape(4, 4).astype(np.int16), 15),
-        (np.zeros((4, 4), bool), 1),
-        (np.linspace(0, 1, 16).reshape(4, 4), 1),
-        (np.linspace(-1, 3, 16).reshape(4, 4), 4),
-        (np.arange(16).reshape(4, 4), 15),
-    ],
-)
-def test_data_range_follows_the_stated_rule(image: np.ndarray, expected: float) -> None:
-    assert denoise_with_info(image, sigma=0)[1].data_range == expected
-
-
 def any_values(dtype: type) -> np.ndarray:
     """Values all over the range of a dtype, of which no single precision holds those of 32 bits.
 

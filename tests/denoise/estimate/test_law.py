@@ -128,14 +128,6 @@ def test_auto_takes_out_noise_that_neighbours_share() -> None:
     assert errors["auto"] <= 1.1 * min(errors.values())
 
 
-def test_pages_of_a_stack_share_the_law() -> None:
-    pages = np.stack([seen(4.0, 1.0, 20.0, 50, seed) for seed in (5, 6, 7)])
-    cleaned, info = denoise_with_info(pages, stack_axis=0, data_range=255, quality="fast")
-    assert info.noise == "poisson" and len(info.laws) == 1
-    clean = 20 + 200 * scene()
-    assert np.mean(np.square(cleaned - clean)) < 0.05 * np.mean(np.square(pages - clean))
-
-
 def test_a_level_that_is_given_has_no_law() -> None:
     image = seen(4.0, 1.0, 20.0, 50)
     assert denoise_with_info(image, sigma=5.0, quality="fast")[1].laws == ()

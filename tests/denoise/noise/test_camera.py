@@ -105,13 +105,6 @@ def test_without_noise_or_colour_nothing_changes() -> None:
     np.testing.assert_allclose(out, image, atol=1e-2)
 
 
-@pytest.mark.release
-def test_wholly_white_noise_is_still_taken_out() -> None:
-    noisy = CLEAN + 15 * np.random.default_rng(5).standard_normal(CLEAN.shape)
-    camera = denoise_kpca(noisy, noise="camera", channel_axis=-1, data_range=255, quality="fast")
-    assert db(camera) > db(noisy) + 5
-
-
 @pytest.mark.parametrize("sigma", [4.0, 12.0])
 def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
     # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.
@@ -142,11 +135,6 @@ def test_noise_of_photons_is_as_strong_in_the_dark_as_in_the_light_once_stabilis
     dark, light = stable[:, 20:80].std(), stable[:, 180:240].std()
     assert noise[:, 180:240].std() > 1.6 * noise[:, 20:80].std()
     assert light == pytest.approx(dark, rel=0.25)
-
-
-def test_a_constant_image_of_any_size_has_no_noise() -> None:
-    for shape in ((3, 5, 9), (1, 64, 64), (3, 200, 90)):
-        assert max(measure_camera(np.full(shape, 77, np.float32)).levels) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,6 @@ def test_moments_of_the_logarithm_are_those_of_gamma_samples(sigma: float) -> No
     assert np.log(samples).std() == pytest.approx(deviation, rel=0.02)
 
 
-def test_averaging_in_the_logarithm_gives_the_intensity_back() -> None:
-    intensity = 40 * np.random.default_rng(1).gamma(4, 1 / 4, 100_000)
-    averaged = log_of_speckle(intensity).mean()
-    assert speckle_from_log(np.array(averaged), 0.5) == pytest.approx(40, rel=0.01)
-
-
 @pytest.mark.parametrize("dark", [0.0, 10.0])
 @pytest.mark.parametrize("level", [-60.0, 0.0, 5.0, 40.0, 400.0])
 def test_the_generalised_logarithm_has_even_noise_and_its_mean_gives_the_intensity_back(
@@ -58,14 +52,10 @@ def test_the_generalised_logarithm_has_even_noise_and_its_mean_gives_the_intensi
     values = level * rng.gamma(1 / sigma**2, sigma**2, 100_000)
     values = values + rng.normal(0, dark * sigma, values.shape)
     logs = log_of_speckle(values, dark)
+    assert np.isfinite(log_of_speckle(np.array([0.0, -1.0, 3.0]), dark)).all()
     assert logs.std() == pytest.approx(sigma, rel=0.06)
     back = speckle_from_log(np.array(logs.mean()), sigma, dark)
     assert back == pytest.approx(level, rel=0.01, abs=0.02 * dark)
-
-
-def test_dark_pixels_have_a_finite_logarithm() -> None:
-    assert np.isfinite(log_of_speckle(np.array([0.0, -1.0, 3.0]))).all()
-    assert np.isfinite(log_of_speckle(np.zeros(3))).all()
 
 
 @pytest.mark.parametrize("row", [0, 2, 4])
