@@ -48,16 +48,15 @@ class Axes:
     def first(self, image: NDArray[Any]) -> NDArray[Any]:
         """Return a view of shape (channels, pages, h, w)."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
-        return np.asarray(np.moveaxis(image, own, range(len(own)))[self._index(np.newaxis)])
+        absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
+        return np.expand_dims(np.moveaxis(image, own, range(len(own))), absent)
 
     def back(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Return the image of which `first` made the planes, contiguous."""
         own = [axis for axis in (self.channel, self.stack) if axis is not None]
-        return np.ascontiguousarray(np.moveaxis(planes[self._index(0)], range(len(own)), own))
-
-    def _index(self, of_none: int | None) -> tuple[Any, ...]:
-        return tuple(
-            of_none if axis is None else slice(None) for axis in (self.channel, self.stack)
+        absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
+        return np.ascontiguousarray(
+            np.moveaxis(planes.squeeze(tuple(absent)), range(len(own)), own)
         )
 
 

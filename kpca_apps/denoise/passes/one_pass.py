@@ -33,10 +33,6 @@ class Piece:
     whole: tuple[int, int]  # height and width of the image
     wanted: Window  # outside the estimate may hold anything
 
-    def corners(self, axis: int, size: int, stride: int) -> Rows:
-        """Return the corners of the whole image's references along an axis."""
-        return patch_grid(self.whole[axis], size, stride)
-
     def within(self, corners: Rows, axis: int, size: int) -> Rows:
         """Return corners, counted in the piece, whose groups reach what is wanted."""
         (begin, end), (low, high) = self.window[axis], self.wanted[axis]
@@ -72,9 +68,9 @@ def run_pass(
     if guide_variance is not None:
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * window.size)
-    columns = piece.within(piece.corners(1, wide, settings.stride), 1, wide)
+    columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
     # The whole image's bands of references, as far as they are needed, and what each can reach.
-    grid, bands = piece.corners(0, tall, settings.stride), []
+    grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
     for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
         first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
         for start in range(0, len(grid), settings.band):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,10 +77,6 @@ class Plan:
         """How many pixels on either side decide what all passes make of one."""
         return sum(one.reach for one in self.passes)
 
-    def with_excess(self, excess: float) -> Plan:
-        """Return a plan whose edges may follow noise that is stronger than it is said to be."""
-        return replace(self, passes=tuple(replace(one, excess=excess) for one in self.passes))
-
 
 # Of pages denoised together, at any level and quality. Chosen at noise of 10, 25 and 50 on films
 # cut from photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four
@@ -96,8 +92,10 @@ STACK = Plan(
 )
 
 
-def plan_for(sigma: float, options: Options) -> Plan:
+def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
     """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
+
+    The noise variance may exceed that of the level so many times.
 
     >>> plan_for(25.0, Options()).passes[0].size
     7
@@ -111,9 +109,6 @@ def plan_for(sigma: float, options: Options) -> Plan:
         size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in PASSES[name])
         # Text and drawings want smaller patches.
         pixels = round(size) - (options.content == "text")
-        passes.append(
-            Pass(
-                pixels, round(group), round(tie, 3), min(stride, pixels), name == "soft", bandwidth
-            )
-        )
+        counts = pixels, round(group), round(tie, 3), min(stride, pixels)
+        passes.append(Pass(*counts, name == "soft", bandwidth, excess))
     return Plan(tuple(passes), float(np.interp(sigma, SIGMAS, SMOOTH)))

@@ -141,7 +141,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     done = 0.0
     while True:
         height, width = planes.shape[2:]
-        plan = plan_for(float(levels[0]), options).with_excess(excess)
+        plan = plan_for(float(levels[0]), options, excess)
         # Text has nothing of the half scale.
         halves = options.content == "photo" and min(height, width) >= 2 * SMALLEST
         if halves:
