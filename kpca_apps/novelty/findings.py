@@ -211,17 +211,17 @@ def _settings(
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the result depends on."""
     detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
-    missed, score = detector.landmark_miss_, "kernel PCA error"
+    missed, score = detector.landmark_miss, "kernel PCA error"
     settings: dict[str, str | float | int | bool | None] = {
         "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
         "rule": threshold.rule,
         threshold.rule: threshold.setting,
         "calibration": threshold.calibration,
-        "score": score if detector.combined_ is None else f"{score} and cells",
-        "kernel": detector.views_.kernel.describe(),
+        "score": score if detector.combined is None else f"{score} and cells",
+        "kernel": detector.views.kernel.describe(),
         "components": model.options.n_components,
-        "ridge (absolute)": detector.ridge_,
-        "landmarks": len(detector.subspace_.points),
+        "ridge (absolute)": detector.ridge,
+        "landmarks": len(detector.subspace.points),
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
         "seed": model.options.seed,
@@ -257,7 +257,7 @@ def _notes(
     if not is_fitted_on and rows.source.fingerprint == model.source.fingerprint:
         soft = SAME_TABLE if verdict.in_training else SAME_TABLE_LARGE
         if model.clean:
-            smallest = 2 / (len(model.detector.calibration_scores_) + 1)
+            smallest = 2 / (len(model.detector.calibration_scores) + 1)
             soft += SAME_TABLE_P_VALUES.format(smallest)
         yield soft if model.options.n_components is None else SAME_TABLE_HARD
 

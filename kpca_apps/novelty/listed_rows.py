@@ -14,8 +14,7 @@ from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import quoted
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.state import DetectorState
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import FlaggedRow, FloatArray, IntArray, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
@@ -72,10 +71,11 @@ def judged_by(verdict: Verdict, table: Table, positions: IntArray) -> Iterator[J
 
 def explain_rows(
     encoder: TableEncoder,
-    detector: KernelPCANovelty,
+    detector: Detector,
     table: Table,
     matrix: FloatArray,
     own: IntArray,
+    n_jobs: int | None = None,
 ) -> list[tuple[Reason, ...]]:
     """Reasons of the first rows of a table, most important first.
 
@@ -83,7 +83,7 @@ def explain_rows(
     """
     names = [group.name for group in encoder.groups]
     explained = []
-    for row, drops in enumerate(detector.explain(matrix, training_rows=own)):
+    for row, drops in enumerate(detector.explain(matrix, own, n_jobs=n_jobs)):
         reasons = []
         for drop in drops:
             is_first = drop.group in (drops[0].group, *drops[0].together)
@@ -124,7 +124,8 @@ def list_rows(
     hints: dict[int, tuple[str, ...]] = {}
     for part in judged_by(verdict, table, positions[:n_explained]):
         encoder, places = part.model.encoder, part.places.tolist()
-        found = explain_rows(encoder, part.model.detector, part.table, part.matrix, part.own)
+        detector, jobs = part.model.detector, model.options.jobs
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, jobs)
         rows = [int(positions[place]) + 1 for place in places]
         found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         reasons |= zip(places, found, strict=True)
@@ -135,7 +136,7 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = model.detector.rarity_, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
@@ -266,10 +267,9 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        # Without the scores of all its training rows, which may be sent far.
-        detector = DetectorState.of(part.model.detector).restored()
+        encoder, detector = part.model.encoder, part.model.detector
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), part.model.encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), encoder, detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)
@@ -277,7 +277,7 @@ def _first_reasons(
 
 
 def _explain_block(
-    block: _Block, encoder: TableEncoder, detector: KernelPCANovelty
+    block: _Block, encoder: TableEncoder, detector: Detector
 ) -> list[dict[str, Any]]:
     explained = explain_rows(encoder, detector, block.table, block.matrix, block.own)
     return [_first_reason(reasons) for reasons in explained]

@@ -35,11 +35,11 @@ OTHER_LEVELS = "(other)"
 def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
     """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
-    points = model.detector.map_components(matrix)
+    points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
     ranks = verdict.ranks[drawn]
-    subspace = model.detector.subspace_
+    subspace = model.detector.viewed
     # Total variance in feature space, mean k(x, x) - |mu|^2, over the rows the model keeps.
-    kept = model.detector.views_.transform(model.detector.neighbours_.rows)
+    kept = model.detector.views.transform(model.detector.neighbours.rows)
     total = float(subspace.kernel.diagonal(kept).mean() - subspace.mean_norm)
     leading = np.zeros(2)
     leading[: min(2, len(subspace.variances))] = subspace.variances[:2] / (total or 1.0)
@@ -140,7 +140,7 @@ def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
         y_name=used[1].name,
         x=x,
         y=y,
-        scores=model.detector.novelty_scores(grid).reshape(GRID, GRID),
+        scores=model.detector.scores(grid, n_jobs=model.options.jobs).reshape(GRID, GRID),
         points_x=matrix[:, first],
         points_y=matrix[:, second],
         points_flagged=np.asarray(verdict.flagged[drawn]),

@@ -102,8 +102,8 @@ def hint_rows(
     `matrix` (r, d) are these rows encoded, and the first of `table`; `rows` are all of their table.
     `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
-    encoder, views = model.encoder, model.detector.views_
-    neighbours, own = model.detector.neighbours_, np.full(len(matrix), -1)
+    encoder, views = model.encoder, model.detector.views
+    neighbours, own = model.detector.reference, np.full(len(matrix), -1)
     if not model.clean:
         drawn = np.unique(np.linspace(0, len(rows.sample) - 1, MAX_COMPARED).astype(np.int64))
         raw, index, own = rows.sample[drawn], rows.sample_index[drawn], positions

@@ -79,7 +79,7 @@ def _compared(
     start = time.perf_counter()
     model, rows = fit_table(table, replace(plain, calibration="auto"), clean=False)
     seconds = time.perf_counter() - start
-    scores = model.detector.novelty_scores_
+    scores = model.training_scores
     evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
     drawn = (
         f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
@@ -103,7 +103,7 @@ def _compared(
         settings={
             "label": labels.column,
             "positive": labels.positive,
-            "kernel": model.detector.views_.kernel.describe(),
+            "kernel": model.detector.views.kernel.describe(),
             "components": options.n_components,
             "seed": options.seed,
         },

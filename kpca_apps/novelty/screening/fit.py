@@ -6,13 +6,15 @@ seed; what is summed or trimmed, from all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernels import Cosine, Laplacian, Linear, Polynomial
+from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Encoded, encode
@@ -29,9 +31,11 @@ from kpca_apps.novelty.columns.parts import (
     table_subset,
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, check_options, infer_plan, listed, quoted
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.detector import Parameters
+from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
 from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.novelty.screening.groups import (
@@ -102,11 +106,12 @@ def _fit(
         encoder, table, execution, sample=sample, n_jobs=options.jobs, is_accepted=is_accepted
     )
     n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
-    parameters = _parameters(rule, options, rows.n_rows, n_judged, clean)
-    detector, large_groups = _fit_detector(rows, parameters, by, is_accepted)
+    parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
+    fitted, large_groups = _fit_detector(rows, parameters, kernel, options, is_accepted)
+    detector = fitted.detector
     # Whether a rule can flag anything is said of each table that it is applied to (`flagging.py`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
-    of_fit = detector.warnings_ if np.isfinite(detector.threshold_) else detector.warnings_[:-1]
+    of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
     of_size = (
         f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
         f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
@@ -120,12 +125,13 @@ def _fit(
         *large_groups,
         *of_fit,
     )
-    parameters |= {
-        "alpha": DEFAULT_ALPHA,
-        "n_landmarks": options.n_landmarks or landmarks_of_each(len(own), clean),
-    }
+    parameters = replace(
+        parameters,
+        alpha=DEFAULT_ALPHA,
+        n_landmarks=options.n_landmarks or landmarks_of_each(len(own), clean),
+    )
     groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
-    scores[:] = detector.novelty_scores_[: len(scores)]
+    scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
         accepted = None if is_accepted is None else is_accepted[positions]
@@ -140,7 +146,7 @@ def _fit(
     model = NoveltyModel(
         encoder=encoder,
         detector=detector,
-        training_scores=detector.novelty_scores_,
+        training_scores=fitted.scores,
         rule=rule,
         options=options,
         source=table.source,
@@ -157,7 +163,7 @@ def _fit_group(
     table: AnyTable,
     plan: ColumnPlan,
     options: ScreeningOptions,
-    parameters: dict[str, Any],
+    parameters: Parameters,
     is_accepted: BoolArray | None,
     execution: Execution,
 ) -> ModelPiece | None:
@@ -166,32 +172,44 @@ def _fit_group(
     plan = plan_of_group(plan, options.columns.by, sample.table)
     if not plan.used:
         return None
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=parameters["contaminated"])
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=parameters.contaminated)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
-    detector, _ = _fit_detector(rows, parameters, (), is_accepted)
-    return ModelPiece(key, row_count(table), encoder, detector, detector.novelty_scores_)
+    fitted, _ = _fit_detector(rows, parameters, None, options, is_accepted, of_group=True)
+    return ModelPiece(key, row_count(table), encoder, fitted.detector, fitted.scores)
 
 
 def _fit_detector(
     rows: Encoded,
-    parameters: dict[str, Any],
-    by: Collection[str],
+    parameters: Parameters,
+    kernel: Literal["rbf"] | Kernel | None,
+    options: ScreeningOptions,
     is_accepted: BoolArray | None,
-) -> tuple[KernelPCANovelty, list[Note]]:
+    *,
+    of_group: bool = False,
+) -> tuple[Fit, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
-    The columns that rows are grouped `by` make no such group.
+    The columns that rows are grouped by make no such group.
     """
-    encoder = rows.encoder
+    encoder, by = rows.encoder, () if of_group else options.columns.by
     groups = [group.columns for group in encoder.groups]
-    detector = KernelPCANovelty(**parameters, as_is=list(encoder.as_is), groups=groups)
+    fit = partial(
+        fit_detector,
+        rows,
+        parameters,
+        ColumnRoles.of(rows.sample.shape[1], encoder.as_is, groups),
+        kernel=kernel,
+        normal=is_accepted,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
     found, notes = LargeGroups(), []
     try:
-        detector.fit_rows(rows, normal=is_accepted)
-        columns = [*encoder.state_columns(by)] if detector.contaminated else []
-        while detector.combined_ is not None and len(found) < MAX_LARGE_GROUPS:
-            scores = detector.novelty_scores_[rows.sample_index]
+        fitted = fit()
+        columns = [*encoder.state_columns(by)] if parameters.contaminated else []
+        while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
+            scores = fitted.scores[rows.sample_index]
             if is_accepted is not None:
                 scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
@@ -199,12 +217,12 @@ def _fit_detector(
                 break
             notes.append(_large_group_note(rows, one))
             found = LargeGroups((*found.groups, one))
-            detector.fit_rows(rows, normal=is_accepted, large_groups=found)
+            fitted = fit(large_groups=found)
     except ValueError as error:
         if isinstance(error, KpcaError):
             raise
         raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
-    return detector, notes
+    return fitted, notes
 
 
 def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
@@ -236,8 +254,8 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 
 def _parameters(
     rule: Rule, options: ScreeningOptions, n_rows: int, n_judged: int, clean: bool
-) -> dict[str, Any]:
-    """Return the parameters of a detector; refuse those that `n_rows` cannot bear.
+) -> tuple[Parameters, Literal["rbf"] | Kernel | None]:
+    """Return the parameters and kernel of a detector; refuse what `n_rows` cannot bear.
 
     Of these `n_judged` may be flagged.
     """
@@ -264,7 +282,7 @@ def _parameters(
             "choose fewer"
         )
     gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
-    kernel: Any = None  # the mean over four views
+    kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views
     if options.kernel == "rbf":
         kernel = "rbf"
     elif options.kernel == "laplacian" and gamma is not None:
@@ -273,16 +291,14 @@ def _parameters(
         kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
     elif options.kernel in ("linear", "cosine"):
         kernel = Linear() if options.kernel == "linear" else Cosine()
-    return {
-        "contaminated": not clean,
-        "share": share if chosen else DEFAULT_SHARE,
-        "alpha": rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
-        "n_components": options.n_components,
-        "kernel": kernel,
-        "gamma": gamma if kernel == "rbf" else None,
-        "ridge": options.ridge,
-        "n_landmarks": options.n_landmarks,
-        "calibration": options.calibration,
-        "n_jobs": options.jobs,
-        "random_state": options.seed,
-    }
+    parameters = Parameters(
+        contaminated=not clean,
+        share=share if chosen else DEFAULT_SHARE,
+        alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
+        n_components=options.n_components,
+        gamma=gamma if kernel == "rbf" else None,
+        ridge=options.ridge,
+        n_landmarks=options.n_landmarks,
+        calibration=options.calibration,
+    )
+    return parameters, kernel

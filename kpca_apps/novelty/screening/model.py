@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.parts import GroupKey
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.state import DetectorState
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.system.model_files import load_model_file, save_model_file
@@ -37,7 +36,7 @@ class ModelPiece:
     values: GroupKey | None  # of the group in the columns it is grouped by; None: the whole table
     n_rows: int  # fitted on
     encoder: TableEncoder  # the column plan and how the columns became numbers
-    detector: KernelPCANovelty  # fitted on the encoded rows, of which it holds some
+    detector: Detector  # fitted on the encoded rows, of which it holds some
     # (n,), of the rows fitted on, each as if left out; of more than 100,000 rows they are not
     # saved, and empty in a model that was read back.
     training_scores: FloatArray
@@ -45,7 +44,7 @@ class ModelPiece:
     @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
-        return not self.detector.contaminated
+        return not self.detector.parameters.contaminated
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class NoveltyModel:
     """What is needed to score and flag rows of a table."""
 
     encoder: TableEncoder  # of the piece that was fitted on the whole table, as the next two
-    detector: KernelPCANovelty
+    detector: Detector
     training_scores: FloatArray
     rule: Rule  # flags rows unless another one is asked for
     options: ScreeningOptions  # of the fit
@@ -78,7 +77,7 @@ class NoveltyModel:
     @property
     def chosen_threshold(self) -> float | None:
         """The threshold that a choice set on the table fitted on, for the tables after it."""
-        return self.group_threshold if self.groups else self.detector.threshold_
+        return self.group_threshold if self.groups else self.detector.flags_above
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class StoredGroup:
     values: tuple[str | None, ...]
     n_rows: Annotated[int, Meta(ge=3)]
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
 
     def validate(self) -> None:
@@ -104,7 +103,7 @@ class StoredModel:
     """What a model file holds: the fields of a `NoveltyModel`."""
 
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule
     options: ScreeningOptions
@@ -165,19 +164,15 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
-
-    def stored(piece: ModelPiece | NoveltyModel) -> dict[str, Any]:
-        scores = piece.training_scores if few else np.empty(0)
-        return {"detector": DetectorState.of(piece.detector), "training_scores": scores}
-
+    empty = {} if few else {"training_scores": np.empty(0)}
     changed = {
-        **stored(model),
+        **empty,
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
         "versions": dict(model.versions),
         # Who loads it may hide other columns.
         "warnings": tuple(map(str, model.warnings)),
-        "groups": tuple(StoredGroup(**{**vars(one), **stored(one)}) for one in model.groups),
+        "groups": tuple(StoredGroup(**{**vars(one), **empty}) for one in model.groups),
     }
     save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))
 
@@ -214,9 +209,5 @@ def load_model(path: str | Path) -> NoveltyModel:
         warnings += (
             f"The model was fitted with {fitted_with}: scores may differ in their last digits.",
         )
-    groups = tuple(
-        ModelPiece(**{**vars(group), "detector": group.detector.restored()})
-        for group in stored.groups
-    )
-    changes = {"detector": stored.detector.restored(), "warnings": warnings, "groups": groups}
-    return NoveltyModel(**{**vars(stored), **changes})
+    groups = tuple(ModelPiece(**vars(group)) for group in stored.groups)
+    return NoveltyModel(**{**vars(stored), "warnings": warnings, "groups": groups})

@@ -80,7 +80,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert after.accepted.statement == (
         "20 rows are accepted in fine.csv and not listed; the model learned them as normal."
     )
-    assert model.detector.threshold_ == pytest.approx(after.threshold.value)
+    assert model.detector.flags_above == pytest.approx(after.threshold.value)
 
 
 @pytest.mark.release

@@ -285,6 +285,6 @@ def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     model, _ = fit_table(table_from_frame(frame, "many"), by("kind"), clean=False)
     assert [group.values for group in model.groups] == [("k0",), ("k1",), ("k2",)]
     # The matrices of three groups take together what those of one table do: 3 m^2 = 300^2.
-    assert {len(group.detector.landmarks_) for group in model.groups} == {173}
+    assert {len(group.detector.landmarks) for group in model.groups} == {173}
     result = score(model, table_from_frame(frame[:400], "new"))
     assert any("at most 3 groups have one" in text for text in result.warnings)

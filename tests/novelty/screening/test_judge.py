@@ -278,7 +278,7 @@ def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
     for n in (5, 50):
         new = correlated(n, seed=9)
         verdict = verdict_by(model, new, inherit_options(model, new))
-        assert verdict.threshold.value == model.detector.threshold_
+        assert verdict.threshold.value == model.detector.flags_above
         assert (verdict.flagged == (verdict.scores > verdict.threshold.value)).all()
     new = correlated(50, seed=9)
     chosen = verdict_by(model, new, inherit_options(model, new, count=4))
@@ -302,7 +302,7 @@ def test_p_values_come_with_the_scores_of_round_ones() -> None:
         "p-value: the share of rows like the reference that would score so high; 99 of them show "
         "no share below 0.01."
     )
-    calibration = np.sort(model.detector.calibration_scores_)
+    calibration = np.sort(model.detector.calibration_scores)
     assert [(mark.score, mark.words) for mark in scale.marks] == [
         (calibration[89], "0.1"),
         (calibration[98], "0.01"),
