@@ -79,7 +79,7 @@ class Residual:
 class FoundLaw:
     """How the noise of one channel grows with brightness, in the units of the image.
 
-    What is not described is as in `kpca_apps.denoise.law.NoiseLaw`.
+    What is not described is as in `kpca_apps.denoise.estimate.law.NoiseLaw`.
     """
 
     gain: float

@@ -33,7 +33,8 @@ from PIL import Image
 from scipy.ndimage import convolve
 
 from kpca_apps import denoise_kpca, denoise_mosaic
-from kpca_apps.denoise.mosaic import generalised_anscombe, inverse_generalised_anscombe
+from kpca_apps.denoise.mosaic import inverse_generalised_anscombe
+from kpca_apps.denoise.noise.poisson import anscombe
 
 SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
 PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
@@ -88,7 +89,7 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
 
     height, width = (side // 2 * 2 for side in mosaic.shape)
     planes = np.stack([mosaic[y:height:2, x:width:2] for y, x in PLACES], axis=-1)
-    roots = generalised_anscombe(planes / a, b / a**2)
+    roots = anscombe(planes / a, b / a**2)
     found = []
     components = np.linalg.eigh(np.cov(roots.reshape(-1, 4).T))[1].T[::-1]
     for mixing in (np.eye(4), components):

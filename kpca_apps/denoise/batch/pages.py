@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.denoiser import DenoiseInfo
+from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
 from kpca_apps.images.stacks import page_groups

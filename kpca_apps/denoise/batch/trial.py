@@ -14,7 +14,8 @@ from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.pages import as_stored, colours_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
-from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo
+from kpca_apps.denoise.denoiser import Cleaned
+from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import Preview, Trial, TrialResult
 from kpca_apps.images.types import ImageFile

@@ -25,7 +25,8 @@ from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
 from kpca_apps.denoise.batch.previews import make_previews, used_range
-from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
