@@ -22,7 +22,7 @@ from kpca_apps.images.types import FRONT, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import opening, require_memory
 
-__all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
+__all__ = ["FORMATS", "check_format", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
@@ -82,12 +82,17 @@ def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str 
     KINDS[target_format(like, format)].write(file, checked, like)
 
 
-def target_format(like: ImageFile, format: str) -> str:
-    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+def check_format(format: str) -> None:
+    """Refuse a format that is not on offer."""
     if format not in FORMATS:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
         )
+
+
+def target_format(like: ImageFile, format: str) -> str:
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
     if len(like.pages) > 1:

@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -34,7 +33,7 @@ from kpca_apps.errors import ConfigError, KpcaError, RefusedError
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+from kpca_apps.system.temporary import private_path
 
 __all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce", "workers_for"]
 
@@ -287,9 +286,7 @@ class _Spooled:
     """A large thing in a file, which a process that is sent this reads once instead."""
 
     def __init__(self, content: memoryview) -> None:
-        target = Path(tempfile.gettempdir(), "kpca-shared")
-        remove_leftovers(target)
-        self.file = TemporaryPath(target, private=True)
+        self.file = private_path("kpca-shared")
         self.file.path.write_bytes(content)
 
     def __reduce__(self) -> tuple[Any, ...]:
