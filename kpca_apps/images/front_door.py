@@ -22,8 +22,6 @@ from kpca_apps.images.types import FRONT, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import opening, require_memory
 
-__all__ = ["FORMATS", "check_format", "encode_image", "read_image", "target_format"]
-
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
 

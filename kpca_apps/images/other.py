@@ -29,8 +29,6 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-__all__ = ["FORMATS", "UNBOUNDED", "boxes", "read_other", "stated_size"]
-
 # Bytes that one byte can become where a kind has no bound: an image of one colour takes a few.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}

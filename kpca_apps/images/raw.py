@@ -51,7 +51,6 @@ from kpca_apps.images.types import (
 if TYPE_CHECKING:
     import rawpy
 
-__all__ = ["FORMAT"]
 
 _STDERR = threading.Lock()
 NOISE_PROFILE = 51041

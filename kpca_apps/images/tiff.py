@@ -47,8 +47,6 @@ from kpca_apps.images.types import (
     damage_refused,
 )
 
-__all__ = ["EXTRA", "FORMAT", "read_tiff", "write_tiff"]
-
 WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
 PREDICTOR, TILE_WIDTH, TILE_HEIGHT, TILES, TILE_BYTES = 317, 322, 323, 324, 325

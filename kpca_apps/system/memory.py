@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["ROWS_IN_MEMORY", "available_bytes"]
-
 # Rows of a table that are held in memory: all of a table with no more, a sample of others.
 ROWS_IN_MEMORY = 100_000
 

@@ -36,18 +36,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike
 
-__all__ = [
-    "MARKER",
-    "OutputFolder",
-    "atomic_write",
-    "remove_spools",
-    "require_disk",
-    "spilled",
-    "spool",
-    "spool_folder",
-    "storage_error",
-    "unusable",
-]
 
 MARKER = "run.json"
 _TOOL = "kpca"

@@ -19,8 +19,6 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["TemporaryPath", "lock", "private_path", "remove_leftovers", "retired_path"]
-
 _LONGEST_NAME = 40
 
 

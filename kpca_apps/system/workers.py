@@ -35,8 +35,6 @@ from kpca_apps.system.dask_client import dask_client, killed_worker
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.temporary import private_path
 
-__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce", "workers_for"]
-
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 Executor = Literal["serial", "threads", "processes", "dask"]

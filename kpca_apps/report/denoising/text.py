@@ -207,13 +207,7 @@ def level_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write what was removed, in units of the image whatever its noise.
-
-    Examples
-    --------
-    >>> in_units(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 24.81)
-    '24.8 of 255'
-    """
+    """Write what was removed, in units of the image whatever its noise."""
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
@@ -254,17 +248,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
 
 
 def left_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Say why an image was left as it was, and what denoises it all the same.
-
-    Examples
-    --------
-    >>> why, option = "may be fine texture", "--sigma 4.2"
-    >>> left = ImageOutcome("a.png", "ok", noise="gaussian", sigma=4.2, data_range=255.0)
-    >>> from dataclasses import replace
-    >>> from kpca_apps.denoise.result import Evidence
-    >>> left_sentence(replace(left, evidence=Evidence(why=why, option=option)))
-    'Left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 takes it out.'
-    """
+    """Say why an image was left as it was, and what denoises it all the same."""
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
     if image.noise == "raw":
@@ -331,16 +315,7 @@ def left_note(result: DenoisingResult) -> list[str]:
 
 
 def law_text(law: FoundLaw) -> str:
-    """Write the variance of noise at brightness x.
-
-    Examples
-    --------
-    >>> seen = {"established": True, "clipped": False, "rises": True, "shared": False}
-    >>> seen |= {"log_odds_flat": -90.0, "log_odds_white": 0.0, "variances": (17.0, 430.0)}
-    >>> law = FoundLaw(2.016, -192.3, 0.0, (0.9, 1.1), brightness=(104.0, 312.0), **seen)
-    >>> law_text(law)
-    '2.016 x - 192.3'
-    """
+    """Write the variance of noise at brightness x."""
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
@@ -515,14 +490,6 @@ def trial_sentence(result: TrialResult) -> list[str]:
 
 
 def trial_title(trial: Trial) -> str:
-    """Call a strength by what asks for it.
-
-    Examples
-    --------
-    >>> from kpca_apps.denoise.result import Preview
-    >>> seen = Preview("image/png", b"", 1, 1)
-    >>> trial_title(Trial(1.3, "--luma 1.3 --chroma 1.3", seen, seen, 5.0))
-    'Luma 1.3 and chroma 1.3'
-    """
+    """Call a strength by what asks for it."""
     words = join([word.strip() for word in trial.option.split("--") if word.strip()])
     return _capital(words) or "As asked for"
