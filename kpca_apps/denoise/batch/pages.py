@@ -31,6 +31,12 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels
 
 
+def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the mean of the colours of an image."""
+    grey = pixels.astype(np.float32)
+    return grey.mean(axis=2) if grey.ndim == 3 else grey
+
+
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values in the type of a file: of integers rounded, and within its range."""
     if dtype.kind not in "ui":

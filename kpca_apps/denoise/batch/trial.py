@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.pages import as_stored, colours_of
+from kpca_apps.denoise.batch.pages import as_stored, colours_of, grey_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.denoiser import Cleaned, DenoiseInfo
 from kpca_apps.denoise.options import Options, Window
@@ -110,8 +110,7 @@ def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, s
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
     """Return the corner of the piece with the steepest slopes; noise is everywhere alike."""
-    grey = pixels.astype(np.float32)
-    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
     places = [(top, left) for top in tops for left in lefts]
 
