@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.novelty.columns.parted_rows import Execution
+    from kpca_apps.novelty.columns.execution import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model
@@ -76,7 +76,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.columns.parted_rows",
+    "Execution": "novelty.columns.execution",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector.estimator",

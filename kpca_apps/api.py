@@ -16,22 +16,16 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError, KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.parted_rows import Execution, take_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.columns.rows import AnyTable, column_names
 from kpca_apps.novelty.detector.threshold import CalibrationName
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
-from kpca_apps.novelty.screening.grouped import fit_groups
+from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import (
-    found_columns,
-    inherit_options,
-    score,
-    screen,
-    write_tables,
-)
+from kpca_apps.novelty.screening.run import inherit_options, score, screen
+from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
@@ -534,7 +528,7 @@ def fit_model(
     with _in_python(), _working(told) as execution:
         given = _opened(table, id, _reading(told, table))
         options = _options(told, given.id, given.categories)
-        return fit_groups(given.table, options, clean=clean, execution=execution)[0]
+        return fit_table(given.table, options, clean=clean, execution=execution)[0]
 
 
 def score_table(

@@ -28,7 +28,7 @@ from real_table_faults import plant_faults
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.model import fit_table
+from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 
@@ -80,8 +80,8 @@ def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> tuple[FloatArr
     """Scores, and minus the logarithms of how rare they are."""
     options = ScreeningOptions(columns=ColumnOptions(**columns))
     model, _ = fit_table(table_from_frame(frame, "t"), options, clean=False)
-    assert model.detector.rarity_ is not None
-    return model.training_scores, -np.log(model.detector.rarity_.share(model.training_scores))
+    assert model.detector.rarity is not None
+    return model.training_scores, -np.log(model.detector.rarity.share(model.training_scores))
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:

@@ -32,8 +32,8 @@ import numpy as np
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.grouped import fit_groups
-from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
@@ -212,7 +212,7 @@ def make_models(folder: Path) -> None:
     save_model(fit_table(table)[0], folder / "soft")
     save_model(fit_table(table, ScreeningOptions(kernel="rbf", n_components=3))[0], folder / "hard")
     by = ScreeningOptions(columns=ColumnOptions(by=("colour",)))
-    save_model(fit_groups(mixed(120), by)[0], folder / "groups")
+    save_model(fit_table(mixed(120), by)[0], folder / "groups")
     images = np.random.default_rng(0).random((40, 5, 5))
     DictionaryDenoiser(sigma=0.1).fit(images).save(folder / "dictionary")
 

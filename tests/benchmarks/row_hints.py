@@ -27,7 +27,8 @@ from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.checks.hints import hint_rows
-from kpca_apps.novelty.columns.rows import TableRows, rows_of
+from kpca_apps.novelty.columns.encoded import encode
+from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.opening import open_table
@@ -74,7 +75,7 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     drawn = rng.choice(others, min(N_DRAWN, len(others)), replace=False)
     rows = np.concatenate([[fault.row for fault in faults], flagged, drawn])
     taken = rows_of(opened, rows)
-    all_rows = TableRows(model.encoder, opened)
+    all_rows = encode(model.encoder, opened)
     meant: list[dict[str, float]] = [{} for _ in rows]
     hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows, meant)
     for fault, said in zip(faults, hints, strict=False):

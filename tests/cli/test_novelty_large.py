@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal
@@ -120,7 +120,7 @@ def test_an_interrupted_run_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.novelty.screening.run.scored_bytes", interrupt)
+    monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_bytes", interrupt)
     assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 

@@ -6,7 +6,9 @@ import shlex
 from pathlib import Path
 from typing import Any, get_args
 
+import polars as pl
 import pytest
+import xlsxwriter
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
@@ -18,7 +20,7 @@ from kpca_apps.cli.novelty.commands import (
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
-from tests.cli.conftest import Run
+from tests.cli.conftest import Done, Run
 
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
 
@@ -148,3 +150,92 @@ def test_the_command_of_a_report_gives_the_same_report(
         assert before[name] == Path("second", name).read_bytes(), name
     told = {**result("second"), "command": "", "next_steps": []}
     assert told == {**result("first"), "command": "", "next_steps": []}
+
+
+def _novelty(kpca: Run, command: str, table: str, *words: object) -> Done:
+    """Run a command with options; of `fit`, score the table with what was fitted."""
+    if command == "fit":
+        fitted = kpca("fit", table, "--model", "m.kpca", "--force", *words)
+        return fitted if fitted.code else kpca("score", "m.kpca", "birds.csv", *RUN)
+    label = ("--label", "kind", "--positive", "odd") if command == "compare" else ()
+    return kpca(command, table, *label, *RUN, *words)
+
+
+RUN = ("--out", "out", "--force", "--json")
+
+
+@pytest.mark.parametrize("command", ["screen", "fit", "score", "explain", "compare"])
+def test_a_sheet_below_titles_is_read_by_every_command(command: str, kpca: Run) -> None:
+    # A workbook keeps 15 digits.
+    frame = pl.read_csv("birds.csv").with_columns(pl.selectors.float().round(3))
+    frame.write_csv("birds.csv")
+    with xlsxwriter.Workbook("book.xlsx") as book:
+        book.add_worksheet("notes").write("A1", "see the other sheet")
+        sheet = book.add_worksheet("birds")
+        for number, row in enumerate(
+            [["counted by hand"], ["a,b", "c"], frame.columns, *frame.rows()]
+        ):
+            sheet.write_row(number, 0, row)
+    Path("titled.csv").write_text(f"counted by hand\na,b,c\n{Path('birds.csv').read_text()}9,9\n")
+    assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
+    results = []
+    for table, words in (
+        ("birds.csv", ()),
+        ("book.xlsx", ("--sheet", "birds", "--skip-rows", 2)),
+        ("titled.csv", ("--skip-rows", 2, "--bad-lines", "skip")),
+    ):
+        if command == "score":
+            done = kpca("score", "m.kpca", table, *RUN, *words)
+        elif command == "explain":
+            done = kpca("explain", "m.kpca", table, "--row", 7, "--json", *words)
+        else:
+            done = _novelty(kpca, command, table, *words)
+        assert done.code == 0, done.err
+        results.append(json.loads(done.out))
+    plain = _numbers(results[0])
+    assert plain and _numbers(results[1]) == plain == _numbers(results[2])
+
+
+def _numbers(result: dict[str, Any]) -> list[Any]:
+    """Return what a result says of rows: scores, reasons, or the metrics of a comparison."""
+    names = ("scores", "score", "novelty_score", "reasons", "evaluations", "detectors", "methods")
+    return [result[name] for name in names if name in result]
+
+
+@pytest.mark.parametrize("command", ["screen", "fit", "compare"])
+def test_options_of_the_model_reach_it(command: str, kpca: Run) -> None:
+    frame = pl.read_csv("birds.csv").with_columns(
+        grade=pl.int_range(60) % 4 + 1, day=pl.format("0{}/03/2024", pl.int_range(60) % 9 + 1)
+    )
+    frame.write_csv("birds.csv")
+    words = ("--landmarks", 20, "--ridge", 0.5, "--categorical", "grade", "--dayfirst")
+    plain, other = (
+        json.loads(_novelty(kpca, command, "birds.csv", *given).out) for given in ((), words)
+    )
+    roles = [{one["name"]: one["role"] for one in result["columns"]} for result in (plain, other)]
+    assert [of["grade"] for of in roles] == ["numeric", "categorical"]
+    if command == "compare":  # whose settings hold what was asked for
+        assert other["evaluations"] != plain["evaluations"]
+    else:
+        assert other["settings"]["landmarks"] == 20 < plain["settings"]["landmarks"]
+        assert other["settings"]["ridge (absolute)"] > plain["settings"]["ridge (absolute)"]
+
+
+def test_calibration_and_groups_are_kept_by_a_model(kpca: Run) -> None:
+    pl.concat([pl.read_csv("clean.csv")] * 2).write_csv("clean.csv")  # 50 rows of each colour
+    words = ("--calibration", "split", "--by", "colour")
+    done = _novelty(kpca, "fit", "clean.csv", *words)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["settings"]["calibration"] == "split"
+    screened = kpca("screen", "birds.csv", "--reference", "clean.csv", *RUN, *words)
+    assert json.loads(screened.out)["settings"]["calibration"] == "split"
+
+
+@pytest.mark.parametrize("command", ["screen", "score"])
+def test_hidden_cells_are_kept_if_asked(command: str, kpca: Run) -> None:
+    assert kpca("fit", "clean.csv", "--model", "m.kpca").code == 0
+    model = ("m.kpca",) if command == "score" else ()
+    for words, kept in (((), False), (("--keep-hidden",), True)):
+        done = kpca(command, *model, "birds.csv", "--hide", "colour", *RUN, *words)
+        assert done.code == 0, done.err
+        assert ("white" in Path("out/scored.csv").read_text()) is kept

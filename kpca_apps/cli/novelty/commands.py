@@ -20,8 +20,8 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.columns.parted_rows import Execution
-    from kpca_apps.novelty.columns.rows import AnyTable
+    from kpca_apps.novelty.columns.execution import Execution
+    from kpca_apps.novelty.columns.parts import AnyTable
     from kpca_apps.novelty.result import ScreeningResult
     from kpca_apps.novelty.screening.model import NoveltyModel
     from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -262,7 +262,7 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run with who was asked to work; they are let go when the block ends."""
-    from kpca_apps.novelty.columns.parted_rows import Execution
+    from kpca_apps.novelty.columns.execution import Execution
     from kpca_apps.system.workers import workers_for
 
     jobs = options.jobs
@@ -307,8 +307,8 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
     """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
     if options.flagged == "xlsx":
-        from kpca_apps.novelty.columns.rows import column_names
-        from kpca_apps.novelty.screening.flagged_rows import N_ADDED
+        from kpca_apps.novelty.columns.parts import column_names
+        from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.read.workbook import require_columns
 
         require_columns(len(column_names(table)) + N_ADDED, table.source.name)
@@ -317,9 +317,8 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     """Print what every column becomes, as data."""
     from kpca_apps.cli.novelty.lines import plan_lines
-    from kpca_apps.novelty.columns.parted_rows import draw_sample
+    from kpca_apps.novelty.columns.parts import column_names, draw_sample
     from kpca_apps.novelty.columns.plan import check_options, infer_plan
-    from kpca_apps.novelty.columns.rows import column_names
 
     console = run.console
     check_options(options.columns, column_names(table), table.source.name)
@@ -361,7 +360,7 @@ def finish(
     from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.screening.run import write_tables
+    from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
@@ -474,16 +473,16 @@ def fit(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.novelty.lines import held, learned, say_warnings
-        from kpca_apps.novelty.redact import told
-        from kpca_apps.novelty.screening.grouped import fit_groups
+        from kpca_apps.novelty.redact import visible_notes
+        from kpca_apps.novelty.screening.fit import fit_table
         from kpca_apps.novelty.screening.model import save_model
 
         with run.working("Fitting", rows):
-            fitted, _ = fit_groups(rows, chosen, clean=True, execution=run.execution)
+            fitted, _ = fit_table(rows, chosen, clean=True, execution=run.execution)
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
-    say_warnings(console, told(fitted.warnings, chosen.columns.hide))
+    say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.plan import listed
-from kpca_apps.novelty.screening.verdict import rate_statement
+from kpca_apps.novelty.screening.flagging import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,
     REST,
@@ -260,7 +260,7 @@ def learned(model: NoveltyModel) -> str:
         own = "1 group has a model of its own"
         if n_own > 1:
             own = f"{n_own} groups have models of their own"
-        n_rest = model.source.n_rows - sum(group.model.source.n_rows for group in model.groups)
+        n_rest = model.source.n_rows - sum(group.n_rows for group in model.groups)
         what += f" {own}; that of the table judges all others, {plural(n_rest, 'row')} of these."
     if rule.name != "alpha":
         return (
@@ -269,13 +269,13 @@ def learned(model: NoveltyModel) -> str:
         )
     statement = rate_statement(
         rule.setting,
-        detector.threshold_,
-        len(detector.calibration_scores_),
-        detector.calibration_ or "leave-one-out",
+        detector.flags_above,
+        len(detector.calibration_scores),
+        detector.calibration or "leave-one-out",
     )
-    if not math.isfinite(detector.threshold_):
+    if not math.isfinite(detector.flags_above):
         return f"{what} {statement}"
-    return f"{what} Threshold {scores_text([], detector.threshold_)[1]}. {statement}"
+    return f"{what} Threshold {scores_text([], detector.flags_above)[1]}. {statement}"
 
 
 def held(model: NoveltyModel) -> str:

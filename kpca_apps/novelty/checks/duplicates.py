@@ -23,13 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
-from kpca_apps.novelty.columns.rows import TableRows
-from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
+from kpca_apps.novelty.result import DuplicateRows, FloatArray, IntArray, RepeatedRows
 from kpca_apps.tables.values import Column, NumberFormat
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
 # Listed groups, and the rows and columns named of each; groups of equal rows looked at.
@@ -92,7 +90,7 @@ class _Cells:
         return cls(keys, counts, mixed[inverse], np.log(counts / len(inverse))[inverse])
 
 
-def find_duplicates(rows: TableRows) -> DuplicateRows:
+def find_duplicates(rows: Encoded) -> DuplicateRows:
     """Find equal rows among all of a table, as they are written, and near repeats in the sample."""
     sample, used = rows.sample_table, rows.encoder.plan.used
     found = equal_rows(rows.hashes, _MAX_LOOKED_AT)
@@ -168,7 +166,7 @@ def _mixed(keys: HashArray) -> HashArray:
 
 
 def _near_groups(
-    rows: TableRows, hashes: HashArray, log_expected: FloatArray
+    rows: Encoded, hashes: HashArray, log_expected: FloatArray
 ) -> tuple[list[_NearGroup], tuple[tuple[str, int], ...]]:
     """Find the groups to be listed, in the order of the table, and the columns left out."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
@@ -200,7 +198,7 @@ def _near_groups(
     return found, tuple(common)
 
 
-def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
+def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
     """Put groups of equal rows into row numbers and lines."""
     if not groups:
         return ()
@@ -218,7 +216,7 @@ def _equal_rows_in_table(rows: TableRows, groups: Sequence[IntArray]) -> tuple[R
     )
 
 
-def _near_rows_in_table(rows: TableRows, group: _NearGroup) -> RepeatedRows:
+def _near_rows_in_table(rows: Encoded, group: _NearGroup) -> RepeatedRows:
     """Put a group of the sample into row numbers, lines and the cells that differ."""
     used = rows.encoder.plan.used
     table, places = rows.sample_table, group.places[:MAX_PLACES]
@@ -234,7 +232,7 @@ def _near_rows_in_table(rows: TableRows, group: _NearGroup) -> RepeatedRows:
     )
 
 
-def _statement(rows: TableRows, found: DuplicateRows) -> str:
+def _statement(rows: Encoded, found: DuplicateRows) -> str:
     """Say what repeats, in a few sentences."""
     sentences = []
     if n := found.n_repeats:

@@ -12,21 +12,33 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
+from kpca_apps.novelty.columns.encoded import Encoded, encode
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import (
+    AnyTable,
+    column_names,
+    draw_sample,
+    in_parts,
+    rows_of,
+)
 from kpca_apps.novelty.columns.plan import check_options
-from kpca_apps.novelty.columns.rows import AnyTable, TableRows, column_names, rows_of
+from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.redact import redact, told, without_values
-from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
-from kpca_apps.novelty.screening.model import NoveltyModel, fit_table, library_versions
+from kpca_apps.novelty.redact import redact, without_values
+from kpca_apps.novelty.result import (
+    BoolArray,
+    ComparisonResult,
+    Curves,
+    Evaluation,
+    FloatArray,
+    IntArray,
+)
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.tables.table import Table
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 OURS = "Kernel PCA"
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
@@ -67,7 +79,7 @@ def _compared(
     start = time.perf_counter()
     model, rows = fit_table(table, replace(plain, calibration="auto"), clean=False)
     seconds = time.perf_counter() - start
-    scores = model.detector.novelty_scores_
+    scores = model.training_scores
     evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
     drawn = (
         f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
@@ -86,12 +98,12 @@ def _compared(
     return ComparisonResult(
         source=table.source,
         evaluations=tuple(evaluations),
-        columns=rows.profiles(),
-        warnings=told(warnings, options.columns.hide),
+        columns=column_profiles(rows),
+        warnings=tuple(warnings),
         settings={
             "label": labels.column,
             "positive": labels.positive,
-            "kernel": model.detector.views_.kernel.describe(),
+            "kernel": model.detector.views.kernel.describe(),
             "components": options.n_components,
             "seed": options.seed,
         },
@@ -102,10 +114,10 @@ def _compared(
 
 def evaluate_scores(
     model: NoveltyModel,
-    rows: TableRows,
+    rows: Encoded,
     labels: Labels,
     scores: FloatArray,
-    fitted_on: TableRows | None,
+    fitted_on: Encoded | None,
     *,
     seconds: float = 0.0,
 ) -> Evaluation:
@@ -150,7 +162,7 @@ def evaluate_scores(
 
 def curves_of(
     name: str,
-    is_outlier: NDArray[np.bool_],
+    is_outlier: BoolArray,
     scores: FloatArray,
     *,
     ours: bool = False,
@@ -203,7 +215,7 @@ def _on_normal_half(
     reference, rest = rows_of(table, fit_rows), rows_of(table, others)
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
-    rows = table_rows(model.encoder, rest, n_jobs=options.jobs)
+    rows = encode(model.encoder, rest, n_jobs=options.jobs)
     scores = rows.map(model.detector.row_scores())
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])

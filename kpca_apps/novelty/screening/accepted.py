@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.novelty.columns.parted_rows import Execution, each_part
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed
-from kpca_apps.novelty.columns.rows import AnyTable, column_names
 from kpca_apps.novelty.result import AcceptedRows
 from kpca_apps.tables.scored import ANY, as_written
 from kpca_apps.tables.table import Table
@@ -205,7 +205,8 @@ def find_accepted(
         )
     counts = np.zeros(accept.frame.height, dtype=np.int64)
     marked = []
-    for part in each_part(table, "Looking for accepted rows", patterns.match, execution):
+    work = execution or Execution()
+    for part in each_part(table, "Looking for accepted rows", patterns.match, work):
         marked.append(part.is_accepted)
         counts += part.counts
     is_accepted = np.concatenate(marked)

@@ -1,101 +1,93 @@
-"""A fitted novelty model: column plan, encoder and detector, in memory and in a file."""
+"""A fitted novelty model, of one piece or of one a group of rows, and its file."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.errors import ConfigError, InputError, KpcaError
-from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, draw_sample, in_parts, table_rows
-from kpca_apps.novelty.columns.plan import (
-    ColumnPlan,
-    check_options,
-    infer_plan,
-    listed,
-    quoted,
-)
-from kpca_apps.novelty.columns.rows import AnyTable, GroupKey, TableRows, column_names
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.large_groups import (
-    LargeGroup,
-    LargeGroups,
-    find_large_group,
-)
-from kpca_apps.novelty.detector.state import DetectorState
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parts import GroupKey
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
-from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.screening.options import (
-    DEFAULT_ALPHA,
-    DEFAULT_SHARE,
-    ScreeningOptions,
-    resolve_rule,
-)
+from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.system.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 KIND = "novelty"
 MAX_GROUPS = 100  # with a model of their own
-MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
-IN_PARTS = "and is read in parts"
+
+
+@dataclass(frozen=True)
+class ModelPiece:
+    """What judges the rows of one group, or those that no group's own piece judges."""
+
+    values: GroupKey | None  # of the group in the columns it is grouped by; None: the whole table
+    n_rows: int  # fitted on
+    encoder: TableEncoder  # the column plan and how the columns became numbers
+    detector: Detector  # fitted on the encoded rows, of which it holds some
+    # (n,), of the rows fitted on, each as if left out; of more than 100,000 rows they are not
+    # saved, and empty in a model that was read back.
+    training_scores: FloatArray
+
+    @property
+    def clean(self) -> bool:
+        """Whether it was fitted on a clean reference, so that rates are calibrated."""
+        return not self.detector.parameters.contaminated
 
 
 @dataclass(frozen=True)
 class NoveltyModel:
     """What is needed to score and flag rows of a table."""
 
-    encoder: TableEncoder  # the column plan and how the columns became numbers
-    detector: KernelPCANovelty  # fitted on the encoded rows, of which it holds some
-    # (n,), of the rows fitted on, each as if left out; of more than 100,000 rows they are not
-    # saved, and empty in a model that was read back.
+    encoder: TableEncoder  # of the piece that was fitted on the whole table, as the next two
+    detector: Detector
     training_scores: FloatArray
     rule: Rule  # flags rows unless another one is asked for
     options: ScreeningOptions  # of the fit
     source: SourceInfo  # the table fitted on
     versions: Mapping[str, str]  # of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # about the table fitted on
-    groups: tuple[GroupModel, ...] = ()  # that have a model of their own, largest first
+    groups: tuple[ModelPiece, ...] = ()  # that have a piece of their own, largest first
     # With groups: that the choice of the fit set on the scores of all rows; None: a rate.
     group_threshold: float | None = None
 
     @property
+    def whole(self) -> ModelPiece:
+        """The piece that was fitted on the whole table."""
+        n_rows = self.source.n_rows
+        return ModelPiece(None, n_rows, self.encoder, self.detector, self.training_scores)
+
+    @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
-        return not self.detector.contaminated
+        return self.whole.clean
 
-
-@dataclass(frozen=True)
-class GroupModel:
-    """What judges the rows of one group."""
-
-    values: GroupKey  # of its rows in the columns they are grouped by
-    model: NoveltyModel
+    @property
+    def chosen_threshold(self) -> float | None:
+        """The threshold that a choice set on the table fitted on, for the tables after it."""
+        return self.group_threshold if self.groups else self.detector.flags_above
 
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """What a model file holds of a group: its values, and the fields that are its own."""
+    """What a model file holds of a group."""
 
     values: tuple[str | None, ...]
     n_rows: Annotated[int, Meta(ge=3)]
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
 
     def validate(self) -> None:
@@ -111,7 +103,7 @@ class StoredModel:
     """What a model file holds: the fields of a `NoveltyModel`."""
 
     encoder: TableEncoder
-    detector: DetectorState
+    detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule
     options: ScreeningOptions
@@ -152,190 +144,6 @@ class StoredModel:
             raise ValueError("the groups do not fit the rest")
 
 
-def fit_table(
-    table: AnyTable,
-    options: ScreeningOptions | None = None,
-    *,
-    clean: bool = True,
-    is_accepted: BoolArray | None = None,
-    execution: Execution | None = None,
-    plan: ColumnPlan | None = None,
-) -> tuple[NoveltyModel, TableRows]:
-    """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
-
-    Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
-    `plan` says what the columns become, where those of a table that has these rows were planned
-    and looked at before; by default the options and the rules do.
-
-    Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with
-    the seed; what is summed or trimmed, from all.
-    """
-    options, execution = options or ScreeningOptions(), execution or Execution()
-    table = in_parts(table)
-    rule = resolve_rule(options, clean=clean)
-    check_options(options.columns, column_names(table), table.source.name)
-    sample = draw_sample(table, options.seed, execution)
-    is_new, plan = plan is None, plan or infer_plan(sample.table, options.columns)
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
-    if is_new or isinstance(table, PartedTable):
-        rows = table_rows(
-            encoder,
-            table,
-            seed=options.seed,
-            n_jobs=options.jobs,
-            execution=execution,
-            sample=sample,
-            is_accepted=is_accepted,
-        )
-    else:
-        rows = TableRows(encoder, table, n_jobs=options.jobs)
-    n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
-    detector = _unfitted_detector(rule, options, encoder, rows.n_rows, n_judged, clean)
-    try:
-        detector.fit_rows(rows, normal=is_accepted)
-        large_groups = _rank_within_large_groups(detector, rows, options.columns.by, is_accepted)
-    except ValueError as error:
-        if isinstance(error, KpcaError):
-            raise
-        raise InputError(f"{table.source.name}: {' '.join(str(error).split())}") from error
-    # Whether a rule can flag anything is said of each table that it is applied to (`verdict.py`):
-    # the detector's last warning, on a threshold that is infinite, would repeat it.
-    of_fit = detector.warnings_ if np.isfinite(detector.threshold_) else detector.warnings_[:-1]
-    of_size = (
-        f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
-        f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
-        "means, covariances, scores and ranks are those of all rows."
-    )
-    model = NoveltyModel(
-        encoder=encoder,
-        detector=detector,
-        training_scores=detector.novelty_scores_,
-        rule=rule,
-        options=options,
-        source=table.source,
-        versions=library_versions(),
-        warnings=(
-            *((of_size,) if rows.size_of_parts is not None else ()),
-            *plan.warnings,
-            *(_running_note(plan) if clean else ()),
-            *(rows.warnings() if is_new else ()),
-            *large_groups,
-            *of_fit,
-        ),
-    )
-    return model, rows
-
-
-def _running_note(plan: ColumnPlan) -> Iterator[str]:
-    """Say which columns run on, and what that means for rows that are scored later."""
-    names = [spec.name for spec in plan.used if spec.runs_on]
-    if names:
-        verb = "runs" if len(names) == 1 else "run"
-        yield (
-            f"{listed(names)} {verb} on with the rows: of later rows, what repeats there is "
-            "compared (time of day, day of the week), not how far it has run."
-        )
-
-
-def _rank_within_large_groups(
-    detector: KernelPCANovelty,
-    rows: TableRows,
-    by: Collection[str],
-    is_accepted: BoolArray | None,
-) -> tuple[str, ...]:
-    """Fit anew where a group too large to be odd fills the list, and say so of each."""
-    found, notes = LargeGroups(), []
-    columns = [*rows.encoder.state_columns(by)] if detector.contaminated else []
-    while detector.combined_ is not None and len(found) < MAX_LARGE_GROUPS:
-        scores = detector.novelty_scores_[rows.sample_index]
-        if is_accepted is not None:
-            scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
-        one = find_large_group(rows.sample, scores, columns, rows.encoder.as_is)
-        if one is None or one in found.groups:
-            break
-        notes.append(_large_group_note(rows, one))
-        found = LargeGroups((*found.groups, one))
-        detector.fit_rows(rows, normal=is_accepted, large_groups=found)
-    return tuple(notes)
-
-
-def _large_group_note(rows: TableRows, large: LargeGroup) -> Note:
-    """Say which rows lie apart and are too many to be odd."""
-    encoder, is_of = rows.encoder, rows.sample[:, large.column] == large.value
-    group = next(g for g, of in enumerate(encoder.groups) if large.column in of.columns)
-    name = encoder.groups[group].name
-    text, _ = encoder.seen(rows.sample_table, int(is_of.argmax()), group)
-    start = f"{100 * is_of.mean():.0f} % of the rows have"
-    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {one_line(text, 40)}"
-    rest = (
-        "and lie apart from the others. So many are not odd by themselves: they are ranked among "
-        "each other, and the oddest of them are listed."
-    )
-    bare = f"{start} one value of {quoted(name)} {rest}"
-    return Note(f"{start} {value} {rest}", bare, (name,))
-
-
-def _unfitted_detector(
-    rule: Rule,
-    options: ScreeningOptions,
-    encoder: TableEncoder,
-    n_rows: int,
-    n_judged: int,
-    clean: bool,
-) -> KernelPCANovelty:
-    """Build the detector that the options describe; refuse those that `n_rows` cannot bear.
-
-    Of these `n_judged` may be flagged.
-    """
-    # With a clean reference a choice is about the tables scored later, not about this one.
-    chosen = not rule.calibrated and not clean
-    if chosen and rule.name == "count" and rule.setting >= n_judged:
-        raise ConfigError(
-            f"--count {rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
-        )
-    share = rule.setting / n_judged if rule.name == "count" else rule.setting
-    if options.calibration != "auto" and not clean:
-        raise ConfigError(
-            f"--calibration {options.calibration} needs a clean reference: give one with "
-            "--reference, or leave calibration out"
-        )
-    # As many components as the rows can span would leave no error to score by. Truncation is
-    # fitted on half of a clean reference: the other half calibrates it.
-    n_used = max(2, n_rows // 2) if clean else n_rows
-    spanned = min(n_used, options.n_landmarks or n_used)
-    if options.n_components is not None and options.n_components >= spanned:
-        spanning = "training rows" if spanned == n_used else "landmarks"
-        raise ConfigError(
-            f"--components {options.n_components} would span all that {spanned:,} {spanning} can: "
-            "choose fewer"
-        )
-    gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
-    kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views
-    if options.kernel == "rbf":
-        kernel = "rbf"
-    elif options.kernel == "laplacian" and gamma is not None:
-        kernel = Laplacian(gamma)
-    elif options.kernel == "poly":
-        kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
-    elif options.kernel in ("linear", "cosine"):
-        kernel = Linear() if options.kernel == "linear" else Cosine()
-    return KernelPCANovelty(
-        contaminated=not clean,
-        share=share if chosen else DEFAULT_SHARE,
-        alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
-        n_components=options.n_components,
-        kernel=kernel,
-        gamma=gamma if kernel == "rbf" else None,
-        ridge=options.ridge,
-        n_landmarks=options.n_landmarks,
-        calibration=options.calibration,
-        as_is=list(encoder.as_is),
-        groups=[group.columns for group in encoder.groups],
-        n_jobs=options.jobs,
-        random_state=options.seed,
-    )
-
-
 def library_versions() -> dict[str, str]:
     """Versions of this package and of the libraries the numbers depend on."""
     found = {name: metadata.version(name) for name in LIBRARIES}
@@ -356,25 +164,15 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
-    groups = tuple(
-        StoredGroup(
-            group.values,
-            group.model.source.n_rows,
-            group.model.encoder,
-            DetectorState.of(group.model.detector),
-            group.model.training_scores if few else np.empty(0),
-        )
-        for group in model.groups
-    )
+    empty = {} if few else {"training_scores": np.empty(0)}
     changed = {
-        "detector": DetectorState.of(model.detector),
-        "training_scores": model.training_scores if few else np.empty(0),
+        **empty,
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
         "versions": dict(model.versions),
         # Who loads it may hide other columns.
         "warnings": tuple(map(str, model.warnings)),
-        "groups": groups,
+        "groups": tuple(StoredGroup(**{**vars(one), **empty}) for one in model.groups),
     }
     save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))
 
@@ -411,22 +209,5 @@ def load_model(path: str | Path) -> NoveltyModel:
         warnings += (
             f"The model was fitted with {fitted_with}: scores may differ in their last digits.",
         )
-    model = NoveltyModel(
-        **{**vars(stored), "detector": stored.detector.restored(), "warnings": warnings}
-        | {"groups": (), "group_threshold": None}
-    )
-    groups = tuple(
-        GroupModel(
-            group.values,
-            replace(
-                model,
-                encoder=group.encoder,
-                detector=group.detector.restored(),
-                training_scores=group.training_scores,
-                source=replace(model.source, n_rows=group.n_rows),
-                warnings=(),
-            ),
-        )
-        for group in stored.groups
-    )
-    return replace(model, groups=groups, group_threshold=stored.group_threshold)
+    groups = tuple(ModelPiece(**vars(group)) for group in stored.groups)
+    return NoveltyModel(**{**vars(stored), "warnings": warnings, "groups": groups})

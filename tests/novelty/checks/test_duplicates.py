@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kpca_apps.novelty.checks import duplicates as module
 from kpca_apps.novelty.checks.duplicates import equal_rows, find_duplicates
+from kpca_apps.novelty.columns.encoded import encode, hash_rows
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import Execution, table_rows
+from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.columns.rows import hash_rows
 from kpca_apps.novelty.result import DuplicateRows
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
@@ -32,7 +32,7 @@ N_COLUMNS, N_NUMERIC = 6, 3
 def found_in(frame: pl.DataFrame, **options: tuple[str, ...]) -> DuplicateRows:
     table = table_from_frame(frame)
     plan = infer_plan(table, ColumnOptions(**options))  # type: ignore[arg-type]
-    return find_duplicates(table_rows(TableEncoder.fit(table, plan, contaminated=True), table))
+    return find_duplicates(encode(TableEncoder.fit(table, plan, contaminated=True), table))
 
 
 def loose(cell: str, numeric: bool) -> object:
@@ -213,11 +213,11 @@ def test_all_rows_of_a_table_in_parts_are_compared_as_written(part_rows: int) ->
     whole = table_from_frame(PLANTED)
     plan = infer_plan(whole, ColumnOptions(label="kind"))
     encoder = TableEncoder.fit(whole, plan, contaminated=True)
-    rows = table_rows(
+    rows = encode(
         encoder, parted(whole, part_rows=part_rows), seed=0, n_jobs=1, execution=Execution()
     )
     assert rows.size_of_parts == part_rows
     assert (rows.hashes == hash_rows(whole, encoder)).all()
     found = find_duplicates(rows)
-    assert found.equal == find_duplicates(table_rows(encoder, whole)).equal
+    assert found.equal == find_duplicates(encode(encoder, whole)).equal
     assert [group.rows for group in found.equal] == [(18, 301), (41, 302)]

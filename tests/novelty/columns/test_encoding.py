@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.columns.encoded import encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parted_rows import table_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.redact import told, without_values
+from kpca_apps.novelty.columns.profiles import column_profiles
+from kpca_apps.novelty.redact import visible_notes, without_values
 from kpca_apps.novelty.result import CategoryProfile, NumericProfile
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
@@ -65,8 +66,8 @@ def test_a_clean_reference_gets_no_gap_indicators(birds: Table) -> None:
 
 def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) -> None:
     encoder = fitted(birds)
-    rows = table_rows(encoder, birds)
-    assert told(rows.warnings(), ()) == (
+    rows = encode(encoder, birds)
+    assert visible_notes(rows.warnings, ()) == (
         'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
         'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
         '3 missing values were filled with what the other columns suggest, in "mass", "seen".',
@@ -82,13 +83,13 @@ def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
     commas = pl.Series("mass", [f"{number},25" for number in range(birds.frame.height)])
     new = Table(birds.frame.with_columns(commas), None, birds.source)
     with pytest.raises(InputError, match="written with a comma where the decimal mark is a point"):
-        table_rows(encoder, new)
+        encode(encoder, new)
 
 
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
-    said = table_rows(fitted(lined), lined).warnings()
-    assert 'line 9 ("12O").' in told(said, ())[0] and "12O" not in said[0]
+    said = encode(fitted(lined), lined).warnings
+    assert 'line 9 ("12O").' in visible_notes(said, ())[0] and "12O" not in said[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "", "?"]), min_size=12, max_size=60))
@@ -175,9 +176,9 @@ def test_missing_and_extra_columns_are_named(birds: Table) -> None:
     encoder = fitted(birds)
     renamed = Table(birds.frame.rename({"mass": "mas"}), None, birds.source)
     with pytest.raises(InputError, match=r'birds.csv: column "mass" is missing.*mean "mas"'):
-        table_rows(encoder, renamed)
+        encode(encoder, renamed)
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)), None, birds.source)
-    assert 'left unused: "extra".' in table_rows(encoder, wider).warnings()[0]
+    assert 'left unused: "extra".' in encode(encoder, wider).warnings[0]
 
 
 def test_a_column_that_no_longer_reads_is_refused_with_its_place(birds: Table) -> None:
@@ -185,9 +186,9 @@ def test_a_column_that_no_longer_reads_is_refused_with_its_place(birds: Table) -
     broken = Table(birds.frame.with_columns(mass=pl.lit("heavy")), None, birds.source)
     where = r'birds.csv, row 1: column "mass".*60 cells.*'
     with pytest.raises(InputError, match=f'{where}"heavy"'), without_values(()):
-        table_rows(encoder, broken)
+        encode(encoder, broken)
     with pytest.raises(InputError, match=where) as caught, without_values({"mass"}):
-        table_rows(encoder, broken)
+        encode(encoder, broken)
     assert "heavy" not in str(caught.value)
 
 
@@ -195,15 +196,14 @@ def test_gaps_the_reference_never_had_are_said(birds: Table) -> None:
     encoder = fitted(birds)
     gappy = Table(birds.frame.with_columns(ringed=pl.lit("")), None, birds.source)
     assert any(
-        'Column "ringed": 60 rows lack a value' in text
-        for text in table_rows(encoder, gappy).warnings()
+        'Column "ringed": 60 rows lack a value' in text for text in encode(encoder, gappy).warnings
     )
 
 
 def test_profiles_follow_the_table(birds: Table) -> None:
     encoder = fitted(birds)
     wider = Table(birds.frame.with_columns(extra=pl.lit(1)).reverse(), None, birds.source)
-    profiles = {profile.name: profile for profile in table_rows(encoder, wider).profiles()}
+    profiles = {profile.name: profile for profile in column_profiles(encode(encoder, wider))}
     assert list(profiles) == wider.frame.columns
     assert not profiles["extra"].used
     mass, seen = profiles["mass"].distribution, profiles["seen"].distribution

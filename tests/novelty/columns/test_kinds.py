@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.columns.encoded import encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import KINDS, ColumnKind, Notation
-from kpca_apps.novelty.columns.parted_rows import table_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
+from kpca_apps.novelty.columns.profiles import column_profiles, odd_cells_of
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import (
     Column,
@@ -121,10 +122,10 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
     assert np.isfinite(matrix).all() and matrix[2, 3] == 1
     assert encoder.describe(0, matrix[1, :4]) == ("#fe0010", None)
     assert encoder.seen(table, 3, 0) == ("#000020", None)
-    rows = table_rows(encoder, table)
-    assert [profile.role for profile in rows.profiles()] == ["colour", "numeric"]
-    assert rows.odd_cells() == ((), 0)
-    assert rows.warnings()[0].startswith('Column "paint": 1 row lacks a value')
+    rows = encode(encoder, table)
+    assert [profile.role for profile in column_profiles(rows)] == ["colour", "numeric"]
+    assert odd_cells_of(rows) == ((), 0)
+    assert rows.warnings[0].startswith('Column "paint": 1 row lacks a value')
 
 
 def test_expected_numbers_and_dates_are_on_the_steps_of_their_column() -> None:

@@ -12,10 +12,11 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
-from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score, screen, write_scored_table
+from kpca_apps.novelty.screening.run import explain_row, score, screen
+from kpca_apps.novelty.written_tables import write_flagged_rows, write_scored_table
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
@@ -79,7 +80,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     assert after.accepted.statement == (
         "20 rows are accepted in fine.csv and not listed; the model learned them as normal."
     )
-    assert model.detector.threshold_ == pytest.approx(after.threshold.value)
+    assert model.detector.flags_above == pytest.approx(after.threshold.value)
 
 
 @pytest.mark.release
@@ -283,3 +284,43 @@ def test_what_leaves_no_usual_rows_is_refused() -> None:
     typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
     with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):
         screen(table(), reference=typed, accept=SOME)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
+    options = replace(OPTIONS, columns=ColumnOptions(by=("country",)))
+    frame = pl.concat([parcels(), parcels(seed=1)[20:]]).filter(pl.col("country") != "CH")
+    frame = pl.concat([frame, pl.concat([parcels(seed)[:20] for seed in range(3)])])
+    whole = table(frame)
+    rows = parted(whole, part_rows=300) if in_parts else whole
+    some = table(frame.filter(country="CH")[:30], "fine.csv")
+    for accept, n_accepted, groups in ((some, 30, {"DE", "FR", "CH"}), (PATTERN, 60, {"DE", "FR"})):
+        result, model = screen(rows, accept=accept, options=options)
+        # Of a group of which all rows are accepted nothing is judged, and nothing fitted.
+        assert {group.values[0] for group in model.groups if group.values} == groups
+        accepted = result.is_accepted
+        assert accepted is not None and accepted.sum() == n_accepted
+        assert not result.is_flagged[accepted].any()
+        n_judged = len(frame) - n_accepted
+        assert result.n_flagged == round(0.04 * n_judged)
+        assert result.ranks[accepted].min() == n_judged + 1
+    # As if the others were all there is.
+    alone, _ = screen(table(frame[: len(frame) - 60]), options=options)
+    np.testing.assert_array_equal(result.scores[: len(frame) - 60], alone.scores)
+
+
+@pytest.mark.parametrize("rule", [{"alpha": 0.05}, {"fdr": 0.2}])
+def test_groups_of_a_clean_reference_leave_accepted_rows_out_too(rule: dict[str, float]) -> None:
+    options = ScreeningOptions(**rule, columns=ColumnOptions(by=("country",)))
+    clean = table(parcels(seed=2)[26:], "clean.csv")
+    result, model = screen(table(), reference=clean, accept=PATTERN, options=options)
+    assert result.is_accepted is not None and result.p_values is not None
+    judged = ~result.is_accepted
+    assert not result.is_flagged[~judged].any() and set(FAULTS) <= flagged(result)
+    above = result.scores > result.threshold.value
+    np.testing.assert_array_equal(result.is_flagged, above & judged)
+    assert sum(group.n_flagged for group in result.groups) == result.n_flagged
+    again = score(model, table(), accept=PATTERN)
+    np.testing.assert_array_equal(again.is_flagged, result.is_flagged)
+    found, _ = explain_row(model, table(), row="22", accept=PATTERN)
+    assert found.flagged and found.group.startswith("country ")

@@ -14,8 +14,8 @@ import pytest
 
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.grouped import fit_groups
-from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
 from kpca_apps.tables.frames import table_from_frame
@@ -65,7 +65,7 @@ def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tup
         save_model(fit_table(table, options)[0], path)
         found.append(read_parts(path))
     by = ScreeningOptions(columns=ColumnOptions(by=("sick",)))
-    save_model(fit_groups(mixed(156), by)[0], path)
+    save_model(fit_table(mixed(156), by)[0], path)
     return [*found, read_parts(path)]
 
 

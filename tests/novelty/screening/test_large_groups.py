@@ -111,7 +111,7 @@ def test_a_table_without_such_a_group_is_fitted_once(monkeypatch: pytest.MonkeyP
     usual = frame.filter(~is_limited)
     result = screened(usual)
     assert not any(APART in text for text in result.warnings)
-    monkeypatch.setattr("kpca_apps.novelty.screening.model.MAX_LARGE_GROUPS", 0)
+    monkeypatch.setattr("kpca_apps.novelty.screening.fit.MAX_LARGE_GROUPS", 0)
     np.testing.assert_array_equal(screened(usual).scores, result.scores)
 
 

@@ -13,18 +13,15 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.parted_rows import Execution
+from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.model import fit_table, load_model, save_model
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import (
-    explain_row,
-    score,
-    screen,
-    write_scored_table,
-)
+from kpca_apps.novelty.screening.run import explain_row, score, screen
+from kpca_apps.novelty.written_tables import write_scored_table
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table
@@ -265,7 +262,7 @@ def test_a_comparison_draws_rows_from_a_large_table(
 def test_a_large_table_in_memory_is_cut_into_parts(
     birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.novelty.columns.parted_rows.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("kpca_apps.novelty.columns.parts.SAMPLE_ROWS", 300)
     table = read_table(birds)
     assert isinstance(table, Table)
     result = screen(table, options=OPTIONS)[0]

@@ -1,0 +1,115 @@
+"""What each column of a table became, for readers, and the column that names the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.novelty.checks.odd_cells import odd_cells
+from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.encoding import ValueCoder
+from kpca_apps.novelty.columns.identifiers import is_named_as_identifier
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, quoted
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
+from kpca_apps.tables.values import Column, DateFormat
+
+__all__ = ["column_profiles", "id_note", "naming_column", "odd_cells_of"]
+
+SHOWN_LEVELS = 12  # of a category, in the small figures of the report
+NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
+
+
+def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
+    """Say what each column became; missing cells of all rows, values of the sample."""
+    table = rows.sample_table
+    specs = {spec.name: spec for spec in rows.encoder.plan.specs}
+    return tuple(
+        _column_profile(
+            table.column(name), specs.get(name) or ColumnSpec(name, "excluded", UNKNOWN), n_missing
+        )
+        for name, n_missing in zip(table.frame.columns, rows.faults.n_missing, strict=True)
+    )
+
+
+def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnProfile:
+    """Say what a column became, how many of all its cells are missing, and how its values lie.
+
+    The plan may come from another table: distinct values and distribution are this column's own.
+    """
+    distribution: NumericProfile | CategoryProfile | None = None
+    if spec.format is not None:
+        values = column.read(spec.format).ordered
+        n_distinct = np.unique(values).size
+        if spec.used and values.size:
+            distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
+    else:
+        levels = spec.levels(column)
+        n_distinct = len(levels.texts)
+        if spec.has_levels and n_distinct:
+            names, counts = zip(*levels.most_frequent(SHOWN_LEVELS), strict=True)
+            distribution = CategoryProfile(names, counts, int(levels.counts.sum()) - sum(counts))
+    return ColumnProfile(
+        name=spec.name,
+        role=spec.role,
+        used=spec.used,
+        hidden=spec.hidden,
+        why=spec.why,
+        n_missing=n_missing,
+        n_distinct=n_distinct,
+        distribution=distribution,
+    )
+
+
+def naming_column(rows: Encoded, asked: str | None) -> str | None:
+    """Find the column that names the rows: the one asked for, or one that can.
+
+    That is an identifier, not hidden, that differs in every row of the sample and is no row number.
+    """
+    if asked is not None:
+        return asked
+    table, names = rows.sample_table, []
+    for spec in rows.encoder.plan.specs:
+        if spec.role != "identifier" or spec.hidden or spec.name not in table.frame.columns:
+            continue
+        texts = table.column(spec.name).texts
+        if texts.null_count() or texts.n_unique() < texts.len():
+            continue
+        counted = texts.str.to_integer(strict=False)
+        numbers = (pl.Series(rows.sample_index + first) for first in (0, 1))
+        if all((counted != number).fill_null(True).any() for number in numbers):
+            names.append(spec.name)
+    return next(filter(is_named_as_identifier, names), names[0] if names else None)
+
+
+def id_note(rows: Encoded, asked: str | None, found: str | None) -> str:
+    """Say which column names the rows where none was asked for, or that ids repeat, or nothing."""
+    if found is None:
+        return ""
+    drawn = "" if rows.size_of_parts is None else " drawn"
+    if asked is None:
+        return (
+            f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
+            "another column."
+        )
+    table = rows.sample_table
+    n_rows, n_ids = table.frame.height, len(table.column(asked).levels.texts)
+    if n_ids == n_rows:
+        return ""
+    place = "row number" if table.lines is None else "line"
+    return (
+        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+        f"{TELLS_APART}."
+    )
+
+
+def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
+    """Return the cells that are odd by themselves, the clearest first, and how many.
+
+    Those of accepted rows are not.
+    """
+    coders = rows.encoder.coders
+    notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
+    columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
+    in_lines = rows.sample_table.lines is not None
+    return odd_cells(tuple(columns), n_rows=rows.n_rows, in_lines=in_lines)

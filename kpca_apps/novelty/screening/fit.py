@@ -1,0 +1,304 @@
+"""A model fitted to a table: plan its columns, encode its rows, fit a piece to all and each group.
+
+Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with the
+seed; what is summed or trimmed, from all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoded import Encoded, encode
+from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import (
+    AnyTable,
+    GroupKey,
+    column_names,
+    draw_sample,
+    find_groups,
+    in_parts,
+    row_count,
+    table_subset,
+)
+from kpca_apps.novelty.columns.plan import ColumnPlan, check_options, infer_plan, listed, quoted
+from kpca_apps.novelty.detector.detector import Parameters
+from kpca_apps.novelty.detector.fit import Fit, fit_detector
+from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
+from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.detector.views import ColumnRoles
+from kpca_apps.novelty.redact import Note, without_values
+from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.screening.groups import (
+    landmarks_of_each,
+    own_groups,
+    plan_of_group,
+    rows_needed,
+)
+from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel, library_versions
+from kpca_apps.novelty.screening.options import (
+    DEFAULT_ALPHA,
+    DEFAULT_SHARE,
+    ScreeningOptions,
+    resolve_rule,
+)
+
+__all__ = ["IN_PARTS", "fit_table"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
+IN_PARTS = "and is read in parts"
+
+
+def fit_table(
+    table: AnyTable,
+    options: ScreeningOptions | None = None,
+    *,
+    clean: bool = True,
+    is_accepted: BoolArray | None = None,
+    execution: Execution | None = None,
+) -> tuple[NoveltyModel, Encoded]:
+    """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
+
+    Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
+    """
+    options, execution = options or ScreeningOptions(), execution or Execution()
+    with without_values(options.columns.hide):
+        return _fit(in_parts(table), options, clean, is_accepted, execution)
+
+
+def _fit(
+    table: AnyTable,
+    options: ScreeningOptions,
+    clean: bool,
+    is_accepted: BoolArray | None,
+    execution: Execution,
+) -> tuple[NoveltyModel, Encoded]:
+    rule, by, seed = resolve_rule(options, clean=clean), options.columns.by, options.seed
+    if by and (options.kernel is not None or options.n_components is not None):
+        flag_of = "kernel" if options.n_components is None else "components"
+        raise ConfigError(
+            f"--{flag_of} scores rows by an error whose scale differs from group to group: leave "
+            f"it or --by out"
+        )
+    check_options(options.columns, column_names(table), table.source.name)
+    keys: list[GroupKey] = []
+    codes, own = np.empty(0, dtype=np.int64), list[int]()
+    if by:
+        keys, codes = find_groups(table, by, execution)
+        own = own_groups(keys, codes, by, rows_needed(rule), table.source.name)
+    sample = draw_sample(table, seed, execution)
+    plan = infer_plan(sample.table, options.columns)
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
+    rows = encode(
+        encoder, table, execution, sample=sample, n_jobs=options.jobs, is_accepted=is_accepted
+    )
+    n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
+    parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
+    fitted, large_groups = _fit_detector(rows, parameters, kernel, options, is_accepted)
+    detector = fitted.detector
+    # Whether a rule can flag anything is said of each table that it is applied to (`flagging.py`):
+    # the detector's last warning, on a threshold that is infinite, would repeat it.
+    of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
+    of_size = (
+        f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
+        f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
+        "means, covariances, scores and ranks are those of all rows."
+    )
+    warnings = (
+        *((of_size,) if rows.size_of_parts is not None else ()),
+        *plan.warnings,
+        *(_running_note(plan) if clean else ()),
+        *rows.warnings,
+        *large_groups,
+        *of_fit,
+    )
+    parameters = replace(
+        parameters,
+        alpha=DEFAULT_ALPHA,
+        n_landmarks=options.n_landmarks or landmarks_of_each(len(own), clean),
+    )
+    groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
+    scores[:] = fitted.scores[: len(scores)]
+    for place in own:
+        positions = np.flatnonzero(codes == place)
+        accepted = None if is_accepted is None else is_accepted[positions]
+        if accepted is not None and accepted.all():
+            continue  # none of its rows is judged
+        group = table_subset(table, positions, execution)
+        piece = _fit_group(keys[place], group, plan, options, parameters, accepted, execution)
+        if piece is not None:
+            groups.append(piece)
+            scores[positions] = piece.training_scores
+    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    model = NoveltyModel(
+        encoder=encoder,
+        detector=detector,
+        training_scores=fitted.scores,
+        rule=rule,
+        options=options,
+        source=table.source,
+        versions=library_versions(),
+        warnings=warnings,
+        groups=tuple(groups),
+        group_threshold=rule.threshold(scores[judged]) if own and not clean else None,
+    )
+    return model, rows
+
+
+def _fit_group(
+    key: GroupKey,
+    table: AnyTable,
+    plan: ColumnPlan,
+    options: ScreeningOptions,
+    parameters: Parameters,
+    is_accepted: BoolArray | None,
+    execution: Execution,
+) -> ModelPiece | None:
+    """Fit a piece to the rows of one group; none where no column varies in it."""
+    sample = draw_sample(table, options.seed, execution)
+    plan = plan_of_group(plan, options.columns.by, sample.table)
+    if not plan.used:
+        return None
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=parameters.contaminated)
+    n_jobs = options.jobs
+    rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
+    fitted, _ = _fit_detector(rows, parameters, None, options, is_accepted, of_group=True)
+    return ModelPiece(key, row_count(table), encoder, fitted.detector, fitted.scores)
+
+
+def _fit_detector(
+    rows: Encoded,
+    parameters: Parameters,
+    kernel: Literal["rbf"] | Kernel | None,
+    options: ScreeningOptions,
+    is_accepted: BoolArray | None,
+    *,
+    of_group: bool = False,
+) -> tuple[Fit, list[Note]]:
+    """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
+
+    The columns that rows are grouped by make no such group.
+    """
+    encoder, by = rows.encoder, () if of_group else options.columns.by
+    groups = [group.columns for group in encoder.groups]
+    fit = partial(
+        fit_detector,
+        rows,
+        parameters,
+        ColumnRoles.of(rows.sample.shape[1], encoder.as_is, groups),
+        kernel=kernel,
+        normal=is_accepted,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
+    found, notes = LargeGroups(), []
+    try:
+        fitted = fit()
+        columns = [*encoder.state_columns(by)] if parameters.contaminated else []
+        while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
+            scores = fitted.scores[rows.sample_index]
+            if is_accepted is not None:
+                scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
+            one = find_large_group(rows.sample, scores, columns, encoder.as_is)
+            if one is None or one in found.groups:
+                break
+            notes.append(_large_group_note(rows, one))
+            found = LargeGroups((*found.groups, one))
+            fitted = fit(large_groups=found)
+    except ValueError as error:
+        if isinstance(error, KpcaError):
+            raise
+        raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
+    return fitted, notes
+
+
+def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
+    """Say which rows lie apart and are too many to be odd."""
+    encoder, is_of = rows.encoder, rows.sample[:, large.column] == large.value
+    group = next(g for g, of in enumerate(encoder.groups) if large.column in of.columns)
+    name = encoder.groups[group].name
+    text, _ = encoder.seen(rows.sample_table, int(is_of.argmax()), group)
+    start = f"{100 * is_of.mean():.0f} % of the rows have"
+    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {one_line(text, 40)}"
+    rest = (
+        "and lie apart from the others. So many are not odd by themselves: they are ranked among "
+        "each other, and the oddest of them are listed."
+    )
+    bare = f"{start} one value of {quoted(name)} {rest}"
+    return Note(f"{start} {value} {rest}", bare, (name,))
+
+
+def _running_note(plan: ColumnPlan) -> Iterator[str]:
+    """Say which columns run on, and what that means for rows that are scored later."""
+    names = [spec.name for spec in plan.used if spec.runs_on]
+    if names:
+        verb = "runs" if len(names) == 1 else "run"
+        yield (
+            f"{listed(names)} {verb} on with the rows: of later rows, what repeats there is "
+            "compared (time of day, day of the week), not how far it has run."
+        )
+
+
+def _parameters(
+    rule: Rule, options: ScreeningOptions, n_rows: int, n_judged: int, clean: bool
+) -> tuple[Parameters, Literal["rbf"] | Kernel | None]:
+    """Return the parameters and kernel of a detector; refuse what `n_rows` cannot bear.
+
+    Of these `n_judged` may be flagged.
+    """
+    # With a clean reference a choice is about the tables scored later, not about this one.
+    chosen = not rule.calibrated and not clean
+    if chosen and rule.name == "count" and rule.setting >= n_judged:
+        raise ConfigError(
+            f"--count {rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
+        )
+    share = rule.setting / n_judged if rule.name == "count" else rule.setting
+    if options.calibration != "auto" and not clean:
+        raise ConfigError(
+            f"--calibration {options.calibration} needs a clean reference: give one with "
+            "--reference, or leave calibration out"
+        )
+    # As many components as the rows can span would leave no error to score by. Truncation is
+    # fitted on half of a clean reference: the other half calibrates it.
+    n_used = max(2, n_rows // 2) if clean else n_rows
+    spanned = min(n_used, options.n_landmarks or n_used)
+    if options.n_components is not None and options.n_components >= spanned:
+        spanning = "training rows" if spanned == n_used else "landmarks"
+        raise ConfigError(
+            f"--components {options.n_components} would span all that {spanned:,} {spanning} can: "
+            "choose fewer"
+        )
+    gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
+    kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views
+    if options.kernel == "rbf":
+        kernel = "rbf"
+    elif options.kernel == "laplacian" and gamma is not None:
+        kernel = Laplacian(gamma)
+    elif options.kernel == "poly":
+        kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
+    elif options.kernel in ("linear", "cosine"):
+        kernel = Linear() if options.kernel == "linear" else Cosine()
+    parameters = Parameters(
+        contaminated=not clean,
+        share=share if chosen else DEFAULT_SHARE,
+        alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
+        n_components=options.n_components,
+        gamma=gamma if kernel == "rbf" else None,
+        ridge=options.ridge,
+        n_landmarks=options.n_landmarks,
+        calibration=options.calibration,
+    )
+    return parameters, kernel

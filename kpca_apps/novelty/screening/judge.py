@@ -1,0 +1,443 @@
+"""A table judged by a model: scores, ranks and flags of rows, each by the piece of its group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from kpca_apps.engine.precision import evenly_drawn
+from kpca_apps.engine.rows import ArrayRows, RowFunction
+from kpca_apps.errors import ModelFileError
+from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parts import GroupKey, each_part, find_groups, some_rows
+from kpca_apps.novelty.detector.threshold import (
+    Rule,
+    benjamini_hochberg,
+    conformal_p_values,
+    rate_threshold,
+)
+from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
+from kpca_apps.novelty.row_values import blocks_of, row_values
+from kpca_apps.novelty.screening.flagging import flag, p_value_scale
+from kpca_apps.novelty.screening.groups import (
+    group_name,
+    judged_sentence,
+    note_of_groups,
+    rest_note,
+)
+from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
+from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+from kpca_apps.tables.table import Table
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+OF_GROUPS = (
+    "p-value: the share of rows like those its model was fitted on that would score so high."
+)
+STEPS = 60  # of a bisection
+# Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
+MAX_TIES = 1_000
+# Where more rows than this are equal to the oddest, their place in the table must do.
+MAX_MEASURED = 100_000
+ROWS_A_BATCH = 1_024
+# Training rows whose stored scores are compared with the detector's: the lowest, the highest and
+# some others. Of 40 sound models, those of more columns than rows among them, 1.5 % of the rows at
+# most scored a tenth of the spread above what was stored, and the order of the ends was right from
+# 20 rows on.
+COMPARED_ROWS, FEWEST_COMPARED = 64, 20
+FAR_ABOVE, MOST_ABOVE = 0.25, 0.25
+
+
+@dataclass(frozen=True)
+class JudgedPiece:
+    """Rows of a table that one piece of a model judges."""
+
+    name: str  # of their group, to show; empty for those judged by the piece of the whole table
+    model: ModelPiece
+    positions: IntArray  # (k,), increasing
+    threshold: float = math.inf  # on the scale of its own model
+
+    def places(self, positions: IntArray) -> tuple[IntArray, IntArray]:
+        """Which of some positions are of these rows, and where they are among the model's rows."""
+        among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
+        found = np.flatnonzero(self.positions[among] == positions)
+        return found, (positions if self.model.values is None else among)[found]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A table scored and flagged by a model; arrays (n,) are as in `ScreeningResult`."""
+
+    rows: Encoded
+    in_training: bool  # whether they are the very rows the model was fitted on
+    scores: FloatArray
+    p_values: FloatArray | None
+    rarities: FloatArray | None
+    ranks: IntArray
+    flagged: BoolArray
+    threshold: ThresholdInfo
+    scale: ScoreScale | None
+    warnings: tuple[str, ...]
+    pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
+
+
+def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
+    """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
+
+    Rows are flagged by the rule of the options, or else that of the model. Those accepted are not,
+    and rank after all others: what a rule says of a table, it says of the others.
+    """
+    rule = resolve_rule(options, clean=model.clean, default=model.rule)
+    in_training, is_accepted, detector = is_fitted_on(model, rows), rows.is_accepted, model.detector
+    keys, codes, pieces = _pieces(model, rows)
+    raw = _raw_scores(pieces, rows, in_training=in_training)
+    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    calibration, p_values, scores = None, None, raw
+    if model.clean:
+        calibration = detector.calibration_scores
+        p_values = conformal_p_values(calibration, raw)
+        for piece in pieces:
+            if piece.model.values is not None:
+                own = piece.model.detector.calibration_scores
+                p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
+    # A threshold that was chosen on the table fitted on is kept for the tables after it.
+    is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
+    value = model.chosen_threshold if is_kept else None
+    if rule.calibrated and model.groups:
+        assert p_values is not None and calibration is not None
+        rate, value = _common_threshold(rule, calibration, raw[judged], p_values[judged])
+        scores, pieces = _shifted(raw, rate, value, pieces)
+    flagged_of_judged, threshold, too_few = flag(
+        rule, scores[judged], calibration, detector.calibration, set_before=value
+    )
+    flagged = np.zeros(len(scores), dtype=bool)
+    flagged[judged] = flagged_of_judged
+    if not (rule.calibrated and model.groups):
+        pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
+    rarities, scale = None, None
+    if calibration is not None:
+        scale = p_value_scale(calibration)
+        if model.groups:
+            scale = replace(scale, statement=OF_GROUPS, marks=())
+    elif detector.rarity is not None:
+        rarities, scale = _rarities(model, scores), _scale(model)
+        (at_threshold,) = _rarities(model, np.array([threshold.value])).tolist()
+        threshold = replace(threshold, rarity=detector.rarity.describe(at_threshold))
+    notes: tuple[str, ...] = ()
+    if model.groups:
+        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.values is None)
+        words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
+        threshold = replace(threshold, statement=words)
+        notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
+    return Verdict(
+        rows=rows,
+        in_training=in_training,
+        scores=scores,
+        p_values=p_values,
+        rarities=rarities,
+        ranks=_ranks(model, rows, raw, scores, in_training=in_training),
+        flagged=flagged,
+        threshold=threshold,
+        scale=scale,
+        warnings=(
+            *(model.warnings if in_training else warnings_of_new(model, rows)),
+            *notes,
+            *too_few,
+        ),
+        pieces=tuple(pieces),
+    )
+
+
+def is_fitted_on(model: NoveltyModel, rows: Encoded) -> bool:
+    """Whether they are the very rows that a model was fitted on, and their scores are known."""
+    has_scores = rows.source.n_rows == len(model.training_scores)
+    return has_scores and rows.source.fingerprint == model.source.fingerprint
+
+
+def warnings_of_new(model: NoveltyModel, rows: Encoded) -> tuple[str, ...]:
+    """Return what is to be known of rows that a model was not fitted on."""
+    where = f"In {model.source.name}, the reference: "
+    of_model = (
+        note.after(where) if isinstance(note, Note) else f"{where}{note}" for note in model.warnings
+    )
+    return (*of_model, *rows.warnings)
+
+
+def group_infos(model: NoveltyModel, verdict: Verdict) -> tuple[GroupInfo, ...]:
+    """Say how the rows of each group were judged."""
+    return tuple(
+        GroupInfo(
+            piece.name,
+            len(piece.positions),
+            int(verdict.flagged[piece.positions].sum()),
+            piece.model.n_rows,
+            piece.threshold,
+        )
+        for piece in (verdict.pieces if model.groups else ())
+    )
+
+
+def _pieces(
+    model: NoveltyModel, rows: Encoded
+) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
+    """Part rows by who judges them, those of no group last; return the groups of rows as well."""
+    if not model.groups:
+        codes = np.arange(0)
+        return [], codes, [JudgedPiece("", model.whole, np.arange(rows.n_rows))]
+    by = model.options.columns.by
+    keys, codes = find_groups(rows.table, by, rows.execution)
+    place_of = {key: place for place, key in enumerate(keys)}
+    pieces, is_rest = [], np.ones(len(codes), dtype=bool)
+    for group in model.groups:
+        assert group.values is not None
+        positions = np.flatnonzero(codes == place_of.get(group.values, -1))
+        if len(positions):
+            is_rest[positions] = False
+            pieces.append(JudgedPiece(group_name(by, group.values), group, positions))
+    if is_rest.any():
+        pieces.append(JudgedPiece("", model.whole, np.flatnonzero(is_rest)))
+    return keys, codes, pieces
+
+
+def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bool) -> FloatArray:
+    """Score every row by its own piece, shape (n,), on the scale of that piece."""
+    scores: FloatArray = row_values(rows.n_rows, np.float64)
+    for piece in pieces:
+        model, positions = piece.model, piece.positions
+        is_whole = model.values is None
+        judges_all = is_whole and len(positions) == rows.n_rows
+        if in_training:
+            require_own_scores(model, rows, np.arange(rows.n_rows) if is_whole else positions)
+            if judges_all:
+                return model.training_scores
+            own = model.training_scores
+            scores[positions] = own[positions] if is_whole else own
+        elif judges_all:
+            return rows.map(model.detector.row_scores())
+        else:
+            scores[positions] = _scores_of_some(model, rows, positions)
+    return scores
+
+
+def _scores_of_some(model: ModelPiece, rows: Encoded, positions: IntArray) -> FloatArray:
+    """Score some rows, positions increasing, as a piece of a model reads them."""
+    function = model.detector.row_scores()
+    n_jobs = rows.n_jobs if rows.stored is None else None
+    score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
+    table = some_rows(rows.table, positions)
+    return np.concatenate([*each_part(table, function.purpose, score, rows.execution)])
+
+
+def _mapped(
+    table: Table, encoder: TableEncoder, function: RowFunction, n_jobs: int | None
+) -> FloatArray:
+    return ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
+
+
+def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) -> None:
+    """Refuse stored scores of training rows (n,), at the positions given, not of the detector.
+
+    A row that was left out of the model scores no lower than by the whole model, up to what the
+    landmarks miss, and in about the same order. So those whose stored scores are the lowest must
+    not score high, nor those whose stored scores are the highest lowest of all.
+    """
+    if rows.size_of_parts is not None:
+        return  # so many rows' scores are not stored: they come from the fit
+    stored, few = model.training_scores, min(COMPARED_ROWS, len(model.training_scores) // 3)
+    order = np.argsort(stored, kind="stable")
+    drawn = evenly_drawn(len(stored), COMPARED_ROWS)
+    some = np.unique(np.concatenate([order[:few], order[len(order) - few :], drawn]))
+    found = _scores_of_some(model, rows, positions[some])
+    spread = float(np.ptp(np.quantile(found, [0.1, 0.9])))
+    is_low, is_high = np.isin(some, order[:few]), np.isin(some, order[len(order) - few :])
+    too_low = found[is_low] > stored[some[is_low]] + FAR_ABOVE * spread
+    is_inverted = few >= FEWEST_COMPARED and np.median(found[is_high]) < np.median(found[is_low])
+    if too_low.mean() > MOST_ABOVE or is_inverted:
+        raise ModelFileError(
+            "the model holds other scores of the rows it was fitted on than its detector gives: "
+            "its file was changed after it was saved; fit the model again"
+        )
+
+
+def _common_threshold(
+    rule: Rule, calibration: FloatArray, raw: FloatArray, p_values: FloatArray
+) -> tuple[float | None, float]:
+    """Return the rate that each group is calibrated at, and a threshold for all rows.
+
+    A false discovery rate is that of the list of all rows; where that is empty, no rate is.
+    """
+    rate = rule.setting
+    if rule.name == "fdr":
+        is_listed = benjamini_hochberg(p_values, rate)
+        if not is_listed.any():
+            alone = rate_threshold(calibration, rate / len(raw))
+            return None, max(alone, float(raw.max()))
+        rate = float(p_values[is_listed].max())
+    return rate, rate_threshold(calibration, rate)
+
+
+def _shifted(
+    raw: FloatArray, rate: float | None, value: float, pieces: Sequence[JudgedPiece]
+) -> tuple[FloatArray, list[JudgedPiece]]:
+    """Calibrate each group by its own rows; shift its scores so that one threshold holds for all.
+
+    Return the scores, and the pieces with their own thresholds.
+    """
+    if rate is None or math.isinf(value):
+        return raw, [replace(piece, threshold=value) for piece in pieces]
+    scores: FloatArray = row_values(len(raw), np.float64)
+    judged = []
+    for piece in pieces:
+        limit = value
+        if piece.model.values is not None:
+            limit = rate_threshold(piece.model.detector.calibration_scores, rate)
+        own = raw[piece.positions]
+        # Rounding must move no row to the other side.
+        above = np.maximum(own - limit + value, np.nextafter(value, math.inf))
+        below = np.minimum(own - limit + value if math.isfinite(limit) else own, value)
+        scores[piece.positions] = np.where(own > limit, above, below)
+        judged.append(replace(piece, threshold=limit))
+    return scores, judged
+
+
+def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
+    """Share of usual rows, each judged by the model of its group, that would score as high (r,)."""
+    n_rows = model.source.n_rows
+    n_rest = n_rows - sum(group.n_rows for group in model.groups)
+    shares: FloatArray = row_values(len(scores), np.float64)
+    judges = [(group.n_rows, group) for group in model.groups]
+    for n_judged, piece in [*judges, *([(n_rest, model.whole)] if n_rest else [])]:
+        rarity = piece.detector.rarity
+        assert rarity is not None
+        for block in blocks_of(len(scores)):
+            shares[block] += n_judged / n_rows * rarity.share(scores[block])
+    return shares
+
+
+def _scale(model: NoveltyModel) -> ScoreScale:
+    """Say what shares mean, and the scores that round ones of the usual rows reach."""
+    rarity = model.detector.rarity
+    assert rarity is not None
+    scale, marks = rarity.scale_of_scores, []
+    if not model.groups:
+        return scale
+    rarities = (piece.detector.rarity for piece in (model.whole, *model.groups))
+    knots = [one.knots for one in rarities if one is not None]
+    for place, mark in enumerate(scale.marks, 1):
+        low, high = min(float(of[0]) for of in knots), max(float(of[-1]) for of in knots)
+        unit = high - low or 1.0
+        while _rarities(model, np.array([high]))[0] > 0.1**place:
+            low, high, unit = high, high + unit, 2.0 * unit
+        for _ in range(STEPS):
+            middle = 0.5 * (low + high)
+            if _rarities(model, np.array([middle]))[0] > 0.1**place:
+                low = middle
+            else:
+                high = middle
+        marks.append(ScoreMark(high, mark.words))
+    statement = f"{scale.statement} Each row is judged by the model of its group."
+    return replace(scale, statement=statement, marks=tuple(marks))
+
+
+def _notes_of_groups(
+    model: NoveltyModel, threshold: ThresholdInfo, pieces: Sequence[JudgedPiece]
+) -> Iterator[Note]:
+    """Say what the pieces of groups warn of, and where alone nothing can be flagged."""
+    by, names = model.options.columns.by, dict[str, list[str]]()
+    for piece in pieces:
+        if piece.model.values is not None:
+            detector = piece.model.detector
+            few = piece.model.clean and not np.isfinite(detector.flags_above)
+            for text in detector.warnings[:-1] if few else detector.warnings:
+                names.setdefault(text, []).append(piece.name)
+    for text, where in names.items():
+        yield note_of_groups(where, f": {text}", by)
+    if few_rows := [piece.name for piece in pieces if math.isinf(piece.threshold)]:
+        if math.isfinite(threshold.value):
+            nothing = (
+                " nothing can be flagged: the reference has too few rows there for "
+                f"{threshold.rule} {threshold.setting:.3g}; take a larger rate, or fit with this "
+                "one, and the model of the whole table judges them."
+            )
+            yield note_of_groups(few_rows, nothing, by)
+
+
+def _ranks(
+    model: NoveltyModel,
+    rows: Encoded,
+    raw: FloatArray,
+    scores: FloatArray,
+    *,
+    in_training: bool,
+) -> IntArray:
+    """Rank every row, those that are accepted after all others."""
+    if model.groups:
+        # Scores that were shifted to a threshold, which none of them may pass, keep their order.
+        ranks = novelty_ranks(scores, lambda places: raw[places])
+    else:
+        ranks = _rank_rows(model, rows, scores, in_training=in_training)
+    if rows.is_accepted is not None:
+        order = np.argsort(ranks)
+        is_last = rows.is_accepted[order]
+        ranks[np.r_[order[~is_last], order[is_last]]] = np.arange(1, len(ranks) + 1)
+    return ranks
+
+
+def _rank_rows(
+    model: NoveltyModel, rows: Encoded, scores: FloatArray, *, in_training: bool
+) -> IntArray:
+    """Rank every row; those beyond the reach of a bounded kernel, which score the same, too."""
+    neighbours = model.detector.reference
+    place = max(0, len(scores) - MAX_TIES)
+    oddest = np.partition(scores, place)[place]
+
+    def distances(positions: IntArray) -> FloatArray:
+        # To the rows of the model's core, not to its landmarks: training rows may be landmarks.
+        found = np.zeros(len(positions))
+        measured = np.flatnonzero(scores[positions] >= oddest)
+        if not 0 < len(measured) <= MAX_MEASURED:
+            return found
+        matrix = rows.encoded(positions[measured])
+        for start in range(0, len(measured), ROWS_A_BATCH):
+            part = slice(start, start + ROWS_A_BATCH)
+            standardised = model.detector.views.standardised(matrix[part])
+            squares = cdist(standardised, neighbours.standardised, "sqeuclidean")
+            if in_training:
+                squares[positions[measured[part]][:, None] == neighbours.index] = np.inf
+            found[measured[part]] = squares.min(axis=1)
+        return found
+
+    return novelty_ranks(scores, distances)
+
+
+def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray]) -> IntArray:
+    """Rank of every row (n,), 1 = most novel, by score.
+
+    Equal scores are ordered by `distances(rows)` to the rows of the model, then by place.
+    """
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    equal = ordered[1:] == ordered[:-1]
+    (slots,) = np.nonzero(np.append(equal, False) | np.insert(equal, 0, False))
+    if slots.size:
+        rows = np.sort(order[slots])
+        order[slots] = rows[np.lexsort((rows, -distances(rows), -scores[rows]))]
+    ranks = row_values(len(scores), np.int64)
+    ranks[order] = np.arange(1, len(scores) + 1)
+    return ranks
+
+
+def top_rows(ranks: IntArray, count: int) -> IntArray:
+    """Positions of the first rows of a list, in its order."""
+    (rows,) = np.nonzero(ranks <= count)
+    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)

@@ -1,0 +1,87 @@
+"""Every command and option has a test; ``python -m tests.cli.test_features`` lists them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from kpca_apps.cli.main import app
+
+TESTS = Path(__file__).parents[1]
+# Files of these names in tests run no test.
+HELPERS = ("benchmarks", "oracles")
+
+
+def features() -> Iterator[tuple[str, str]]:
+    """Yield each command with each of its options, and with "" for the command itself."""
+    groups: Any = get_command(app)
+    for group, commands in groups.commands.items():
+        for name, command in commands.commands.items():
+            yield f"{group} {name}", ""
+            for one in command.params:
+                if one.param_type_name == "option" and one.name not in ("help", "help_all"):
+                    yield f"{group} {name}", max(one.opts, key=len)
+
+
+def words_by_test() -> dict[str, tuple[set[str], set[str]]]:
+    """Return by test the words it is written with, and those of its whole file."""
+    found = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        if path.parent.name in HELPERS:
+            continue
+        module = ast.parse(path.read_text("utf-8"))
+        of_file = {*_words(module), *path.stem.split("_")}
+        constants = {
+            target.id: set(_words(node.value))
+            for node in module.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                name = f"{path.relative_to(TESTS.parent)}::{node.name}"
+                own = set(_words(node))
+                own = own.union(*(words for one, words in constants.items() if one in own))
+                found[name] = (own, of_file)
+    return found
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Dict):  # options by their names in Python
+            for key in one.keys:
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield f"--{key.value.replace('_', '-')}"
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield from one.value.replace("=", " ").split()
+        elif isinstance(one, ast.Name | ast.arg):
+            yield one.id if isinstance(one, ast.Name) else one.arg
+
+
+def list_of_features() -> dict[tuple[str, str], str]:
+    """Return a test of each feature, the one of the fewest words; "" where there is none."""
+    tests = words_by_test()
+    found = {}
+    for command, option in features():
+        group, name = command.split()
+        fitting = [
+            (name not in own, len(own), test)
+            for test, (own, of_file) in tests.items()
+            if {group, name} <= of_file and (option or name) in own
+        ]
+        found[command, option] = min(fitting)[2] if fitting else ""
+    return found
+
+
+def test_every_command_and_option_has_a_test() -> None:
+    assert [feature for feature, test in list_of_features().items() if not test] == []
+
+
+if __name__ == "__main__":
+    for (command, option), test in list_of_features().items():
+        print(f"{f'kpca {command} {option}':<36} {test}")

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.novelty.columns import parts
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.detector.threshold import Rule
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening import groups
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.groups import MIN_ROWS, rows_needed
+from kpca_apps.novelty.screening.model import load_model, save_model
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import explain_row, score, screen
+from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.report.result_json import result_to_json
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import parted
+from tests.quick import quick
+
+ODD = 7  # a row of group a that reads as those of group b
+
+
+def two_kinds(n: int = 160, rest: int = 9, seed: int = 0) -> pl.DataFrame:
+    """Two groups whose columns go together in opposite ways, one too small, and an odd row."""
+    rng = np.random.default_rng(seed)
+    size, sign = rng.normal(size=2 * n + rest), np.repeat([1.0, -1.0, 0.0], [n, n, rest])
+    columns = np.outer(size, [1.0, 1.0, 1.0]) + 0.15 * rng.normal(size=(len(size), 3))
+    columns[:, 1:] *= np.where(sign == 0, 0.0, sign)[:, None]
+    columns[:, 1:] += 0.1 * rng.normal(size=(len(size), 2))
+    columns[ODD] = [1.5, -1.5, -1.5]
+    frame = pl.DataFrame({f"c{j}": column for j, column in enumerate(columns.T)})
+    return frame.with_columns(kind=pl.Series(["a"] * n + ["b"] * n + ["few"] * rest))
+
+
+def by(*names: str, **others: object) -> ScreeningOptions:
+    hide = others.pop("hide", ())
+    return ScreeningOptions(columns=ColumnOptions(by=names, hide=hide), **others)  # type: ignore[arg-type]
+
+
+def screened(frame: pl.DataFrame, options: ScreeningOptions) -> ScreeningResult:
+    return screen(table_from_frame(frame, "kinds"), options=options)[0]
+
+
+def test_a_row_that_is_ordinary_in_the_table_is_found_odd_in_its_group() -> None:
+    frame = two_kinds()
+    result = screened(frame, by("kind", count=1))
+    (found,) = np.flatnonzero(result.is_flagged)
+    assert (found, result.ranked[0].row, result.ranked[0].group) == (ODD, ODD + 1, "kind a")
+    # Without the groups even what stands out more than a tenth of the table is other rows.
+    plain = screened(frame.drop("kind"), ScreeningOptions(count=1))
+    assert plain.ranks[ODD] > 33
+
+
+def test_groups_of_few_rows_are_judged_by_the_model_of_the_table_and_it_is_said() -> None:
+    frame = two_kinds()
+    result = screened(frame, by("kind"))
+    told = {group.name: (group.n_rows, group.n_fitted) for group in result.groups}
+    assert told == {"kind a": (160, 160), "kind b": (160, 160), "": (9, 329)}
+    assert sum(group.n_flagged for group in result.groups) == result.n_flagged
+    (note,) = [text for text in result.warnings if "no model of its own" in text]
+    assert '("few")' in note and "9 rows are" in note
+    whole = screened(frame, ScreeningOptions(columns=ColumnOptions(categorical=("kind",))))
+    np.testing.assert_array_equal(result.scores[320:], whole.scores[320:])
+
+
+@pytest.mark.release
+def test_a_group_scores_as_a_table_of_its_rows_alone() -> None:
+    frame = two_kinds()
+    result = screened(frame, by("kind"))
+    for place, kind in ((slice(0, 160), "a"), (slice(160, 320), "b")):
+        alone = screened(frame.filter(pl.col("kind") == kind), ScreeningOptions())
+        np.testing.assert_array_equal(result.scores[place], alone.scores)
+    # Rows of other groups in between change nothing.
+    mixed = frame[np.random.default_rng(1).permutation(329)]
+    in_order = pl.concat([mixed.filter(pl.col("kind") == kind) for kind in ("a", "b", "few")])
+    alternating = np.argsort(np.concatenate([2 * np.arange(160), 2 * np.arange(160) + 1]))
+    order = np.concatenate([alternating, np.arange(320, 329)])
+    found = screened(in_order[order], by("kind")).scores
+    expected = screened(in_order, by("kind")).scores[order]
+    np.testing.assert_array_equal(found[:320], expected[:320])
+
+
+@pytest.mark.release
+def test_each_group_has_the_rate_asked_for_on_clean_rows() -> None:
+    # Group b varies ten times as much in its tails: one threshold would flag it alone.
+    def clean(seed: int) -> pl.DataFrame:
+        rng = np.random.default_rng(seed)
+        a, b = rng.normal(size=(900, 3)), 5 + rng.standard_t(2, size=(900, 3))
+        frame = pl.DataFrame({f"c{j}": column for j, column in enumerate(np.vstack([a, b]).T)})
+        return frame.with_columns(kind=pl.Series(["a"] * 900 + ["b"] * 900))
+
+    reference = table_from_frame(clean(0), "clean")
+    result, _ = screen(table_from_frame(clean(1), "new"), reference=reference, options=by("kind"))
+    for group in result.groups:
+        # Four standard errors of 900 rows at 5 %, whose threshold was learned from as many.
+        assert 0.05 - 0.04 < group.n_flagged / group.n_rows < 0.05 + 0.04
+    assert result.p_values is not None
+    np.testing.assert_array_equal(result.is_flagged, result.p_values <= 0.05)
+    np.testing.assert_array_equal(result.is_flagged, result.scores > result.threshold.value)
+    assert len({group.threshold for group in result.groups}) == 2
+
+
+@pytest.mark.parametrize(
+    "rule", quick([{"fdr": 0.3}, {"fdr": 1e-6}, {"alpha": 0.002}, {"share": 0.1}], {"fdr": 0.3})
+)
+def test_flagged_rows_are_those_above_the_threshold_and_first_in_the_list(
+    rule: dict[str, float],
+) -> None:
+    reference, new = two_kinds(700, 60), two_kinds(300, 60, seed=1)
+    result, _ = screen(
+        table_from_frame(new, "new"),
+        reference=table_from_frame(reference, "clean"),
+        options=by("kind", **rule),
+    )
+    np.testing.assert_array_equal(result.is_flagged, result.scores > result.threshold.value)
+    assert set(result.ranks[result.is_flagged]) == set(range(1, result.n_flagged + 1))
+    assert result.p_values is not None
+    if "fdr" in rule:  # by definition: the largest k with p_(k) <= rate k / n
+        ordered = np.sort(result.p_values)
+        good = np.flatnonzero(ordered <= rule["fdr"] * np.arange(1, 661) / 660)
+        assert result.n_flagged == (good[-1] + 1 if len(good) else 0)
+    for group in result.groups:
+        assert group.n_fitted == (1460 if not group.name else 700 if group.n_rows == 300 else 60)
+
+
+def test_a_group_needs_rows_enough_to_calibrate_its_rate() -> None:
+    assert rows_needed(Rule("share", 0.01)) == rows_needed(Rule("fdr", 0.1))
+    assert rows_needed(Rule("share", 0.01)) == MIN_ROWS
+    assert rows_needed(Rule("alpha", 0.01)) == 99
+    options = by("kind", alpha=0.01)
+    model, _ = fit_table(table_from_frame(two_kinds(150, 98), "clean"), options)
+    assert [group.values for group in model.groups] == [("a",), ("b",)]
+    model, _ = fit_table(table_from_frame(two_kinds(150, 99), "clean"), options)
+    assert [group.values for group in model.groups] == [("a",), ("b",), ("few",)]
+
+
+@pytest.mark.release
+def test_a_group_too_small_for_a_rate_asked_for_later_flags_nothing_and_it_is_said() -> None:
+    reference = pl.concat([two_kinds(150, 0), two_kinds(400, 0, seed=5).filter(kind="b")])
+    model, _ = fit_table(table_from_frame(reference, "clean"), by("kind"))
+    new = two_kinds(100, 0, seed=6).with_columns(pl.col("c0").cast(pl.Float64) + 9)
+    found = score(model, table_from_frame(new, "new"), options=by("kind", alpha=0.005))
+    flagged = {group.name: group.n_flagged for group in found.groups}
+    assert flagged == {"kind a": 0, "kind b": 100}
+    (note,) = [text for text in found.warnings if "nothing can be flagged" in text]
+    assert note.startswith('In "kind a" nothing')
+
+
+@pytest.mark.release
+def test_a_saved_model_scores_as_before_and_threads_change_nothing(tmp_path: Path) -> None:
+    table = table_from_frame(two_kinds(), "kinds")
+    new = table_from_frame(two_kinds(70, 30, seed=3), "new")
+    result, model = screen(table, options=by("kind", share=0.02, jobs=1))
+    threaded, other = screen(table, options=by("kind", share=0.02, jobs=3))
+    np.testing.assert_array_equal(result.scores, threaded.scores)
+    for name, saved in (("a.kpca", model), ("b.kpca", other)):
+        save_model(saved, tmp_path / name)
+    assert (tmp_path / "a.kpca").read_bytes() == (tmp_path / "b.kpca").read_bytes()
+    loaded = load_model(tmp_path / "a.kpca")
+    for rows in (new, table):
+        before, after = score(model, rows), score(loaded, rows)
+        np.testing.assert_array_equal(before.scores, after.scores)
+        np.testing.assert_array_equal(before.is_flagged, after.is_flagged)
+        assert before.groups == after.groups and before.ranked == after.ranked
+    # A threshold chosen before is kept for new tables.
+    assert score(loaded, new).threshold.value == result.threshold.value
+    listed, _ = explain_row(loaded, table, row=str(ODD + 1))
+    assert (listed.row, listed.group, listed.rank) == (ODD + 1, "kind a", result.ranks[ODD])
+
+
+def test_rows_of_groups_never_seen_are_judged_by_the_model_of_the_table() -> None:
+    _, model = screen(table_from_frame(two_kinds(), "kinds"), options=by("kind"))
+    new = two_kinds(60, 5, seed=2).with_columns(
+        kind=pl.when(pl.col("kind") == "a").then(pl.lit("never seen")).otherwise(pl.col("kind"))
+    )
+    result = score(model, table_from_frame(new, "new"))
+    assert [(group.name, group.n_rows) for group in result.groups] == [("kind b", 60), ("", 65)]
+    assert any('"never seen", "few"' in text for text in result.warnings)
+    alone = score(model, table_from_frame(new[60:61], "new"))
+    assert alone.scores[0] == result.scores[60]
+
+
+@pytest.mark.release
+def test_two_columns_make_groups_of_their_pairs_and_missing_is_one() -> None:
+    frame = two_kinds().with_columns(
+        site=pl.Series([None if i % 2 else "east" for i in range(329)], dtype=pl.String)
+    )
+    result = screened(frame, by("kind", "site"))
+    names = {group.name for group in result.groups}
+    assert names == {
+        f"kind {kind}, site {site}" for kind in "ab" for site in ("east", "(missing)")
+    } | {""}
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("n_rows", [None, 40])
+def test_a_table_in_parts_has_the_groups_of_the_whole(
+    n_rows: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_from_frame(two_kinds(), "kinds")
+    whole, _ = screen(table, options=by("kind", share=0.02))
+    if n_rows is not None:  # then groups are read in parts too
+        monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
+    found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
+    np.testing.assert_allclose(found.scores, whole.scores, rtol=1e-6)
+    assert [group.name for group in found.groups] == [group.name for group in whole.groups]
+    assert found.ranked[0].row == whole.ranked[0].row == ODD + 1
+    first, second = (one.ranked[0].reasons[0] for one in (found, whole))
+    assert (first.column, first.seen) == (second.column, second.seen)
+    again = score(model, parted(table_from_frame(two_kinds(seed=4), "new"), part_rows=100))
+    assert np.isfinite(again.scores).all()
+
+
+def test_hostile_names_and_values_stay_harmless_and_hidden_ones_unseen() -> None:
+    name, value = '<script>alert(1)</script>\n"x', "</bdi><img src=x onerror=alert(2)>\u202e"
+    frame = (
+        two_kinds()
+        .with_columns(pl.col("kind").replace({"a": value, "few": value * 3}).alias(name))
+        .drop("kind")
+    )
+    shown = screened(frame, by(name))
+    assert value in shown.groups[0].name or value in shown.groups[1].name
+    page = render_screening(shown)
+    assert "<img src=x" not in page and "<script>alert(1)" not in page
+    hidden = screened(frame, by(name, hide=(name,)))
+    assert {group.name for group in hidden.groups} == {"group 1", "group 2", ""}
+    for text in (render_screening(hidden), result_to_json(hidden), *hidden.warnings):
+        assert "onerror" not in text
+
+
+def test_a_column_that_does_not_vary_in_a_group_is_left_out_there() -> None:
+    frame = two_kinds().with_columns(
+        only_b=pl.Series([None] * 160 + list(range(169)), dtype=pl.Float64),
+        same=pl.Series(["x"] * 160 + ["y", "z"] * 84 + ["y"]),
+    )
+    result = screened(frame, by("kind"))
+    assert np.isfinite(result.scores).all() and result.ranks[ODD] < 10
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (two_kinds(20, 0), by("kind"), 'none of the 2 groups by "kind" has the 50 rows'),
+        (two_kinds().with_columns(kind=pl.lit("a")), by("kind"), "makes one group only"),
+        (two_kinds(), by("kind", kernel="rbf"), "--kernel scores rows by an error"),
+        (two_kinds(), by("kind", n_components=2), "--components scores rows by an error"),
+        (two_kinds(), by("knd"), 'names a column "knd".*Did you mean "kind"'),
+        (
+            two_kinds(),
+            ScreeningOptions(columns=ColumnOptions(by=("kind",), label="kind")),
+            "both --label and --by",
+        ),
+    ],
+)
+def test_what_cannot_be_grouped_is_refused_in_one_line(
+    frame: pl.DataFrame, options: ScreeningOptions, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        screened(frame, options)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MOST_KEYS", 20)
+    frame = two_kinds().with_columns(name=pl.Series([f"n{i}" for i in range(329)]))
+    with pytest.raises(KpcaError, match='--by "name" makes more than 20 groups'):
+        screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
+
+
+@pytest.mark.release
+def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(groups, "MAX_GROUPS", 3)
+    monkeypatch.setattr(groups, "FULL_LANDMARKS", 1)
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({f"c{j}": rng.normal(size=2000) for j in range(2)})
+    frame = frame.with_columns(kind=pl.Series([f"k{i % 5}" for i in range(2000)]))
+    model, _ = fit_table(table_from_frame(frame, "many"), by("kind"), clean=False)
+    assert [group.values for group in model.groups] == [("k0",), ("k1",), ("k2",)]
+    # The matrices of three groups take together what those of one table do: 3 m^2 = 300^2.
+    assert {len(group.detector.landmarks) for group in model.groups} == {173}
+    result = score(model, table_from_frame(frame[:400], "new"))
+    assert any("at most 3 groups have one" in text for text in result.warnings)

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.novelty.detector.threshold import Rule, top_count
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.flagging import flag
+from kpca_apps.novelty.screening.judge import Verdict, judge, novelty_ranks, top_rows
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table
+from tests.novelty.tables import correlated, frame_of
+
+SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])
+
+
+def test_a_count_flags_that_many_rows_and_the_threshold_lies_just_below_them() -> None:
+    flagged, info, _ = flag(Rule("count", 2), SCORES)
+    np.testing.assert_array_equal(flagged, SCORES > info.value)
+    assert (flagged.sum(), info.value, info.calibration) == (2, 0.3, None)
+    assert "2 rows of 5" in info.statement
+    assert "no false-alarm rate" in info.statement
+
+
+def test_a_small_share_still_flags_one_row() -> None:
+    flagged, info, _ = flag(Rule("share", 0.01), SCORES)
+    assert flagged.tolist() == [False, True, False, False, False]
+    assert info.statement.startswith("A choice: a share of 1 % flags the 1 row of 5")
+
+
+def test_a_row_above_others_that_all_score_alike_is_flagged_alone() -> None:
+    scores = np.ones(200)
+    scores[17] = 9.0
+    flagged, info, _ = flag(Rule("share", 0.01), scores)
+    assert np.flatnonzero(flagged).tolist() == [17]
+    assert info.statement.startswith(
+        "A choice: a share of 1 % asks for 2 rows of 200, but 199 of them score alike: only the "
+        "other 1 is flagged"
+    )
+
+
+@st.composite
+def scores_with_ties(draw: st.DrawFn) -> np.ndarray:
+    """Few different scores, some of which differ by rounding only."""
+    n, n_values = draw(st.integers(2, 300)), draw(st.integers(1, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    size = 10.0 ** draw(st.integers(-12, 12))
+    scores = size * rng.choice(rng.lognormal(sigma=0.1, size=n_values), n)
+    return scores * (1 + rng.choice([0.0, 1e-12, -1e-13], n))
+
+
+@given(scores=scores_with_ties(), share=st.floats(0.001, 0.999))
+def test_ties_are_flagged_together_and_the_threshold_parts_the_rows(
+    scores: np.ndarray, share: float
+) -> None:
+    count = top_count(len(scores), share)
+    flagged, info, _ = flag(Rule("share", share), scores)
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    by_count, other, _ = flag(Rule("count", count), scores)
+    assert (by_count.tolist(), other.value) == (flagged.tolist(), info.value)
+    # By comparing each row with each: those above the last row asked for, and those equal to it
+    # but for rounding (values drawn apart differ by far more).
+    last = np.sort(scores)[-count]
+    wanted = scores > last * (1 - 1e-11)
+    if wanted.all():
+        # Those above the last, which all others are equal to.
+        wanted = scores > last * (1 + 1e-11)
+        said = " of them score alike: only the other " if wanted.any() else "all score alike: none "
+        assert said in info.statement
+    np.testing.assert_array_equal(flagged, wanted)
+    # A list by rank begins with the flagged rows, in whatever order ties are.
+    ranks = novelty_ranks(scores, lambda rows: scores[::-1][rows])
+    assert ranks[flagged].max(initial=0) == flagged.sum()
+    assert (" more that score" in info.statement) == (flagged.sum() > count)
+
+
+def test_a_count_of_the_whole_table_is_refused() -> None:
+    with pytest.raises(ConfigError, match="every one of the 5 rows"):
+        flag(Rule("count", 5), SCORES)
+
+
+def test_a_threshold_of_an_earlier_table_is_called_a_choice() -> None:
+    flagged, info, _ = flag(Rule("share", 0.01), SCORES, set_before=0.25)
+    assert flagged.tolist() == [False, True, True, True, False]
+    assert (info.value, info.n_calibration) == (0.25, 0)
+
+
+def test_alpha_flags_by_the_conformal_quantile() -> None:
+    calibration = np.arange(1.0, 100.0)
+    flagged, info, warnings = flag(
+        Rule("alpha", 0.05), np.array([94.0, 95.0, 95.5]), calibration, "leave-one-out"
+    )
+    assert (flagged.tolist(), info.value, warnings) == ([False, False, True], 95.0, ())
+    assert "About 5 %" in info.statement
+    assert "approximate" in info.statement
+
+
+def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
+    flagged, info, warnings = flag(Rule("alpha", 0.05), np.array([1e9]), np.arange(9.0), "split")
+    assert not flagged.any()
+    assert math.isinf(info.value)
+    assert info.statement == "Nothing can be flagged at 5 %: 9 reference rows allow 10 % at best."
+    assert warnings == (
+        "9 reference rows are too few for alpha 0.05: give at least 19, or a larger --alpha.",
+    )
+    _, info, warnings = flag(Rule("alpha", 0.05), SCORES, np.arange(19.0), "split")
+    assert (math.isinf(info.value), warnings) == (False, ())
+
+
+def test_fdr_flags_the_list_of_benjamini_and_hochberg() -> None:
+    calibration = np.arange(1.0, 1000.0)
+    scores = np.array([2000.0, 1999.0, 5.0, 6.0, 7.0])
+    flagged, info, warnings = flag(Rule("fdr", 0.1), scores, calibration, "split")
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    assert (flagged.sum(), warnings) == (2, ())
+
+
+@pytest.mark.parametrize(("score", "n_flagged"), [(0.5, 0), (2000.0, 4)])
+def test_fdr_threshold_parts_the_rows_where_none_or_all_are_listed(
+    score: float, n_flagged: int
+) -> None:
+    scores = np.full(4, score)
+    flagged, info, _ = flag(Rule("fdr", 0.1), scores, np.arange(1.0, 1000.0), "split")
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    assert flagged.sum() == n_flagged
+
+
+def test_fdr_says_when_no_single_row_can_be_listed() -> None:
+    _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
+    assert math.isinf(info.value)
+    assert "from 9 reference rows: the smallest p-value they allow is 0.1, and" in info.statement
+    assert "among 5 rows it takes 5 that have it." in info.statement
+    assert len(warnings) == 1
+    assert "--alpha" in warnings[0]
+    # So it is: five rows beyond all reference rows make a list, four and a usual one do not.
+    for n_far, listed in ((5, 5), (4, 0)):
+        scores = np.array([9e9] * n_far + [0.5] * (5 - n_far))
+        flagged, _, _ = flag(Rule("fdr", 0.1), scores, np.arange(9.0), "split")
+        assert flagged.sum() == listed
+    _, info, _ = flag(Rule("fdr", 0.05), SCORES, np.arange(9.0), "split")
+    assert "which is above the rate itself" in info.statement
+
+
+def test_an_empty_list_says_why() -> None:
+    _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(1.0, 1000.0), "split")
+    assert (math.isfinite(info.value), warnings) == (True, ())
+    assert info.statement.startswith("The list is empty: no p-value of the 5 rows is small enough")
+    assert info.statement.endswith("held back (guaranteed).")
+
+
+def test_a_choice_beside_a_reference_points_to_the_p_values() -> None:
+    _, info, _ = flag(Rule("count", 2), SCORES, np.arange(9.0), "split")
+    assert info.statement.endswith("; p-values say how rare each score is among normal rows.")
+
+
+UNEXPLAINED = ScreeningOptions(explain=0)
+ONE_KERNEL = ScreeningOptions(explain=0, kernel="rbf")
+
+
+def test_equal_scores_are_ordered_by_distance_and_no_others():
+    scores = np.array([1.0 - 1e-15, 0.2, 1.0, 1.0 + 1e-15, 1.0])
+    distance = np.array([500.0, 100.0, 5.0, 7.0, 50.0])
+    assert novelty_ranks(scores, lambda rows: distance[rows]).tolist() == [4, 5, 3, 1, 2]
+
+
+def test_distances_are_asked_for_shared_scores_only():
+    asked = []
+
+    def distances(rows):
+        asked.extend(rows.tolist())
+        return np.zeros(len(rows))
+
+    novelty_ranks(np.array([3.0, 1.0, 1.0, 0.0]), distances)
+    assert asked == [1, 2]
+
+
+@given(n=st.integers(1, 400), n_values=st.integers(1, 400))
+def test_ranks_are_places_by_score_then_distance_then_row(n, n_values):
+    rng = np.random.default_rng([n, n_values])
+    scores = rng.choice(rng.lognormal(size=n_values), n)
+    # Rows that agree in eight digits only, and rows that are equal.
+    scores *= 1 + rng.choice([0, 1e-12], n)
+    far = rng.integers(0, 3, n).astype(float)
+    ranks = novelty_ranks(scores, lambda rows: far[rows])
+    order = np.array(sorted(range(n), key=lambda row: (-scores[row], -far[row], row)))
+    np.testing.assert_array_equal(ranks[order], np.arange(1, n + 1))
+    np.testing.assert_array_equal(top_rows(ranks, 5), order[:5])
+
+
+@st.composite
+def mixed_frames(draw: st.DrawFn) -> pl.DataFrame:
+    """Numbers on a coarse grid beside a category, some absurd: equal rows and far ones abound."""
+    n, seed = draw(st.integers(12, 60)), draw(st.integers(0, 10**6))
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n, draw(st.integers(1, 4)))).round(draw(st.integers(0, 3)))
+    far = rng.random(numbers.shape) < draw(st.sampled_from([0.0, 0.05, 0.2]))
+    numbers[far] *= 10.0 ** rng.integers(1, 9, far.sum())
+    frame = pl.DataFrame(numbers, schema=[f"x{i}" for i in range(numbers.shape[1])])
+    return frame.with_columns(kind=pl.Series(rng.choice(["a", "b", "c"], n)), y=rng.normal(size=n))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    frame=mixed_frames(), options=st.sampled_from([UNEXPLAINED, ONE_KERNEL]), split=st.booleans()
+)
+def test_no_rank_contradicts_a_score(frame, options, split):
+    reference = frame[::2] if split else None
+    clean = None if reference is None else table_from_frame(reference)
+    result, _ = screen(table_from_frame(frame), reference=clean, options=options)
+    assert sorted(result.ranks.tolist()) == list(range(1, len(frame) + 1))
+    listed = np.argsort(result.ranks)
+    assert np.all(np.diff(result.scores[listed]) <= 0)
+    assert not np.any(np.diff(result.is_flagged[listed].astype(int)) > 0)
+    if result.rarities is not None:
+        assert np.all(np.diff(result.rarities[listed]) >= 0)
+
+
+def _scores_of_equal_rows(frame, reference):
+    frame = frame.drop("y")
+    clean = None if reference is None else table_from_frame(reference)
+    result, _ = screen(table_from_frame(frame), reference=clean, options=UNEXPLAINED)
+    found = frame.with_columns(score=pl.Series(result.scores)).group_by(frame.columns)
+    return found.agg(pl.col("score").n_unique())["score"]
+
+
+@settings(max_examples=10, deadline=None)
+@given(frame=mixed_frames())
+def test_equal_rows_share_a_score(frame):
+    assert (_scores_of_equal_rows(frame, frame[::2].drop("y")) == 1).all()
+
+
+def test_equal_rows_that_were_learned_from_share_a_score():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50), "y": 0.0})
+    frame = pl.concat([frame, frame[:20]])
+    assert (_scores_of_equal_rows(frame, None) == 1).all()
+
+
+@pytest.mark.release
+@settings(max_examples=15, deadline=None)
+@given(
+    n=st.integers(20, 150),
+    n_columns=st.integers(1, 6),
+    spread=st.sampled_from([1.0, 5.0, 20.0]),
+    common=st.sampled_from([0.0, 10.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, common, seed):
+    rng = np.random.default_rng(seed)
+    rows = 100 + common * rng.normal(size=(n, 1)) + spread * rng.normal(size=(n, n_columns))
+    column, slipped = rng.integers(n_columns), rng.integers(n)
+    pair = rows[[slipped, slipped]]
+    pair[:, column] *= (2.0, 10.0)
+    kinds = rng.choice(["a", "b"], n)
+    frame = pl.DataFrame(np.vstack([rows, pair])).with_columns(
+        kind=pl.Series([*kinds, kinds[slipped], kinds[slipped]])
+    )
+    *_, twice, ten_times = screen(table_from_frame(frame), options=UNEXPLAINED)[0].ranks
+    assert ten_times < twice
+
+
+def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
+    model, rows = rows_to_score(model, table, options)
+    return judge(model, rows, options)
+
+
+def test_a_threshold_chosen_on_one_table_is_kept_for_the_next() -> None:
+    model = fit_table(correlated(100, odd=3), ScreeningOptions(share=0.05), clean=False)[0]
+    for n in (5, 50):
+        new = correlated(n, seed=9)
+        verdict = verdict_by(model, new, inherit_options(model, new))
+        assert verdict.threshold.value == model.detector.flags_above
+        assert (verdict.flagged == (verdict.scores > verdict.threshold.value)).all()
+    new = correlated(50, seed=9)
+    chosen = verdict_by(model, new, inherit_options(model, new, count=4))
+    assert chosen.flagged.sum() == 4
+    assert not chosen.in_training
+
+
+def test_warnings_of_the_reference_are_told_from_those_of_the_table() -> None:
+    gaps = frame_of(60).with_columns(bill=None)
+    gaps = gaps.with_columns(frame_of(60)["bill"].scatter([3], [float("nan")]).alias("bill"))
+    model = fit_table(table_from_frame(gaps, "clean.csv"), ScreeningOptions(alpha=0.1))[0]
+    verdict = verdict_by(model, correlated(20, seed=1), ScreeningOptions(alpha=0.1))
+    assert any(text.startswith("In clean.csv, the reference: ") for text in verdict.warnings)
+
+
+def test_p_values_come_with_the_scores_of_round_ones() -> None:
+    model = fit_table(correlated(99), ScreeningOptions(alpha=0.1))[0]
+    scale = verdict_by(model, correlated(20, seed=1), ScreeningOptions()).scale
+    assert scale is not None
+    assert scale.statement == (
+        "p-value: the share of rows like the reference that would score so high; 99 of them show "
+        "no share below 0.01."
+    )
+    calibration = np.sort(model.detector.calibration_scores)
+    assert [(mark.score, mark.words) for mark in scale.marks] == [
+        (calibration[89], "0.1"),
+        (calibration[98], "0.01"),
+    ]
