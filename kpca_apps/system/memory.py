@@ -20,7 +20,7 @@ _CGROUP_FILES = (
     ),
 )
 
-_SMALL_MACHINE = 4 << 30  # bytes assumed where the system tells nothing
+_SMALL_MACHINE = 4 << 30  # bytes assumed where the system says nothing
 
 
 def available_bytes() -> int:

@@ -202,13 +202,13 @@ class OutputFolder:
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
-        self.force, given = force, Path(path)
+        self.force, folder = force, Path(path)
         try:
-            if given.name in ("", ".."):
-                self.path = given.resolve()
+            if folder.name in ("", ".."):
+                self.path = folder.resolve()
             else:
                 # Never the folder itself: a link there must be seen as one.
-                self.path = given.parent.resolve() / given.name
+                self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
         except (OSError, ValueError, RuntimeError) as error:

@@ -143,7 +143,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Yield ``function(part, *shared)`` of each part.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
-        are sent: parts are best told by path and rows, and read where the work is done. Only a few
+        are sent: a part is best a path and rows, and read where the work is done. Only a few
         parts are under way at any time, so that results do not pile up ahead of who takes them.
         Parts whose worker was lost are done again.
 
@@ -260,8 +260,8 @@ def _unpacking() -> Callable[..., Any]:
     def run(packed: bytes, *sent: Any) -> Any:
         import pickle
 
-        task, *given = pickle.loads(packed)
-        return task(*given, *sent)
+        task, *parts = pickle.loads(packed)
+        return task(*parts, *sent)
 
     return run
 

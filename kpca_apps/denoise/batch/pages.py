@@ -46,7 +46,7 @@ def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def kind_of(image: ImageFile) -> str:
-    """Return what tells images apart whose noise may differ: camera and ISO, or else the size."""
+    """Return what distinguishes images whose noise may differ: camera and ISO, or the size."""
     page = image.pages[0]
     channels = page.shape[2] if len(page.shape) == 3 else 1
     where = " x ".join(map(str, page.shape[1::-1]))

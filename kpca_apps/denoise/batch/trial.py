@@ -46,8 +46,8 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
-            way, like = replace(denoiser, options=whole), whole
-            cleaned = way.clean(pixels) if mosaic is None else way.clean_mosaic(mosaic)
+            own, like = replace(denoiser, options=whole), whole
+            cleaned = own.clean(pixels) if mosaic is None else own.clean_mosaic(mosaic)
         denoised = cleaned.at(options.strength)
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)
@@ -94,9 +94,9 @@ def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Op
 
 def per_image_lines(name: str, options: Options) -> str:
     """Write the two lines of a table for ``--per-image`` that give one image these options."""
-    given = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
+    values = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
     lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows([["file", *given], [name, *given.values()]])
+    csv.writer(lines, lineterminator="\n").writerows([["file", *values], [name, *values.values()]])
     return lines.getvalue()
 
 

@@ -140,7 +140,7 @@ def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
-        # Several are told apart by their points, too.
+        # Points distinguish several laws, too.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")

@@ -82,17 +82,20 @@ def denoising_pages(
     They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
     image. `images` is the address of the denoised files from the first.
     """
-    apart = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
+    has_details = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
     drawings: dict[str, Drawing] = {}
     if has_figures(result):
         # What draws them takes most of a second to load.
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
-    yield "report.html", _overview(result, _views(result, images, apart, drawings), apart, drawings)
-    if not apart:
+    yield (
+        "report.html",
+        _overview(result, _views(result, images, has_details, drawings), has_details, drawings),
+    )
+    if not has_details:
         return
-    views = _views(result, f"../{images}", apart, drawings)
+    views = _views(result, f"../{images}", has_details, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -125,7 +128,7 @@ def render_trial(result: TrialResult) -> str:
 
 
 def _overview(
-    result: DenoisingResult, views: list[View], apart: bool, drawings: Mapping[str, Drawing]
+    result: DenoisingResult, views: list[View], has_details: bool, drawings: Mapping[str, Drawing]
 ) -> str:
     sentence = headline_parts(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
@@ -142,10 +145,10 @@ def _overview(
         n_failed=len(failures),
         notes=notes,
         views=views,
-        apart=apart,
+        has_details=has_details,
         extremes=_extremes(views),
         likeness=[view for view in views if view["cells"]],
-        with_laws=[view for view in views if view["law"]] if apart else [],
+        with_laws=[view for view in views if view["law"]] if has_details else [],
         total=_cells(result.mean_comparison),
         drawings=drawings,
         dictionary=dictionary,
@@ -236,14 +239,14 @@ def _thumb(picture: Preview) -> Picture:
 
 
 def _views(
-    result: DenoisingResult, images: str, apart: bool, drawings: Mapping[str, Drawing]
+    result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
 ) -> list[View]:
-    """Return the denoised images, ready to show; `apart`, each on a page of its own."""
+    """Return the denoised images, ready to show, and where each of them is shown."""
     return [
         _image(image, images, result.dictionary is None)
         | {
             "number": number,
-            "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
+            "page": f"details/{number:04d}.html" if has_details else f"#image-{number}",
             "law": drawings.get(law_name(number)),
         }
         for number, image in enumerate(result.done, 1)
