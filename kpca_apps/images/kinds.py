@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from kpca_apps.images import jpeg, other, png, raw, tiff
+from kpca_apps.images import jpeg, lossless, png, raw, tiff
 from kpca_apps.images.types import Format
 
 HEAD = 132  # bytes at the beginning of a file that tell its kind
@@ -18,7 +18,7 @@ FORMATS: dict[str, Format] = {
     "jpeg": jpeg.FORMAT,
     "raw": raw.FORMAT,
     "tiff": tiff.FORMAT,
-    **other.FORMATS,
+    **lossless.FORMATS,
 }
 _TO_16_BIT = "convert it to 16-bit PNG or TIFF first"
 _TO_FLOAT, _TO_OME = "convert it to a float32 TIFF first", "export it as OME-TIFF first"

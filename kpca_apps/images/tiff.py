@@ -22,7 +22,7 @@ from tifffile import TIFF
 from kpca_apps.errors import InputError
 from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.large import Content
-from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.tags import (
     DESCRIBING,
     DESCRIPTION,

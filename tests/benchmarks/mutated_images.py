@@ -34,7 +34,7 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 
 SECONDS = 20
 MOST_MEMORY = 1 << 30

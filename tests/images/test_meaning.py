@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.jpeg import read_jpeg
 from kpca_apps.images.png import read_png
 from kpca_apps.images.tiff import read_tiff

@@ -296,7 +296,7 @@ def run_trial(batch: Batch) -> None:
 def _try_strengths(batch: Batch, place: Path) -> None:
     from kpca_apps.denoise.batch.denoisers import GroupDenoiser
     from kpca_apps.denoise.batch.trial import try_strengths
-    from kpca_apps.images.front_door import read_image
+    from kpca_apps.images.files import read_image
     from kpca_apps.report.denoising.page import render_trial
 
     console, options, first = batch.console, batch.options, batch.planned[0]

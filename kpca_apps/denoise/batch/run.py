@@ -29,7 +29,7 @@ from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.images.front_door import check_format
+from kpca_apps.images.files import check_format
 from kpca_apps.names import one_line
 from kpca_apps.system.workers import Workers
 

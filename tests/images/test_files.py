@@ -15,7 +15,7 @@ from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.types import ImageFile
 from tests.hostile.images import chunk, png, saved, texture, tiff, write_image
 
