@@ -20,15 +20,11 @@ from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.frames import frame_without
-from kpca_apps.tables.read.text import ONE_COLUMN
-from kpca_apps.tables.read.workbook import (
-    MAX_CELL,
-    Sheet,
-    SheetColumn,
-    cells_of,
-    workbook_bytes,
-)
-from kpca_apps.tables.scored import (
+from kpca_apps.tables.read.layout import ONE_COLUMN
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, TablePart
+from kpca_apps.tables.values import Column, NumberFormat
+from kpca_apps.tables.write import (
     PLAIN,
     Added,
     CsvStyle,
@@ -40,9 +36,13 @@ from kpca_apps.tables.scored import (
     scored_kind,
     scored_notes,
 )
-from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, TablePart
-from kpca_apps.tables.values import Column, NumberFormat
+from kpca_apps.tables.write_excel import (
+    MAX_CELL,
+    Sheet,
+    SheetColumn,
+    cells_of,
+    workbook_bytes,
+)
 
 # Columns of the list of flagged rows beside those of the input.
 N_ADDED = 8

@@ -291,7 +291,7 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
     from kpca_apps.system.output import OutputFolder
 
     if options.flagged == "xlsx":
-        from kpca_apps.tables.read.workbook import require_workbooks
+        from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
@@ -309,7 +309,7 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
     if options.flagged == "xlsx":
         from kpca_apps.novelty.columns.parts import column_names
         from kpca_apps.novelty.written_tables import N_ADDED
-        from kpca_apps.tables.read.workbook import require_columns
+        from kpca_apps.tables.write_excel import require_columns
 
         require_columns(len(column_names(table)) + N_ADDED, table.source.name)
 

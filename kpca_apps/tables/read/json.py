@@ -1,4 +1,4 @@
-"""JSON, an object a line or a list of them -> typed Arrow columns, with each record's line.
+"""JSON, an object a line or a document with a list of them -> typed Arrow columns, with lines.
 
 What type a column has is known with its last value, so a file is gone through twice: once to check
 it and for the types of its values, once for the rows. Of a small file the records are kept.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,11 +20,16 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
 from kpca_apps.tables.read.bad_lines import BadLines
+from kpca_apps.tables.read.json_document import JsonDocument, is_document
+from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.table import PartedTable, Rows, Table
 
-__all__ = ["JSON_LIST", "JSON_OBJECT", "json_lines", "json_pieces"]
+__all__ = ["JSON", "JsonLines", "json_rows"]
 
-JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
-JSON_LIST = re.compile(rb"\s*\[\s*[{\]]")
+_LINES = (".jsonl", ".ndjson")
+# A text of cells may begin with a bracket too.
+_BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as they are decoded
 _INT64 = range(-(2**63), 2**63)
 # Rows, cells and bytes of a piece; a few rows at least, as each column has its price.
@@ -33,43 +38,74 @@ _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
 
 
-def json_pieces(
-    records_of: Callable[[Collection[str]], Iterator[tuple[list[str], list[int]]]],
-    label: str,
+class JsonLines:
+    """Records that are objects on a line each."""
+
+    unit = "line"
+
+    def __init__(self, chunks: Callable[[], Iterable[bytes]], label: str) -> None:
+        self._chunks, self.label = chunks, label
+        self.notes: list[str] = []
+
+    def records(self) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of lines that are not blank, and their text."""
+        held, number = b"", 0
+        for chunk in chain(self._chunks(), [b""]):
+            held += chunk
+            stop = held.rfind(b"\n") + 1 if chunk else len(held)
+            for raw in io.BytesIO(held[:stop]):
+                number += 1
+                if len(raw) > limits.LONGEST_ROW:
+                    raise long_row(self.label, number)
+                # Bytes that are no text are refused with their record.
+                line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
+                if line.strip():
+                    yield number, line
+            held = held[stop:]
+            if len(held) > limits.LONGEST_ROW:
+                raise long_row(self.label, number + 1)
+
+
+def json_rows(
+    source: JsonLines | JsonDocument, keep_rows: float, *, leave_out: bool = False
+) -> Rows:
+    """Read JSON objects as rows, with their lines if these are what numbers them.
+
+    Keys name the columns in the order they first appear. A column of numbers or booleans is typed
+    so; any other holds strings, with nested or mixed values as JSON text. A missing key and
+    ``null`` are null. The source is gone through once, or twice if it has more than `keep_rows`, or
+    than fit into memory. With `leave_out`, what is no object is left out and listed in the notes.
+    """
+    names: list[str] = []
+    notes = [*source.notes]
+    pieces = _pieces(source, keep_rows, leave_out, names, notes)
+    return Rows(pieces, names, notes, source.unit == "line")
+
+
+def _pieces(
+    source: JsonLines | JsonDocument,
     keep_rows: float,
+    leave_out: bool,
     names: list[str],
     notes: list[str],
-    *,
-    unit: Literal["line", "record"] = "line",
-    leave_out: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield JSON objects as rows; the last column is their lines, if these are what numbers them.
-
-    Keys name the columns in the order they first appear; `names` and `notes` are filled in. A
-    column of numbers or booleans is typed so; any other holds strings, with nested or mixed values
-    as JSON text. A missing key and ``null`` are null. `records_of` is told the keys so far, and
-    yields texts of objects and their numbers; it is called once, or twice if there are more than
-    `keep_rows`, or than fit into memory. With `leave_out`, what is no object is left out and listed
-    in the notes.
-    """
-    bad, bad_lines = BadLines(label), set()
+    label, unit, bad, left_out = source.label, source.unit, BadLines(source.label), set()
     kinds: dict[str, set[type]] = {}
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
     n_rows = n_values = n_bytes = width = 0
     is_kept, most_bytes = True, limits.available_memory() // COPIES
-    for lines, numbers in records_of(kinds):
+    for numbers, texts in _batches(source.records(), kinds):
         records, kept_numbers = [], []
-        for line, number in zip(lines, numbers, strict=True):
+        for number, text in zip(numbers, texts, strict=True):
             try:
-                record = _checked(line, f"{unit} {number}", label)
+                record = _checked(text, f"{unit} {number}", label)
             except InputError as error:
                 if not leave_out:
                     raise
                 cause = str(error).removeprefix(f"{label}: {unit} {number}").split(";")[0]
                 bad.leave_out(number, cause.lstrip(",: "))
-                bad_lines.add(number)
+                left_out.add(number)
                 continue
-            kept_numbers.append(number)
             for key, value in record.items():
                 kind = type(value)
                 # Integers that 64 bits do not hold are floats.
@@ -89,7 +125,8 @@ def json_pieces(
                     "from row to row as a value, not as a key, or split the file."
                 )
             records.append(record)
-        n_bytes += sum(map(len, lines))
+            kept_numbers.append(number)
+        n_bytes += sum(map(len, texts))
         is_kept = is_kept and n_rows <= keep_rows and n_bytes <= most_bytes
         if is_kept:
             kept.append((records, kept_numbers))
@@ -102,15 +139,8 @@ def json_pieces(
     found, changed = unique_names(kinds)
     names += found
     notes += changed
-    types = {}
-    for key, of_key in kinds.items():
-        types[key] = pa.string()
-        if (of_key := of_key - {type(None)}) and of_key <= {int, float}:
-            types[key] = pa.int64() if of_key == {int} else pa.float64()
-        elif of_key == {bool}:
-            types[key] = pa.bool_()
-    found_again = kept if is_kept else _again(records_of(kinds), label, bad_lines)
-    for records, numbers in found_again:
+    types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
+    for records, numbers in kept if is_kept else _again(source, kinds, left_out):
         present = set().union(*records)
         arrays = [
             _array([record.get(key) for record in records], kind)
@@ -118,57 +148,42 @@ def json_pieces(
             else pa.nulls(len(records), kind)
             for key, kind in types.items()
         ]
-        lines_too = ["line"] if unit == "line" else []
-        arrays += [pa.array(numbers, pa.int64())] * len(lines_too)
-        yield pa.Table.from_arrays(arrays, names=[*names, *lines_too])
+        of_lines = {"line": pa.array(numbers, pa.int64())} if unit == "line" else {}
+        yield pa.Table.from_arrays([*arrays, *of_lines.values()], names=[*names, *of_lines])
+
+
+def _batches(
+    records: Iterable[tuple[int, str]], keys: Sized
+) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield numbers and texts of records: fewer together the more keys there are."""
+    numbers: list[int] = []
+    texts: list[str] = []
+    n_bytes = 0
+    for number, text in records:
+        numbers.append(number)
+        texts.append(text)
+        n_bytes += len(text)
+        n_rows = min(_PIECE_ROWS, max(_PIECE_CELLS // (len(keys) or 1), _LEAST_ROWS))
+        if len(texts) >= n_rows or n_bytes >= _PIECE_BYTES:
+            yield numbers, texts
+            numbers, texts, n_bytes = [], [], 0
+    if texts:
+        yield numbers, texts
 
 
 def _again(
-    records: Iterator[tuple[list[str], list[int]]], label: str, bad: Collection[int]
+    source: JsonLines | JsonDocument, keys: Sized, left_out: set[int]
 ) -> Iterator[tuple[list[dict[str, Any]], list[int]]]:
-    """Yield records that were checked one by one, so are valid as one array too; not `bad` ones."""
-    for lines, numbers in records:
-        good = [place for place, number in enumerate(numbers) if number not in bad]
+    """Yield records that were checked one by one, so are valid as one array too."""
+    records = (record for record in source.records() if record[0] not in left_out)
+    for numbers, texts in _batches(records, keys):
         try:
-            found = json.loads(f"[{','.join(lines[place] for place in good)}]")
+            yield json.loads(f"[{','.join(texts)}]"), numbers
         except json.JSONDecodeError:
             raise InputError(
-                f"{label}: the file was changed while it was being read; run again once it is "
-                "complete."
+                f"{source.label}: the file was changed while it was being read; run again once it "
+                "is complete."
             ) from None
-        yield found, [numbers[place] for place in good]
-
-
-def json_lines(
-    chunks: Iterable[bytes], label: str, keys: Collection[str]
-) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield lines that are not blank, and their numbers: fewer together the more keys there are."""
-    held, number, n_bytes = b"", 0, 0
-    lines: list[str]
-    numbers: list[int]
-    lines, numbers = [], []
-    for chunk in chain(chunks, [b""]):
-        held += chunk
-        stop = held.rfind(b"\n") + 1 if chunk else len(held)
-        for raw in io.BytesIO(held[:stop]):
-            number += 1
-            if len(raw) > limits.LONGEST_ROW:
-                raise long_row(label, number)
-            # Bytes that are no text are told of with their record.
-            line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
-            if line.strip():
-                lines.append(line)
-                numbers.append(number)
-                n_bytes += len(raw)
-                n_rows = min(_PIECE_ROWS, max(_PIECE_CELLS // (len(keys) or 1), _LEAST_ROWS))
-                if len(lines) >= n_rows or n_bytes >= _PIECE_BYTES:
-                    yield lines, numbers
-                    lines, numbers, n_bytes = [], [], 0
-        held = held[stop:]
-        if len(held) > limits.LONGEST_ROW:
-            raise long_row(label, number + 1)
-    if lines:
-        yield lines, numbers
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -209,6 +224,13 @@ def _checked(text: str, where: str, label: str) -> dict[str, Any]:
     return record
 
 
+def _column_type(kinds: set[type]) -> pa.DataType:
+    """Return the type of a column whose values, but for null, are of these kinds."""
+    if kinds and kinds <= {int, float}:
+        return pa.int64() if kinds == {int} else pa.float64()
+    return pa.bool_() if kinds == {bool} else pa.string()
+
+
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.float64():
         values = [value if type(value) is float else _as_float(value) for value in values]
@@ -227,3 +249,27 @@ def _as_float(value: int | None) -> float | None:
         return None if value is None else float(value)
     except OverflowError:
         return float("inf") if value is not None and value > 0 else float("-inf")
+
+
+def _knows(text: Text) -> bool:
+    if text.file.suffix in _LINES:
+        return True
+    is_named = text.file.suffix == ".json" and text.head.lstrip().startswith(b"[")
+    return text.options.delimiter is None and bool(is_named or _BEGINNING.match(text.head))
+
+
+def _read(text: Text) -> Table | PartedTable:
+    source: JsonLines | JsonDocument = JsonLines(text.chunks, text.label)
+    is_list = False
+    if text.file.suffix not in _LINES and (
+        text.head.lstrip().startswith(b"[") or is_document(text.chunks())
+    ):
+        source = JsonDocument(text.chunks(), text.label)
+        is_list = not source.is_record  # one object is a line of its own
+    if is_list:
+        text.options.refuse("bad_lines", "JSON", text.label)
+    rows = json_rows(source, text.options.in_memory_rows, leave_out=text.options.leave_out)
+    return table_of(text, rows, format="json" if is_list else "jsonl")
+
+
+JSON = Reader("JSON", "encoding bad_lines", _knows, _read)

@@ -16,6 +16,7 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line
+from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.values import Column, DateFormat, ValueFormat
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 Cell = str | int | float | bool | datetime | None
 
 # What a sheet of Excel holds; rows are far fewer here.
-MAX_COLUMNS, MAX_CELL = 16_384, 32_767
+MAX_COLUMNS = 16_384
 # Excel counts with 15 digits: longer numbers, such as those of cards, would end in zeros.
 _MAX_DIGITS = 15
 # Numbers that read the same once they are numbers: no unit, no leading zero or plus sign.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Literal
@@ -17,10 +17,9 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system import limits
 
-__all__ = ["JsonList", "is_document"]
+__all__ = ["JsonDocument", "is_document"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_MOST_RECORDS, _MOST_CELLS = 1 << 13, 1 << 16  # yielded together
 _MOST_SHOWN = 100  # characters of keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
@@ -50,7 +49,7 @@ def is_document(chunks: Iterable[bytes]) -> bool:
     return False
 
 
-class JsonList:
+class JsonDocument:
     """The records of one document, which is held in memory as text.
 
     Parameters
@@ -71,11 +70,11 @@ class JsonList:
 
     Examples
     --------
-    >>> listed = JsonList([b'{"n": 2, "data": [{"a": 1}, {"a": 2}]}'], "sizes.json")
-    >>> listed.unit, listed.notes
+    >>> document = JsonDocument([b'{"n": 2, "data": [{"a": 1}, {"a": 2}]}'], "sizes.json")
+    >>> document.unit, document.notes
     ('record', ['Read the list under the key "data"; left out: "n".'])
-    >>> list(listed.records(()))
-    [(['{"a": 1}', '{"a": 2}'], [1, 2])]
+    >>> list(document.records())
+    [(1, '{"a": 1}'), (2, '{"a": 2}')]
     """
 
     def __init__(self, chunks: Iterable[bytes], label: str) -> None:
@@ -83,7 +82,13 @@ class JsonList:
         for chunk in chunks:
             held += chunk
             limits.require_memory(label, len(held))
-        self._text, self._label = held.decode("utf-8"), label
+        try:
+            self._text, self.label = held.decode("utf-8"), label
+        except UnicodeDecodeError as error:
+            line = held.count(b"\n", 0, error.start) + 1
+            raise InputError(
+                f"{label}: line {line} is not UTF-8 text; save the file as UTF-8."
+            ) from None
         del held
         self._found = array("q")  # where each record begins and ends, once all were gone through
         self.notes: list[str] = []
@@ -96,27 +101,23 @@ class JsonList:
         is_spread = len(starts) < 2 or "\n" in self._text[starts[0] : starts[1]]
         self.unit: Literal["line", "record"] = "line" if is_spread else "record"
 
-    def records(self, keys: Collection[str]) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield texts of records and their numbers: fewer together the more keys there are."""
-        text, counted, line, number = self._text, 0, 1, 0
-        records: list[str] = []
-        numbers: list[int] = []
+    def records(self) -> Iterator[tuple[int, str]]:
+        """Yield the numbers and texts of the records."""
+        text, counted, number, is_line = (
+            self._text,
+            0,
+            int(self.unit == "line"),
+            self.unit == "line",
+        )
         known = iter(self._found)
         found = array("q")
         with self._refused():
             for start, end in zip(known, known, strict=True) if self._found else self._spans():
                 found.extend((start, end))
-                if self.unit == "line":
-                    line, counted = line + text.count("\n", counted, start), start
-                number = line if self.unit == "line" else number + 1
-                records.append(text[start:end])
-                numbers.append(number)
-                if len(records) >= min(_MOST_RECORDS, max(_MOST_CELLS // (len(keys) or 1), 64)):
-                    yield records, numbers
-                    records, numbers = [], []
+                number += text.count("\n", counted, start) if is_line else 1
+                counted = start
+                yield number, text[start:end]
         self._found = found
-        if records:
-            yield records, numbers
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield where each record begins and ends."""
@@ -155,7 +156,7 @@ class JsonList:
             if key in found or key in others:
                 line = text.count("\n", 0, place) + 1
                 raise InputError(
-                    f"{self._label}: line {line}: a key stands twice in one object; fix it."
+                    f"{self.label}: line {line}: a key stands twice in one object; fix it."
                 )
             place = self._after_space(place + 1)
             if text[place] == "[" and text[self._after_space(place + 1)] == "{":
@@ -173,7 +174,7 @@ class JsonList:
         self._require_end(place + 1)
         if others.get("type") == "FeatureCollection":
             raise InputError(
-                f"{self._label}: this is GeoJSON; write the properties of its features as a table "
+                f"{self.label}: this is GeoJSON; write the properties of its features as a table "
                 '(geopandas: frame.drop(columns="geometry").to_csv("table.csv")).'
             )
         if len(found) == 1:
@@ -183,12 +184,12 @@ class JsonList:
             return start
         if found:
             raise InputError(
-                f"{self._label}: this is one JSON object with lists of objects under several keys "
+                f"{self.label}: this is one JSON object with lists of objects under several keys "
                 f"({_quoted(found)}); {_ADVICE}."
             )
         if others and all(isinstance(value, dict | list) for value in others.values()):
             raise InputError(
-                f"{self._label}: this is one JSON object without a list of objects; {_ADVICE}."
+                f"{self.label}: this is one JSON object without a list of objects; {_ADVICE}."
             )
         return self._top
 
@@ -204,7 +205,7 @@ class JsonList:
         if place < len(self._text):
             line = self._text.count("\n", 0, place) + 1
             raise InputError(
-                f"{self._label}: line {line} goes on after the end of the JSON; {_ADVICE}, or one "
+                f"{self.label}: line {line} goes on after the end of the JSON; {_ADVICE}, or one "
                 "object a line."
             )
 
@@ -216,16 +217,16 @@ class JsonList:
         except InputError:
             raise
         except RecursionError:
-            raise InputError(f"{self._label}: is nested too deeply; flatten it.") from None
+            raise InputError(f"{self.label}: is nested too deeply; flatten it.") from None
         except IndexError:
-            raise InputError(f"{self._label}: the JSON has no end; fetch the file again.") from None
+            raise InputError(f"{self.label}: the JSON has no end; fetch the file again.") from None
         except json.JSONDecodeError as error:
             raise InputError(
-                f"{self._label}: line {error.lineno}, column {error.colno}: not JSON "
+                f"{self.label}: line {error.lineno}, column {error.colno}: not JSON "
                 f"({error.msg}); mend it there, or fetch the file again."
             ) from None
         except ValueError as error:
-            raise InputError(f"{self._label}: {one_line(str(error))}; fix it.") from None
+            raise InputError(f"{self.label}: {one_line(str(error))}; fix it.") from None
 
 
 def _exhausted(items: Generator[tuple[int, int], None, int]) -> int:

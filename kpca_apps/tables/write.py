@@ -20,6 +20,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+from kpca_apps.tables.numbers import NUMBER_LIKE
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table
 
@@ -47,10 +48,7 @@ ANY = "*"  # a cell that accepts any value
 # that no one sees and some readers drop (a second byte-order mark), unless the cell is a number as
 # people write it, or a lone sign, which stands for a missing value.
 _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
-_HARMLESS = (
-    r"^[+\-]?(?:[$\x{20AC}\x{A3}\x{A5}]? ?(?:[0-9][0-9.,' \x{A0}\x{202F}]*|[.,][0-9]+)"
-    r"(?:[eE][+\-]?[0-9]+)? ?[%$\x{20AC}\x{A3}\x{A5}]?)?$"
-)
+_HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
 # Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
 _MARK = b"\xef\xbb\xbf"
 # Rows written together; of the file, whatever parts it was made of.

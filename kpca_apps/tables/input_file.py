@@ -16,25 +16,28 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.limits import opening
+from kpca_apps.system.limits import opening, require_memory
 from kpca_apps.system.output import spool
 from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.source_info import SourceInfo
 
 __all__ = [
     "CHUNK",
-    "HEAD",
-    "PACKED",
     "InputFile",
     "KnownFile",
-    "ReadOptions",
+    "damage_refused",
     "find_file",
-    "member_of",
+    "first_line",
+    "only_member",
     "packing_of",
 ]
 
@@ -45,46 +48,12 @@ _PACKINGS = {
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
+_PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
 LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
 HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
-MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
+_MOST_LISTED = 20  # files of an archive named in a message
 _PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How files are read; what is left open is found by itself."""
-
-    delimiter: str | None = None  # one character, or its name
-    encoding: str | None = None
-    sheet: str | int | None = None  # of a workbook: its name, or its number from 1
-    skip_rows: int = 0  # lines above the header of a text or a sheet
-    bad_lines: str = "refuse"  # or "skip"
-
-    def __post_init__(self) -> None:
-        if self.skip_rows not in range(MOST_SKIPPED + 1):
-            given = one_line(str(self.skip_rows), 30)
-            raise ConfigError(
-                f"--skip-rows must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
-            )
-        if self.bad_lines not in ("refuse", "skip"):
-            given = one_line(str(self.bad_lines), 30)
-            raise ConfigError(f"--bad-lines must be refuse or skip, got {given!r}")
-
-    @property
-    def reading(self) -> str:
-        """Which rows are left out; the sheet, delimiter and encoding used are known elsewhere."""
-        left_out = self.bad_lines == "skip"
-        return f"skip {self.skip_rows}{', bad lines' * left_out}" * bool(self.skip_rows or left_out)
-
-    def refuse(self, names: str, kind: str, label: str) -> None:
-        """Refuse those of some options that were given, as they do not apply to a kind of file."""
-        for name in names.split():
-            if getattr(self, name) != ReadOptions.__dataclass_fields__[name].default:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{label}: {flag} does not apply to {kind}; leave it out.")
 
 
 @dataclass(frozen=True)
@@ -168,7 +137,7 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file as the user named it, on disk, so that it can be read more than once."""
+    """A file as the user named it, on disk, so that it can be read more than once; and how."""
 
     file: KnownFile
     name: str
@@ -176,9 +145,58 @@ class InputFile:
     head: bytes  # first bytes, unpacked
     tail: bytes  # last four bytes, as on disk
     copy: TemporaryPath | None  # of what a pipe held
+    options: ReadOptions
+    notes: tuple[str, ...] = ()  # on how it is read
+
+    @property
+    def label(self) -> str:
+        """Its name as the user gave it, fit for a one-line message."""
+        return self.file.label
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether what it holds is packed, or in an archive."""
+        return bool(self.file.packing or self.file.member)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it begins like no text."""
+        return b"\0" in self.head
+
+    @property
+    def source(self) -> SourceInfo:
+        """Where its table comes from, as far as that is known before it is read."""
+        notes = []
+        if self.file.member:
+            notes.append(f"Read {one_line(self.file.member)} in the zip archive.")
+        if self.file.packing:
+            notes.append(f"Unpacked from {self.file.packing}.")
+        notes += self.notes
+        reading = self.options.reading
+        return SourceInfo(
+            self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
+        )
+
+    @cached_property
+    def unpacked(self) -> TemporaryPath | None:
+        """A copy on disk of what it holds, where that is packed or came through a pipe."""
+        return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
+
+    def sha256(self) -> str:
+        """Hash the bytes on disk, as 64 hex digits."""
+        return self.file.sha256()
+
+    def contents(self) -> bytes:
+        """Return all it holds, for formats that cannot be read in a stream."""
+        require_memory(self.label, self.file.size)
+        held = bytearray()
+        for chunk in self.file.chunks():
+            held += chunk
+            require_memory(self.label, len(held))
+        return bytes(held)
 
 
-def find_file(path: str | Path) -> InputFile:
+def find_file(path: str | Path, options: ReadOptions) -> InputFile:
     """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk."""
     standard = str(path) == "-"
     path = Path(path)
@@ -201,18 +219,62 @@ def find_file(path: str | Path) -> InputFile:
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
     file = KnownFile.at(copy.path if copy else path, label, packing_of(head))
-    suffix = "" if standard else _suffix(name)
-    return InputFile(file, name, suffix, _head(file) if file.packing else head, tail, copy)
+    head = _head(file) if file.packing else head
+    return InputFile(file, name, "" if standard else _suffix(name), head, tail, copy, options)
 
 
-def member_of(file: InputFile, name: str) -> InputFile:
-    """Look at one file of a zip archive, which is unpacked as it is read."""
-    known = file.file
-    known = replace(known, member=name, label=f"{known.label}: {one_line(name, 100)}")
-    if packing := packing_of(head := _head(known)):
-        known = replace(known, packing=packing)
-        head = _head(known)
-    return InputFile(known, file.name, _suffix(name), head, b"", file.copy)
+def only_member(file: InputFile) -> InputFile:
+    """Look at the one table of a zip archive, which is unpacked as it is read."""
+    known, label = file.file, file.label
+    if file.is_packed:
+        raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
+    if b"mimetypeapplication/vnd.oasis.opendocument" in file.head:
+        raise InputError(f"{label}: OpenDocument is not read; save it as .xlsx or CSV.")
+    with damage_refused(label, "zip"), zipfile.ZipFile(known.path) as archive:
+        entries = [
+            entry
+            for entry in archive.infolist()
+            if not entry.is_dir()
+            and not any(
+                part.startswith((".", "__MACOSX")) and part not in (".", "..")
+                for part in entry.filename.split("/")
+            )
+        ]
+    if len(entries) != 1:
+        listed = ", ".join(one_line(entry.filename, 40) for entry in entries[:_MOST_LISTED])
+        listed += ", ..." * (len(entries) > _MOST_LISTED)
+        raise InputError(
+            f"{label}: a zip archive is read if it holds one table, and this one holds "
+            f"{len(entries):,} files{f' ({listed})' * bool(entries)}; unpack it, and name a file, "
+            "or the folder."
+        )
+    name = entries[0].filename
+    if entries[0].flag_bits & 1:
+        raise InputError(f"{label}: {one_line(name)} in it is encrypted; unpack it first.")
+    known = replace(known, member=name, label=f"{label}: {one_line(name, 100)}")
+    known = replace(known, packing=packing_of(_head(known)))
+    return replace(file, file=known, suffix=_suffix(name), head=_head(known), tail=b"")
+
+
+@contextmanager
+def damage_refused(label: str, kind: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    except BaseException as error:
+        # A panic of compiled code is no Exception.
+        if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise
+        raise InputError(
+            f"{label}: not a readable {kind} file ({first_line(error)}); export it again."
+        ) from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says of an error."""
+    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
 
 
 def packing_of(head: bytes) -> str:
@@ -221,7 +283,7 @@ def packing_of(head: bytes) -> str:
 
 
 def _suffix(name: str) -> str:
-    suffixes = [s.lower() for s in PurePath(name).suffixes if s.lower() not in PACKED]
+    suffixes = [s.lower() for s in PurePath(name).suffixes if s.lower() not in _PACKED]
     return suffixes[-1] if suffixes else ""
 
 
