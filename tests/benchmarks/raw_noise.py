@@ -73,7 +73,7 @@ def developed_simply(mosaic: np.ndarray) -> np.ndarray:
 def developed_by_libraw(mosaic: np.ndarray) -> np.ndarray:
     """Return the picture (h, w, 3), in 0..255, that LibRaw makes of a mosaic."""
     sys.path.append(str(Path(__file__).parents[2]))
-    from kpca_apps.images.front_door import read_image
+    from kpca_apps.images.files import read_image
     from tests.images.dng import write_dng
 
     counts = np.clip(np.rint(512 + 15000 * mosaic), 0, 15512).astype(np.uint16)

@@ -37,7 +37,7 @@ from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
 from kpca_apps.errors import InputError, RefusedError, StoppedError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
     has_figures,

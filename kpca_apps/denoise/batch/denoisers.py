@@ -39,9 +39,9 @@ class CleanedMosaic:
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.uint16]:
-        """Return the picture developed at a strength from 0, as given, to 1, denoised."""
-        given = self.mosaic.light
-        return self.mosaic.developed(given + np.float32(strength) * (self.light - given))
+        """Return the picture developed at a strength from 0, noisy, to 1, denoised."""
+        noisy = self.mosaic.light
+        return self.mosaic.developed(noisy + np.float32(strength) * (self.light - noisy))
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,11 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
-from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import opening, require_memory
-
-__all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
@@ -82,12 +80,17 @@ def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str 
     KINDS[target_format(like, format)].write(file, checked, like)
 
 
-def target_format(like: ImageFile, format: str) -> str:
-    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+def check_format(format: str) -> None:
+    """Refuse a format that is not on offer."""
     if format not in FORMATS:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
         )
+
+
+def target_format(like: ImageFile, format: str) -> str:
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
     if len(like.pages) > 1:
