@@ -18,36 +18,11 @@ from numbers import Integral, Real
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
-__all__ = [
-    "FAR",
-    "LOWEST",
-    "LOWEST_EXPONENT",
-    "SINGLE",
-    "Exponents",
-    "Kernel",
-    "KernelRows",
-    "LinearlyMapped",
-    "OnColumns",
-    "Recentred",
-    "Scaled",
-    "ScaledInputs",
-    "Sum",
-    "Translated",
-    "Wrapped",
-    "as_integer",
-    "as_number",
-    "power",
-    "products_with",
-    "rbf_exponents",
-    "squared_lengths",
-    "unit_rows",
-]
+from kpca_apps.system.arrays import Matrix, Values
 
-Matrix = NDArray[np.float64]
-Values = NDArray[Any]
 KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
 WeightedGradient = Callable[[Matrix, Matrix], Matrix]

@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernels.base import (
@@ -39,7 +39,6 @@ from kpca_apps.engine.kernels.base import (
     LOWEST_EXPONENT,
     Kernel,
     KernelRows,
-    Values,
     WeightedGradient,
     as_integer,
     as_number,
@@ -49,10 +48,7 @@ from kpca_apps.engine.kernels.base import (
     squared_lengths,
     unit_rows,
 )
-
-__all__ = ["RBF", "Cosine", "Laplacian", "Linear", "MeanRBF", "OfDistance", "Polynomial", "Sigmoid"]
-
-Matrix = NDArray[np.float64]
+from kpca_apps.system.arrays import Matrix, Values
 
 
 class OfDistance(Kernel):

@@ -26,11 +26,7 @@ from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.detector.surprise import LARGEST
 from kpca_apps.novelty.detector.threshold import CalibrationName, conformal_p_values
 from kpca_apps.novelty.detector.views import ColumnRoles
-
-__all__ = ["KernelPCANovelty"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from kpca_apps.system.arrays import FloatArray, IntArray
 
 
 class KernelPCANovelty(OutlierMixin, BaseEstimator):
