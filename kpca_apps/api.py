@@ -22,16 +22,10 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import CalibrationName
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.flagged_rows import odd_cell_columns
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import (
-    found_columns,
-    inherit_options,
-    score,
-    screen,
-    write_tables,
-)
+from kpca_apps.novelty.screening.run import inherit_options, score, screen
+from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write

@@ -31,7 +31,8 @@ from kpca_apps import (
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import found_columns, screen
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.written_tables import found_columns
 from kpca_apps.report.novelty.page import render_in_notebook, render_screening
 from tests.novelty.tables import correlated, frame_of
 from tests.report.examples import SCREENINGS

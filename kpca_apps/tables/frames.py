@@ -7,7 +7,6 @@ protocol. No other library is imported: who gives a frame of one has it loaded.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -24,10 +23,11 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, unique_names
+from kpca_apps.tables.input_file import first_line
 from kpca_apps.tables.read.parquet import as_polars, plain_types
-from kpca_apps.tables.scored import Added, input_names
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import Table, require_cells
+from kpca_apps.tables.write import Added, input_names
 
 __all__ = [
     "Frame",
@@ -47,25 +47,27 @@ _WANTED = (
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
 # Columns that a note quotes.
 _LISTED = 5
-_MIXED = "Read as text, as cells are of several types"
-_NESTED = "Lists and records read as text"
-_DURATIONS = "Durations read as seconds"
-_PERIODS = "Periods read as the dates they start on"
-_INTERVALS = "Intervals read as text"
-_BYTES = "Bytes read as text"
+_NOTES = {
+    "mixed": "Read as text, as cells are of several types",
+    "nested": "Lists and records read as text",
+    "durations": "Durations read as seconds",
+    "periods": "Periods read as the dates they start on",
+    "intervals": "Intervals read as text",
+    "bytes": "Bytes read as text",
+}
 # What cells of one column may be together without being called mixed; the first that fits counts.
-_FAMILIES = (
-    bool | np.bool_,
-    int | float | np.integer | np.floating | Decimal | Fraction,
-    str,
-    bytes,
-    datetime,
-    date,
-    time,
-    timedelta,
-    list | tuple | dict | np.ndarray,
-)
-_BOOLEAN, _NUMBER, _TEXT, _RAW, _MOMENT, _DATE, _TIME, _DURATION, _NEST = range(len(_FAMILIES))
+_FAMILIES = {
+    "booleans": bool | np.bool_,
+    "numbers": int | float | np.integer | np.floating | Decimal | Fraction,
+    "texts": str,
+    "bytes": bytes,
+    "moments": datetime,
+    "dates": date,
+    "times": time,
+    "durations": timedelta,
+    "nested": list | tuple | dict | np.ndarray,
+}
+_COMPLEX = "holds complex numbers: give real and imaginary parts as two columns, or drop it"
 
 
 @dataclass(frozen=True)
@@ -195,33 +197,21 @@ def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[s
     """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
     require_cells(plain.height, plain.width, one_line(name))
-    digest = _Digest()
-    with pa.PythonFile(digest, "w") as sink:
-        for column in plain.iter_columns():
-            sink.write(np.packbits(column.is_null().to_numpy()).tobytes())
-            # Without what lies where a cell is missing, which may be anything.
-            known = column.drop_nulls().to_frame().rechunk()
-            cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
-            with pa.ipc.new_stream(sink, cells.schema) as stream:
-                stream.write_table(cells)
-    sha256, n_bytes = digest.sha256.hexdigest(), digest.n_bytes
-    source = SourceInfo(name, "frame", sha256, n_bytes, *plain.shape, notes=tuple(notes))
+    digest, n_bytes = hashlib.sha256(), 0
+    for column in plain.iter_columns():
+        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+        # Without what lies where a cell is missing, which may be anything.
+        known = column.drop_nulls().to_frame().rechunk()
+        cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        digest.update(written := sink.getvalue())
+        n_bytes += len(missing) + written.size
+    source = SourceInfo(
+        name, "frame", digest.hexdigest(), n_bytes, *plain.shape, notes=tuple(notes)
+    )
     return Table(plain, None, source)
-
-
-class _Digest(io.RawIOBase):
-    """A file that keeps the hash of what is written to it, and how much that was."""
-
-    def __init__(self) -> None:
-        self.sha256, self.n_bytes = hashlib.sha256(), 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.sha256.update(data)
-        self.n_bytes += len(data)
-        return len(data)
 
 
 def _pandas() -> Any:
@@ -240,7 +230,7 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         try:
             given = given.collect()
         except pl.exceptions.PolarsError as error:
-            raise InputError(f"the LazyFrame cannot be collected: {_first_line(error)}") from None
+            raise InputError(f"the LazyFrame cannot be collected: {first_line(error)}") from None
     if isinstance(given, pl.DataFrame):
         return given.clone(), [(column.name, column) for column in given.iter_columns()]
     if _is_pandas(given, "DataFrame"):
@@ -271,7 +261,7 @@ def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     except KpcaError:
         raise
     except Exception as error:
-        why = f"{_type_name(given)} is no table ({_first_line(error)})"
+        why = f"{_type_name(given)} is no table ({first_line(error)})"
         raise InputError(f"{why}: {_WANTED}") from None
     is_arrow = isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
     columns = list(zip(table.column_names, table.columns, strict=True))
@@ -325,44 +315,37 @@ def _read_columns(given: list[tuple[Hashable, Any]], notes: list[str]) -> list[p
     """Return columns by names of their own; notes tell what was renamed, and how cells are read."""
     names, renamed = unique_names(column_name(label) for label, _ in given)
     notes += renamed
-    said: dict[str, list[str]] = {}
-    columns = []
+    read_as: dict[str, list[str]] = {}  # names of columns by what a note says of them
+    columns: list[pl.Series] = []
     for name, (_, values) in zip(names, given, strict=True):
-        cells, remarks = _read_column(values, name)
-        columns.append(cells.alias(name))
-        for remark in remarks:
-            said.setdefault(remark, []).append(name)
+        where, remarks = f'column "{one_line(name)}"', set[str]()
+        try:
+            cells = _cells(values, remarks).alias(name)
+        except KpcaError as error:
+            raise type(error)(f"{where} {error}") from None
+        # Panics are no Exceptions.
+        except (Exception, pl.exceptions.PanicException) as error:
+            raise InputError(
+                f"{where} cannot be read ({first_line(error)}): make numbers, dates or text of it, "
+                "or drop it"
+            ) from None
+        if isinstance(cells.dtype, pl.Duration):
+            remarks.add("durations")
+        if cells.dtype.is_nested():
+            remarks.add("nested")
+        columns.append(cells)
+        for remark in sorted(remarks):
+            read_as.setdefault(remark, []).append(name)
         if len(cells) != len(columns[0]):
             raise InputError(
-                f'column "{one_line(name)}" has {len(cells):,} values, '
-                f'"{one_line(names[0])}" has {len(columns[0]):,}: give one for each row'
+                f'{where} has {len(cells):,} values, "{one_line(names[0])}" has '
+                f"{len(columns[0]):,}: give one for each row"
             )
-    notes += [f"{remark}: {_listed(of)}." for remark, of in said.items()]
+    notes += [f"{_NOTES[remark]}: {_listed(of)}." for remark, of in read_as.items()]
     return columns
 
 
-def _read_column(values: Any, name: str) -> tuple[pl.Series, list[str]]:
-    """Return the cells of one column, and remarks on how they were read."""
-    remarks: list[str] = []
-    where = f'column "{one_line(name)}"'
-    try:
-        cells = _cells(values, remarks)
-    except KpcaError as error:
-        raise type(error)(f"{where} {error}") from None
-    # Panics are no Exceptions.
-    except (Exception, pl.exceptions.PanicException) as error:
-        raise InputError(
-            f"{where} cannot be read ({_first_line(error)}): make numbers, dates or text of it, or "
-            "drop it"
-        ) from None
-    if isinstance(cells.dtype, pl.Duration):
-        remarks.append(_DURATIONS)
-    if cells.dtype.is_nested():
-        remarks.append(_NESTED)
-    return cells, remarks
-
-
-def _cells(values: Any, remarks: list[str]) -> pl.Series:
+def _cells(values: Any, remarks: set[str]) -> pl.Series:
     """Take a column of any library for one of polars."""
     if isinstance(values, pl.Series):
         return _of_objects(values.to_list(), remarks) if values.dtype == pl.Object else values
@@ -379,7 +362,7 @@ def _cells(values: Any, remarks: list[str]) -> pl.Series:
     return _of_objects(list(values), remarks)
 
 
-def _of_pandas(values: Any, remarks: list[str]) -> pl.Series:
+def _of_pandas(values: Any, remarks: set[str]) -> pl.Series:
     pandas, dtype = _pandas(), values.dtype
     if isinstance(dtype, pandas.SparseDtype):
         return _of_pandas(values.sparse.to_dense(), remarks)
@@ -388,10 +371,10 @@ def _of_pandas(values: Any, remarks: list[str]) -> pl.Series:
         codes = pl.Series(values.cat.codes.to_numpy().astype(np.int64))
         return texts.gather(codes.set(codes < 0, None))
     if isinstance(dtype, pandas.PeriodDtype):
-        remarks.append(_PERIODS)
+        remarks.add("periods")
         return _of_pandas(values.dt.to_timestamp(), remarks)
     if isinstance(dtype, pandas.IntervalDtype):
-        remarks.append(_INTERVALS)
+        remarks.add("intervals")
         return _of_objects(values.tolist(), remarks)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return _of_array(values.to_numpy(), remarks)
@@ -410,15 +393,13 @@ def _holds_codes(dtype: Any) -> bool:
     )
 
 
-def _of_array(values: NDArray[Any], remarks: list[str]) -> pl.Series:
+def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
     """Take an array of numpy of one dimension; what is masked, NaN or NaT is missing."""
     if values.ndim != 1:
         raise InputError(f"has {values.ndim} dimensions: give one value for each row")
     kind = values.dtype.kind
     if kind == "c":
-        raise InputError(
-            "holds complex numbers: give real and imaginary parts as two columns, or drop it"
-        )
+        raise InputError(_COMPLEX)
     if kind not in "biufMm":
         return _of_objects(values.tolist(), remarks)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -436,39 +417,28 @@ def _of_arrow(values: pa.Array | pa.ChunkedArray) -> pl.Series:
     return as_polars(pa.Table.from_arrays([chunked], ["cells"]))["cells"]
 
 
-def _of_objects(values: list[Any], remarks: list[str]) -> pl.Series:
+def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
     """Take Python's objects: of one kind as such, of several as their texts."""
     cells = [None if _is_missing(value) else value for value in values]
     kinds = {type(cell) for cell in cells if cell is not None}
     families = {_family(kind) for kind in kinds}
     if not families:
         return pl.Series([None] * len(cells), dtype=pl.Null)
-    if len(families) > 1:
-        remarks.append(_MIXED)
-        return _texts(cells)
-    (family,) = families
-    if family == _NUMBER:
-        if all(issubclass(kind, int | np.integer) for kind in kinds):
-            with_sign = pl.Series(cells, dtype=pl.Int64, strict=False)
-            if with_sign.null_count() == cells.count(None):
-                return with_sign
-        return pl.Series(
-            [None if cell is None else float(cell) for cell in cells], dtype=pl.Float64
-        )
-    if family == _BOOLEAN:
+    # With and without a time zone, moments are no more comparable than other types.
+    zones = {cell.tzinfo is None for cell in cells if isinstance(cell, datetime)}
+    family = families.pop() if len(families) == 1 and len(zones) < 2 else "mixed"
+    if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
-    if family == _RAW:
-        remarks.append(_BYTES)
-        return _texts(cells)
-    if family == _MOMENT and len({cell.tzinfo is None for cell in cells if cell is not None}) > 1:
-        # With and without a time zone, moments are no more comparable than other types.
-        remarks.append(_MIXED)
-        return _texts(cells)
-    if family in (_MOMENT, _DATE, _TIME, _DURATION):
+    if family in ("moments", "dates", "times", "durations"):
         return _of_arrow(pa.array(cells, from_pandas=True))
-    if family == _NEST:
-        remarks.append(_NESTED)
-    return _texts(cells)
+    if family != "numbers":
+        remarks |= {family} & {"mixed", "bytes", "nested"}
+        return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
+    if all(issubclass(kind, int | np.integer) for kind in kinds):
+        whole = pl.Series(cells, dtype=pl.Int64, strict=False)
+        if whole.null_count() == cells.count(None):
+            return whole
+    return pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
 
 
 def _is_missing(value: Any) -> bool:
@@ -480,15 +450,13 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating | Decimal) and bool(value != value)
 
 
-def _family(kind: type) -> int | str:
-    """Find the family of a type in `_FAMILIES`, by its number; else its name, if it has texts."""
+def _family(kind: type) -> str:
+    """Name the family of a type in `_FAMILIES`; else the type, if its objects can be written."""
     if issubclass(kind, complex | np.complexfloating):
-        raise InputError(
-            "holds complex numbers: give real and imaginary parts as two columns, or drop it"
-        )
-    for number, family in enumerate(_FAMILIES):
+        raise InputError(_COMPLEX)
+    for name, family in _FAMILIES.items():
         if issubclass(kind, family):
-            return number
+            return name
     # The text of an object says where it lies in memory, that of a set has no order.
     is_nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
@@ -499,13 +467,9 @@ def _family(kind: type) -> int | str:
     return kind.__qualname__
 
 
-def _texts(cells: list[Any]) -> pl.Series:
-    return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
-
-
 def _text(value: Any) -> str:
     """Write a cell as text."""
-    if isinstance(value, _FAMILIES[_NEST]):
+    if isinstance(value, _FAMILIES["nested"]):
         return json.dumps(_plain(value), ensure_ascii=False)
     if isinstance(value, bytes):
         try:
@@ -534,7 +498,3 @@ def _plain(value: Any) -> Any:
 def _listed(names: Sequence[str]) -> str:
     first = ", ".join(f'"{one_line(name, 60)}"' for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-
-
-def _first_line(error: BaseException) -> str:
-    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)

@@ -18,7 +18,7 @@ from kpca_apps.names import one_line, suggest
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Rows, Table, collect
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect
 
 __all__ = ["combined", "expand", "extended"]
 
@@ -124,10 +124,7 @@ def combined(
             for part in [table] if isinstance(table, Table) else (p.read() for p in table.parts):
                 frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
                 frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
-                piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-                if has_lines:
-                    piece = piece.append_column("line", pa.array(part.lines))
-                yield piece
+                yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
         f"{table.source.sha256}  {name}\n" for table, name in zip(tables, shown, strict=True)
@@ -202,8 +199,7 @@ def extended(
                     lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
                 empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
                 frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
-                piece = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-                yield piece.append_column("line", pa.array(lines)) if has_lines else piece
+                yield as_arrow(frame, lines if has_lines else None)
 
     digest = hashlib.sha256(table.source.fingerprint.encode())
     digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())

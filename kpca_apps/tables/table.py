@@ -38,6 +38,7 @@ __all__ = [
     "SourceInfo",
     "Table",
     "TablePart",
+    "as_arrow",
     "as_frame",
     "collect",
     "part_size",
@@ -228,6 +229,12 @@ def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray |
         return pl.DataFrame(pl.from_arrow(table)), None
     frame = pl.DataFrame(pl.from_arrow(table.select(range(table.num_columns - 1))))
     return frame, table.column(table.num_columns - 1).to_numpy()
+
+
+def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
+    """Make an Arrow table of rows, with their lines in the last column."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return table if lines is None else table.append_column("line", pa.array(lines))
 
 
 def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:

@@ -15,9 +15,10 @@ import pytest
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.system import limits
-from kpca_apps.tables import source
+from kpca_apps.tables import input_file
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read import excel, jsonlines, text
+from kpca_apps.tables.read import delimited, excel
+from kpca_apps.tables.read import json as json_reader
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
 
 
@@ -93,8 +94,8 @@ def few_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Lower the bounds; return the rows that are read at once."""
     monkeypatch.setattr(limits, "MOST_COLUMNS", 50)
     monkeypatch.setattr(limits, "LONGEST_ROW", 1000)
-    monkeypatch.setattr(source, "CHUNK", 256)
-    monkeypatch.setattr(text, "_WAIT", 512)
+    monkeypatch.setattr(input_file, "CHUNK", 256)
+    monkeypatch.setattr(delimited, "_WAIT", 512)
     rows: int = request.param
     return rows
 
@@ -338,7 +339,7 @@ def test_memory_grows_with_what_is_held_and_not_with_rows_times_keys(
     path = tmp_path / "keys.jsonl"
     path.write_bytes(b"".join(b'{"k%d": 1}\n' % k for k in range(3000)))
     monkeypatch.setattr(limits, "MOST_COLUMNS", 2999)
-    monkeypatch.setattr(source, "CHUNK", 1 << 16)
+    monkeypatch.setattr(input_file, "CHUNK", 1 << 16)
     tracemalloc.start()
     with pytest.raises(InputError, match="line 3000"):
         read_table(path)
@@ -361,7 +362,7 @@ def test_rows_with_a_key_each_of_their_own_are_refused_on_any_machine(
 def test_cells_with_values_are_no_empty_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonlines, "MOST_EMPTY_CELLS", 3 * 49)
+    monkeypatch.setattr(json_reader, "MOST_EMPTY_CELLS", 3 * 49)
     path = tmp_path / "rows.jsonl"
     full = json.dumps({f"k{k}": k for k in range(50)}) + "\n"
     path.write_text(200 * full + 3 * '{"k0": 1}\n', encoding="utf-8")

@@ -12,8 +12,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -22,10 +20,10 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.system import limits
-from kpca_apps.tables import source as source_module
+from kpca_apps.tables import input_file
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import read_table
-from kpca_apps.tables.read.jsonlines import json_lines, json_pieces
+from kpca_apps.tables.read.json import JsonLines, json_rows
 from kpca_apps.tables.read.parquet import plain_types
 
 FRAME = pl.DataFrame(
@@ -141,14 +139,15 @@ def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
 ) -> None:
     data, passes = b'{"a": 1, "b": "x"}\n' * 20_000, []
 
-    def records(keys: Collection[str]) -> Iterator[tuple[list[str], list[int]]]:
+    def chunks() -> list[bytes]:
         passes.append(data)
-        return json_lines([data], "table", keys)
+        return [data]
 
     found = []
     for available in (10**9, 10**5):
         monkeypatch.setattr(limits, "available_memory", lambda n=available: n)
-        found.append(pa.concat_tables(json_pieces(records, "table", math.inf, [], [])))
+        rows = json_rows(JsonLines(chunks, "table"), math.inf)
+        found.append(pa.concat_tables(rows.pieces))
     assert found[0] == found[1]
     assert len(passes) == 3
 
@@ -159,8 +158,7 @@ def test_json_is_refused_by_its_line_from_some_depth_on(keep_rows: int) -> None:
     for depth in (*range(800, 1000), 10_000):
         line = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
         try:
-            records = partial(json_lines, [line], "table")
-            list(json_pieces(records, "table", keep_rows, [], []))
+            list(json_rows(JsonLines(lambda line=line: [line], "table"), keep_rows).pieces)  # type: ignore[misc]
             refused.append(False)
         except InputError as error:
             assert "line 1 is nested too deeply" in str(error)
@@ -310,7 +308,7 @@ def test_a_pipe_is_read_and_one_without_a_writer_is_not_waited_for(
     os.mkfifo(path)
     rows = b"a,b\n" + b"1,2\n" * 100_000
     slow = f"exec > {path}; sleep 0.6; printf 'a,b\\n'; sleep 0.1; yes 1,2 | head -n 100000"
-    monkeypatch.setattr(source_module, "_PATIENCE", 0.4)
+    monkeypatch.setattr(input_file, "_PATIENCE", 0.4)
     with subprocess.Popen(["sh", "-c", slow]):
         table = read_table(path)
     assert table.frame.shape == (100_000, 2)

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.scored import (
+from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.write import (
     neutralise,
     open_scored,
     scored_bytes,
     scored_kind,
     scored_notes,
 )
-from kpca_apps.tables.table import PartedTable, Table
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")

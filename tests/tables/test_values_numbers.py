@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.tables import values as numbers
-from kpca_apps.tables.values import NumberFormat, infer_number_format, read_numbers
+from kpca_apps.tables import numbers
+from kpca_apps.tables.numbers import NumberFormat, infer_number_format, read_numbers
 
 
 def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | None]:

@@ -291,7 +291,7 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
     from kpca_apps.system.output import OutputFolder
 
     if options.flagged == "xlsx":
-        from kpca_apps.tables.read.workbook import require_workbooks
+        from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
@@ -308,8 +308,8 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
     """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.novelty.columns.parts import column_names
-        from kpca_apps.novelty.screening.flagged_rows import N_ADDED
-        from kpca_apps.tables.read.workbook import require_columns
+        from kpca_apps.novelty.written_tables import N_ADDED
+        from kpca_apps.tables.write_excel import require_columns
 
         require_columns(len(column_names(table)) + N_ADDED, table.source.name)
 
@@ -360,7 +360,7 @@ def finish(
     from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.screening.run import write_tables
+    from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
@@ -473,7 +473,7 @@ def fit(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.cli.novelty.lines import held, learned, say_warnings
-        from kpca_apps.novelty.redact import told
+        from kpca_apps.novelty.redact import visible_notes
         from kpca_apps.novelty.screening.fit import fit_table
         from kpca_apps.novelty.screening.model import save_model
 
@@ -482,7 +482,7 @@ def fit(
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
-    say_warnings(console, told(fitted.warnings, chosen.columns.hide))
+    say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
         console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})

@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
-from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
+from kpca_apps.novelty.result import DuplicateRows, FloatArray, IntArray, RepeatedRows
 from kpca_apps.tables.values import Column, NumberFormat
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
 
 # Listed groups, and the rows and columns named of each; groups of equal rows looked at.

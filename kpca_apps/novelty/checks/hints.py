@@ -2,11 +2,11 @@
 
 A cell is *repaired* as a person would who sees what the rest of the row suggests: by a factor
 people slip by, a digit typed twice, and so on. What the rest suggests is the median over the 10 of
-the model's rows nearest in the other columns. A repair is told where the value as it stands lies
-farther from that than any value of the model's own rows does, by half as much again, and repaired
-as near as most of theirs do, no farther than a quarter of the way it came, and is a value that the
-column may hold: whole where its own are, within their range. Where more than two repairs do as
-well, nothing is told: the evidence is not clear.
+the model's rows nearest in the other columns. A repair is suggested where the value as it stands
+lies farther from that than any value of the model's own rows does, by half as much again, and
+repaired as near as most of theirs do, no farther than a quarter of the way it came, and is a value
+that the column may hold: whole where its own are, within their range. Where more than two repairs
+do as well, none is suggested: the evidence is not clear.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.novelty.checks.number_rules import NumberRule, Tail, without_double
+from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
+from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.identifiers import name_words
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, quoted
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.result import BoolArray, FloatArray, IntArray
 from kpca_apps.novelty.screening.model import ModelPiece
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Of more columns of numbers no slips are sought: what the others suggest of each would take
 # minutes, and chance would fit some factor in every row.
@@ -39,24 +36,24 @@ MAX_COLUMNS = 300
 # Rows of a table that hints are found by; of these, rows whose own distances from what is expected
 # of them are looked at, and fewest for any hint.
 MAX_COMPARED, N_CALIBRATING, MIN_ROWS = 2_500, 300, 50
-# In standard deviations: a column far off counts as far off, and drowns no other.
+# In standard deviations: a greater distance in one column counts as this much.
 FARTHEST = 3.0
-# A value is off where fewer than so many of the calibrating rows are expected as far from what is
-# expected of them, and farther than so many times nearly all of them are. It fits where so large
-# a share of them does, and within this part of the way.
+# A value is deviant where fewer than so many of the calibrating rows are expected as far from what
+# is expected of them, and farther than so many times nearly all of them are. It fits where so
+# large a share of them does, and within this part of the way.
 MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
 FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
 # Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
 # are odd by themselves.
 CLEAR_FITTING_SHARE = 0.95
-# Units lie close together: they are told where rows keep to a tenth of what is expected of them.
+# Units lie close together: suggested where rows keep to a tenth of what is expected of them.
 CLOSE_FOR_UNITS = 0.1
 # Of a column, the share of the model's rows above 0 from which it is looked at in logarithms.
 POSITIVE_SHARE = 0.99
 MAX_ALTERNATIVES = 2
-# Of a row that is off in more columns than these, no two alone were exchanged; to try each with
+# Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
 # every other would take the square of the columns.
-MAX_OFF = 8
+MAX_DEVIANT = 8
 # Of columns with fewer different values, any repair is likely to hit one.
 MIN_STEPS = 10
 MIN_DIGITS = 3
@@ -215,7 +212,7 @@ class _Column:
         """Whether a value is odd whatever the rest of its row says."""
         return bool(self.rule.judge(np.array([value]))[0])
 
-    def is_off(self, value: float, expected: float) -> bool:
+    def is_deviant(self, value: float, expected: float) -> bool:
         """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
         if self.is_odd(value):
             return True
@@ -269,25 +266,25 @@ class HintFinder:
         own: int,
         meant: Mapping[str, float] = MappingProxyType({}),
     ) -> tuple[str, ...]:
-        """Say what may have gone wrong with a row (d,), given encoded and scaled for distances.
+        """Say what may have gone wrong with a row (d,), encoded, and scaled for distances.
 
         `own` is its position among the training rows, -1 for a new one. A repair of a column of
-        which is known what was `meant` leads there, or is not told.
+        which is known what was `meant` leads there, or is not suggested.
         """
         if not self.columns:
             return ()
         around = _Surroundings(self.compared, standardised)
-        off: list[tuple[_Column, float, float]] = []
+        deviant: list[tuple[_Column, float, float]] = []
         each = around.expected_of_each(self.columns, own)
         for column, expected in zip(self.columns, each, strict=True):
             value = float(row[column.place])
             if _is_gap(row[None], self.compared.columns[column.group])[0]:
                 continue
-            if column.is_off(value, expected):
-                off.append((column, value, expected))
+            if column.is_deviant(value, expected):
+                deviant.append((column, value, expected))
         found: list[str] = []
         exchanged: list[_Column] = []
-        for column, _, _ in off if len(off) <= MAX_OFF else ():
+        for column, _, _ in deviant if len(deviant) <= MAX_DEVIANT else ():
             if column in exchanged or column.name in meant:
                 continue
             partner = self._exchanged_with(column, row, around, own)
@@ -295,7 +292,7 @@ class HintFinder:
                 exchanged += [column, partner]
                 pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
                 found.append(f"{' and '.join(pair)} fit if exchanged.")
-        for column, value, expected in off:
+        for column, value, expected in deviant:
             if column not in exchanged:
                 found += _repaired(column, value, expected, meant.get(column.name))
         return tuple(found)
@@ -390,8 +387,8 @@ def _repaired(
             fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
     if not 0 < len(fitting) <= MAX_ALTERNATIVES:
         return []
-    said = ", or ".join(words for _, words in sorted(fitting.values()))
-    return [f"{quoted(column.name)} fits if {said}."]
+    repair = ", or ".join(words for _, words in sorted(fitting.values()))
+    return [f"{quoted(column.name)} fits if {repair}."]
 
 
 def _repairs(value: float) -> Iterator[tuple[float, str]]:
@@ -430,13 +427,13 @@ def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float
 
 def _is_of(name: str, unit: str) -> frozenset[str]:
     """Say of what a column is, a length or a mass, by the words of its name and its unit."""
-    said = [*name_words(name), unit.lower()]
+    words_of_name = [*name_words(name), unit.lower()]
     return frozenset(
         of
         for of, words in OF_UNITS.items()
         if any(
             one == word or (len(word) >= LONG_WORD and one.startswith(word))
-            for one in said
+            for one in words_of_name
             for word in words.split()
         )
     )

@@ -3,7 +3,7 @@
 The reasons of a row expect what the rows most like it read; a cell that is odd by itself may be
 mended from its column alone. Of a level one slip from a common one the letters say more than the
 neighbours do. A number or date is mended where the neighbours agree; else it stays open, and they
-alone are told.
+alone count.
 """
 
 from __future__ import annotations

@@ -37,16 +37,14 @@ from kpca_apps.novelty.columns.identifiers import COUNTING, DISTINCT, has_one_sh
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.columns.running import runs_on
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, unit_words
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
-    DECIMAL_MARKS,
-    THOUSANDS_MARKS,
     Column,
     DateFormat,
     Levels,
     NumberFormat,
     ValueFormat,
-    unit_words,
 )
 
 FloatArray = NDArray[np.float64]

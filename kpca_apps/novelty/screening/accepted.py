@@ -22,9 +22,9 @@ from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, column_names, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed
 from kpca_apps.novelty.result import AcceptedRows
-from kpca_apps.tables.scored import ANY, as_written
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
+from kpca_apps.tables.write import ANY, as_written
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -118,7 +118,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Put round values of the scale people read above the scores; tell whether any are there."""
+    """Put round values of the scale people read above the scores; return whether any are there."""
     if result.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -198,11 +198,10 @@ def _elsewhere(result: ScreeningResult) -> str:
         for word, n in wanted.items()
         if 1 <= n < found.n_rows
     }
-    places = {word: scores[step] for word, step in steps.items()}
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
     listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
-    texts, limit = scores_text([*(places[word] for word in words), *listed], value)
+    texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
         f"it would have to stand at {text}"
@@ -235,21 +234,17 @@ def component_map(result: ScreeningResult) -> Drawing:
     points = result.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
-    order = np.argsort(
-        np.where(points.rank > 0, points.rank, np.iinfo(np.int64).max), kind="stable"
-    )
+    order = _by_rank(points.rank)
     flagged = order[points.flagged[order]][:MAX_FLAGGED]
-    axes.plot(
-        points.x[usual], points.y[usual], "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0
-    )
-    axes.plot(points.x[flagged], points.y[flagged], "^", ms=MARK, color=PALETTE["accent"], mew=0)
+    marks = np.column_stack([points.x, points.y])
+    axes.plot(*marks[usual].T, "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0)
+    axes.plot(*marks[flagged].T, "^", ms=MARK, color=PALETTE["accent"], mew=0)
     first, second = (percent(share) for share in points.explained)
     axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis, axes.yaxis)
     oddest = np.array([place for place in order[:N_LABELLED] if points.rank[place] > 0], dtype=int)
-    marks = np.column_stack([points.x, points.y])
     names = [str(points.rank[place]) for place in oddest]
     colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
     ranks = _label_marks(axes, marks[oddest], names, colours, marks[flagged])
@@ -264,6 +259,11 @@ def component_map(result: ScreeningResult) -> Drawing:
         "score measures all the others too."
     )
     return Drawing("map", "Rows on the first two kernel components", caption, figure)
+
+
+def _by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of rows by their ranks, those without one (0) last."""
+    return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
 
 
 def _label_marks(
@@ -337,7 +337,7 @@ def column_plane(result: ScreeningResult) -> Drawing | None:
     place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
     named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
     near = named[~plane.flagged[named]]  # the oddest of those not flagged
-    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
+    order = _by_rank(plane.rank)
     flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
     upwards = flagged[::-1]  # the oddest on top
     size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
@@ -417,7 +417,7 @@ def _place_on(
 
 
 def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move places (n, 2) beyond the axes to their rim; tell which lay left, right, below, above."""
+    """Move places (n, 2) beyond the axes to their rim, with which lay left, right, below, above."""
     low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
     below, above = places < low, places > high
     sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
@@ -435,12 +435,14 @@ def _plane_words(
     parts = {column.name: column.reason_share for column in result.columns}
     names = [one.name for one in (plane.x, plane.y) if one is not None]
     # Isolated: a name that runs from right to left must not reorder the words around it.
-    told = [f"\u2068{drawable(name)}\u2069" for name in names]
-    shares = [f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(told, names, strict=True)]
+    isolated = [f"\u2068{drawable(name)}\u2069" for name in names]
+    shares = [
+        f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(isolated, names, strict=True)
+    ]
     chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
     how = f"by {chosen} the largest part of the reasons: {join(shares)}"
     if not any(parts.get(name) for name in names):
-        how = f"by {join(told)}"
+        how = f"by {join(isolated)}"
     words = [
         f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
         "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "
@@ -463,8 +465,7 @@ def scree(result: ScreeningResult) -> Drawing:
     """Variance of the leading components, and how much of each the model keeps."""
     points = result.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
-    variances = points.variances[:MAX_COMPONENTS]
-    gains = points.gains[:MAX_COMPONENTS]
+    variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
     places = np.arange(1, len(variances) + 1)
     top.plot(places, np.maximum(variances, 0), "o-", ms=3, color=PALETTE["blue"])
     positive = variances[variances > 0]
@@ -475,10 +476,8 @@ def scree(result: ScreeningResult) -> Drawing:
     top.set_ylabel("variance")
     plain_ticks(top.yaxis)
     bottom.bar(places, gains, width=0.7, color=PALETTE["band"], alpha=0.7)
-    bottom.set_ylim(0, 1.05)
-    bottom.set_yticks([0, 0.5, 1.0])
-    bottom.set_ylabel("share kept")
-    bottom.set_xlabel("kernel component")
+    bottom.set(ylim=(0, 1.05), yticks=(0, 0.5, 1.0))
+    bottom.set(ylabel="share kept", xlabel="kernel component")
     plain_ticks(bottom.xaxis, bottom.yaxis)
     total = points.gains.sum()
     kept = (
@@ -513,29 +512,20 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     if contours is None:
         return None
     figure, (axes,) = new_axes(4.9, 3.9)
-    scores = contours.scores
-    finite = scores[np.isfinite(scores)]
+    grid = contours.x, contours.y, contours.scores
+    finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    if high > low:
-        levels = np.linspace(low, high, N_LEVELS + 1)
-        for lower in levels[1:-1]:
-            # One pale layer above another: the page's theme decides their colour.
-            axes.contourf(
-                contours.x, contours.y, scores, [lower, high], colors=PALETTE["band"], alpha=0.16
-            )
+    for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
+        # One pale layer above another: the page's theme decides their colour.
+        axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
-        axes.contour(
-            contours.x, contours.y, scores, [threshold], colors=PALETTE["accent"], linewidths=1.4
-        )
+        axes.contour(*grid, [threshold], colors=PALETTE["accent"], linewidths=1.4)
     usual = evenly(np.flatnonzero(~contours.points_flagged), MAX_POINTS)
     flagged = evenly(np.flatnonzero(contours.points_flagged), MAX_FLAGGED)
-    axes.plot(
-        contours.points_x[usual], contours.points_y[usual], "o", ms=2.6, mew=0, color=PALETTE["ink"]
-    )
-    axes.plot(
-        contours.points_x[flagged], contours.points_y[flagged], "^", ms=5, color=PALETTE["accent"]
-    )
+    points = np.column_stack([contours.points_x, contours.points_y])
+    axes.plot(*points[usual].T, "o", ms=2.6, mew=0, color=PALETTE["ink"])
+    axes.plot(*points[flagged].T, "^", ms=5, color=PALETTE["accent"])
     axes.set_xlabel(drawable(contours.x_name))
     axes.set_ylabel(drawable(contours.y_name))
     axes.locator_params(nbins=5)
@@ -553,11 +543,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of the outliers found against share of the other rows flagged with them."""
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes,
-        evaluation.methods,
-        lambda curve: (curve.false_positive_rate, curve.true_positive_rate, curve.auroc),
-    )
+    _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
     axes.set_xlabel("share of other rows flagged")
     axes.set_ylabel("share of outliers found")
     caption = (
@@ -573,9 +559,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes, evaluation.methods, lambda curve: (curve.recall, curve.precision, curve.auprc)
-    )
+    _plot_methods(axes, evaluation.methods, "recall", "precision", "auprc")
     axes.set_xlabel("share of outliers found (recall)")
     axes.set_ylabel("share of the list that is right")
     caption = (
@@ -585,28 +569,23 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     return Drawing(f"pr{suffix}", "Precision-recall curves", caption, figure)
 
 
-def _plot_methods(
-    axes: Axes,
-    methods: Sequence[Curves],
-    curve_of: Callable[[Curves], tuple[NDArray[np.float64], NDArray[np.float64], float]],
-) -> None:
+def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
     """Draw the curve of each method, ours last and thick; the key has the largest area first.
 
-    `curve_of` gives the points of a method's curve, x and y, and the area under it.
+    `x`, `y` and `area` are the fields of its points and of the area under it.
     """
-    looks = [(PALETTE[color], dash, 1.2) for color, dash in zip(COLOURS, DASHES, strict=True)]
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     handles = []
     for place, curve in enumerate(sorted(methods, key=lambda curve: curve.ours)):
-        color, dash, width = (
-            (PALETTE["accent"], "-", 2.2) if curve.ours else looks[place % len(looks)]
+        look = place % len(COLOURS)
+        handles += axes.plot(
+            getattr(curve, x),
+            getattr(curve, y),
+            color=PALETTE["accent" if curve.ours else COLOURS[look]],
+            ls="-" if curve.ours else DASHES[look],
+            lw=2.2 if curve.ours else 1.2,
+            label=f"{drawable(curve.name, 30)} {getattr(curve, area):.3f}",
         )
-        x, y, area = curve_of(curve)
-        label = f"{drawable(curve.name, 30)} {area:.3f}"
-        handles += axes.plot(x, y, color=color, ls=dash, lw=width, label=label)
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.03)
-    axes.set_xticks([0, 0.5, 1])
-    axes.set_yticks([0, 0.5, 1])
     plain_ticks(axes.xaxis, axes.yaxis)
     handles.sort(key=lambda line: -float(str(line.get_label()).rsplit(" ", 1)[1]))
     figure = axes.get_figure()

@@ -19,14 +19,14 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
-MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
+MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
+    """Write scores and their threshold alike, with decimals enough to distinguish all that differ.
 
     Examples
     --------
@@ -107,16 +107,14 @@ def headline(result: ScreeningResult) -> list[str]:
     if not result.ranked:
         return [found, "."]
     top = result.ranked[0]
-    named = row_name(top, result.source.file_column)
+    named, because = row_name(top, result.source.file_column), _because(top, result.columns)
     if n_rows == 1:
-        return [found, *_because(top, result.columns, ": its ")]
-    if n_flagged == 0 and (why := too_few(result)):
-        return [why, "; ", *named, " comes nearest", *_because(top, result.columns)]
-    if n_flagged == 0:
-        return [found, "; ", *named, " comes nearest", *_because(top, result.columns)]
+        return [found, *because]
     if n_flagged == 1:
         return [found, ": ", *named, *_because(top, result.columns, ", whose ")]
-    return [found, "; ", *named, " most", *_because(top, result.columns)]
+    if n_flagged:
+        return [found, "; ", *named, " most", *because]
+    return [too_few(result) or found, "; ", *named, " comes nearest", *because]
 
 
 def too_few(result: ScreeningResult) -> str:
@@ -150,34 +148,25 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if not row.reasons:
         return [", though every column reads what the rows most like it do."]
     first = row.reason_sets[0]
-    if len(first) > 1:
-        return _because_together(first, columns, start)
-    reason = first[0]
-    name = cut(reason.column)
-    column = next((c for c in columns if c.name == reason.column), None)
-    if column is not None and column.hidden:
-        return [", chiefly for its ", name, ", whose values are hidden."]
-    what = "text of " if column is not None and column.role == "text" else ""
-    expected = ["no value"] if is_missing(reason.expected) else [what, *expected_text(reason)]
-    if is_missing(reason.seen):
-        return [start, name, " is missing where ", *expected, " was expected."]
-    return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
-
-
-def _because_together(
-    reasons: Sequence[Reason], columns: Sequence[ColumnProfile], start: str
-) -> list[str]:
-    """End the headline with the columns that are odd together."""
-    hidden = {column.name for column in columns if column.hidden}
-    names = join_parts([[cut(reason.column)] for reason in reasons])
-    if not hidden.isdisjoint(reason.column for reason in reasons):
-        return [", chiefly for its ", *names, " together, of which values are hidden."]
-    seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
-    expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
-    return [
-        *(start, *names, " together read ", *join_parts(seen)),
-        *(" where ", *join_parts(expected), " were expected."),
-    ]
+    profiles = {column.name: column for column in columns}
+    of_first = [profiles.get(reason.column) for reason in first]
+    names = join_parts([[cut(reason.column)] for reason in first])
+    together = [" together"] * (len(first) > 1)
+    if any(profile is not None and profile.hidden for profile in of_first):
+        rest = ", of which values are hidden." if together else ", whose values are hidden."
+        return [", chiefly for its ", *names, *together, rest]
+    expected = []
+    for reason, profile in zip(first, of_first, strict=True):
+        is_text = profile is not None and profile.role == "text" and not together
+        what = ["text of "] * is_text
+        value = [*what, *expected_text(reason)]
+        expected.append(["no value"] if is_missing(reason.expected) else value)
+    where = [" where ", *join_parts(expected), " were expected." if together else " was expected."]
+    if is_missing(first[0].seen) and not together:
+        return [start, *names, " is missing", *where]
+    seen = [["no value" if is_missing(reason.seen) else cut(reason.seen)] for reason in first]
+    read = " read " if together else " reads "
+    return [start, *names, *together, read, *join_parts(seen), *where]
 
 
 @dataclass(frozen=True)

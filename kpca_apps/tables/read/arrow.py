@@ -11,24 +11,19 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from kpca_apps.names import unique_names
 from kpca_apps.system.limits import require_columns, require_memory
-from kpca_apps.tables.read.parquet import (
-    arrow_frame,
-    damage_refused,
-    far_dates,
-    require_text,
-    text_bytes,
-)
-from kpca_apps.tables.table import Rows
+from kpca_apps.tables.input_file import InputFile, damage_refused
+from kpca_apps.tables.read.parquet import arrow_frame, far_dates, require_text, text_bytes
+from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
 
-__all__ = ["ARROW_FILE", "ARROW_STREAM", "arrow_rows"]
+__all__ = ["ARROW"]
 
-ARROW_FILE = b"ARROW1\0\0"
-ARROW_STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
+_FILE = b"ARROW1\0\0"
+_STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
 T = TypeVar("T")
 _BATCH_ROWS = 1 << 16
 # What a batch takes in memory while it is taken apart: itself, and some of its rows.
@@ -38,7 +33,7 @@ _MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
-def arrow_rows(path: Path, label: str) -> Rows:
+def _rows(path: Path, label: str) -> Rows:
     """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
     far: set[str] = set()
     with damage_refused(label, "Arrow"), _opened(path, label) as (schema, batches):
@@ -58,8 +53,7 @@ def arrow_rows(path: Path, label: str) -> Rows:
                     # Texts that stand in memory once, for many rows, are about to be repeated.
                     require_text(label, sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
-                    frame = arrow_frame([rows], label, far, "Arrow")
-                    yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+                    yield as_arrow(arrow_frame([rows], label, far, "Arrow"))
 
     return Rows(pieces(), names, notes, False)
 
@@ -69,7 +63,7 @@ def _opened(path: Path, label: str) -> Iterator[tuple[pa.Schema, Iterator[pa.Rec
     """Open a file or a stream, for as long as it is read; no batch is unpacked before its size."""
     # As bytes, as a path need not be UTF-8. Not mapped: mapped pages would count as memory.
     with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
-        if handle.read(len(ARROW_FILE)) == ARROW_FILE:
+        if handle.read(len(_FILE)) == _FILE:
             with pa.ipc.open_file(handle) as file:
                 sizes = _sizes(ahead, _blocks_of_file(ahead))
                 numbers = range(file.num_record_batches)
@@ -145,7 +139,7 @@ def _sizes(handle: pa.NativeFile, blocks: Iterable[tuple[int, ...]]) -> Iterator
 def _metadata(handle: pa.NativeFile, offset: int, length: int) -> bytes:
     """Return what is said of a message; its length stands before it, in old files unmarked."""
     data: bytes = handle.read_at(length, offset)
-    return data[8 if data.startswith(ARROW_STREAM) else 4 :]
+    return data[8 if data.startswith(_STREAM) else 4 :]
 
 
 def _blocks_of_file(handle: pa.NativeFile) -> Iterator[tuple[int, ...]]:
@@ -220,3 +214,17 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
         if pa.types.is_run_end_encoded(column.type):
             raise ValueError("columns that are run-end encoded are not read")
     return pa.RecordBatch.from_arrays(batch.columns, names)
+
+
+def _knows(file: InputFile) -> bool:
+    head = file.head
+    return head.startswith(_FILE) or (file.is_binary and head.startswith(_STREAM))
+
+
+def _read(file: InputFile) -> Table | PartedTable:
+    copy = file.unpacked
+    path = copy.path if copy else Path(file.file.path)
+    return table_of(file, _rows(path, file.label), format="arrow")
+
+
+ARROW = Reader("Arrow", "", _knows, _read)

@@ -17,19 +17,24 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.limits import require_memory, require_table
+from kpca_apps.tables.input_file import InputFile, damage_refused
+from kpca_apps.tables.read.excel_process import ReadSheet, read_apart, serve
 from kpca_apps.tables.read.header import HEADER_SAMPLE, find_header, header_is_missing
-from kpca_apps.tables.read.parquet import as_polars, damage_refused, plain_types
-from kpca_apps.tables.read.workbook import MAX_CELL
-from kpca_apps.tables.read.workbook_process import ReadSheet, read_apart, serve
+from kpca_apps.tables.read.parquet import as_polars, plain_types
+from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
 
 if TYPE_CHECKING:
     import fastexcel
 
-__all__ = ["read_excel"]
+__all__ = ["EXCEL", "is_workbook"]
 
+MAX_CELL = 32_767  # characters of a cell
+_ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
+MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB
 MOST_LISTED = 20  # sheets named in a message
 # A first sheet of at most so many rows is no table to screen where another has so many times more.
 MOST_OF_COVER, TIMES_COVER = 30, 5
@@ -48,20 +53,46 @@ NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or P
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
-def read_excel(
-    data: bytes, label: str, sheet: str | int | None = None, skip_rows: int = 0
-) -> ReadSheet:
+def is_workbook(file: InputFile) -> bool:
+    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
+    try:
+        with zipfile.ZipFile(
+            io.BytesIO(file.contents()) if file.is_packed else file.file.path
+        ) as opened:
+            return any(name.startswith("xl/workbook") for name in opened.namelist())
+    except KpcaError:
+        raise
+    except Exception:  # whatever the library raises on a damaged one
+        return b"[Content_Types].xml" in file.head or b"xl/" in file.head
+
+
+def _knows(file: InputFile) -> bool:
+    # Archives that are none were opened before.
+    return file.head.startswith((_ZIP + b"\3\4", _ZIP + b"\5\6", _OLE))
+
+
+def _read_file(file: InputFile) -> Table | PartedTable:
     """Read one sheet of a workbook, in a process of its own.
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
+    label, options = file.label, file.options
+    if file.head.startswith(_OLE) and file.file.size > MOST_OLE:
+        raise InputError(
+            f"{label}: of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows "
+            "and 256 columns take (.xls); save it as .xlsx, or the sheet as CSV."
+        )
+    data = file.contents()
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
             f"{label}: reading Excel needs an extra; install it with: "
             'pip install "kpca-apps[excel]"'
         )
     unpacked = _bound_workbook(data, label)
-    return read_apart(data, label, sheet, skip_rows, unpacked)
+    sheet = read_apart(data, label, options.sheet, options.skip_rows, unpacked)
+    pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
+    rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
+    return table_of(file, rows, format="excel", reading=f"{options.reading} sheet {sheet.name}")
 
 
 def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
@@ -331,6 +362,8 @@ def _letters(name: bytes) -> int:
     letters = name[:_MOST_LETTERS].upper()
     return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
 
+
+EXCEL = Reader("Excel", "sheet skip_rows", _knows, _read_file)
 
 if __name__ == "__main__":
     serve(_read, sys.stdin.buffer, sys.stdout.buffer)

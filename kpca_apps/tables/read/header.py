@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["HEADER_SAMPLE", "find_header", "header_is_missing", "is_number"]
+from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.values import MISSING_WORDS
 
-_NUMBER = re.compile(r"[-+]?(\d[\d.,' \u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?\s*%?")
-# Longer cells are no measurements, and the pattern would try every way to end them.
-_LONGEST_NUMBER = 100
-_MISSING = frozenset({"na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf"})
+__all__ = ["HEADER_SAMPLE", "find_header", "header_is_missing"]
 
+# What data may hold beside numbers; an empty name is one that pandas leaves out, of the index.
+_NO_NAMES = (MISSING_WORDS | {"inf", "-inf"}) - {""}
 # Rows that are looked at, and how far down a header may stand: titles are short.
 HEADER_SAMPLE, _MOST_ABOVE = 300, 50
 _COMMENTS = ("#", "%", "//")
@@ -22,12 +21,6 @@ _LEAST_FILLED, _MOST_NUMBERS = 0.8, 0.2
 _MOST_TITLE = 0.5
 # Of the rows below a header, so many have its width.
 _LEAST_ALIKE = 0.9
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell reads as a number in some notation."""
-    bare = cell.strip()
-    return len(bare) <= _LONGEST_NUMBER and _NUMBER.fullmatch(bare) is not None
 
 
 def header_is_missing(cells: Sequence[str]) -> bool:
@@ -40,8 +33,8 @@ def header_is_missing(cells: Sequence[str]) -> bool:
         words == [str(number) for number in range(start, start + len(words))] for start in (0, 1)
     ):
         return False
-    numbers = sum(map(is_number, words))
-    return numbers > 0 and all(is_number(w) or w.casefold() in _MISSING for w in words)
+    others = [word for word in words if not is_number_like(word)]
+    return len(others) < len(words) and all(word.casefold() in _NO_NAMES for word in others)
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int | None:
@@ -77,4 +70,4 @@ def _names_columns(cells: Sequence[str], width: int) -> bool:
     named = [cell.strip() for cell in cells if cell.strip()]
     if len(cells) != width or len(named) < _LEAST_FILLED * width:
         return False
-    return sum(map(is_number, named)) <= _MOST_NUMBERS * len(named) and len(set(named)) > 1
+    return sum(map(is_number_like, named)) <= _MOST_NUMBERS * len(named) and len(set(named)) > 1

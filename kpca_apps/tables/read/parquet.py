@@ -6,11 +6,12 @@ Columns come in the types the toolkit speaks; those of Excel sheets are brought 
 from __future__ import annotations
 
 import bisect
+import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -21,32 +22,44 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.limits import require_columns, require_memory
-from kpca_apps.tables.source import KnownFile
-from kpca_apps.tables.table import Load
+from kpca_apps.system.limits import require_columns, require_memory, require_table
+from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
+from kpca_apps.tables.read.reader import Reader
+from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import (
+    Load,
+    PartedTable,
+    Rows,
+    Table,
+    as_arrow,
+    collect,
+    part_size,
+    parted_table,
+    require_cells,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 __all__ = [
-    "LONGEST_GROUP",
+    "PARQUET",
     "PARQUET_SUFFIXES",
-    "ParquetFiles",
     "arrow_frame",
     "as_polars",
-    "damage_refused",
     "far_dates",
-    "folder_files",
     "plain_types",
+    "read_folder",
     "require_text",
     "text_bytes",
 ]
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
-LONGEST_GROUP = 1 << 18
+_LONGEST_GROUP = 1 << 18
 # Rows decoded at once, and fewer where one may be long; bytes they may take at the worst.
 _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 # Bytes of a value in a list, as text.
@@ -112,23 +125,7 @@ class ParquetFiles:
         """Yield all rows, a few at a time."""
         for file, height in zip(self.files, self.heights, strict=True):
             for batch in _read(file, 0, height) if height else ():
-                frame = arrow_frame([batch], file.label, self.as_text)
-                yield frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-
-
-@contextmanager
-def damage_refused(label: str, kind: str) -> Iterator[None]:
-    """Turn what a library raises on a damaged file, whatever that is, into one line."""
-    try:
-        yield
-    except KpcaError:
-        raise
-    # Panics are no Exceptions.
-    except (Exception, pl.exceptions.PanicException) as error:
-        reason = one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
-        raise InputError(
-            f"{label}: not a readable {kind} file ({reason}); export it again."
-        ) from None
+                yield as_arrow(arrow_frame([batch], file.label, self.as_text))
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
@@ -142,7 +139,7 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
     )
 
 
-def folder_files(path: Path) -> list[KnownFile]:
+def _folder_files(path: Path) -> list[KnownFile]:
     """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
     label = one_line(str(path), 200)
     try:
@@ -448,3 +445,53 @@ def _have_names(dates: pl.Series) -> pl.Series:
     dtype = dates.dtype
     per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
     return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
+
+
+def _knows(file: InputFile) -> bool:
+    # A header of text may start with these letters too.
+    return file.head.startswith(b"PAR1") and (file.is_binary or file.tail == b"PAR1")
+
+
+def _read_file(file: InputFile) -> Table | PartedTable:
+    copy = file.unpacked
+    known = KnownFile.at(copy.path, file.label) if copy else file.file
+    source = replace(file.source, sha256=file.sha256())
+    return _read_files([known], source, file.label, file.options, copy)
+
+
+def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
+    """Read the Parquet files of a folder as one table."""
+    known, label = _folder_files(path), one_line(str(path), 200)
+    options.refuse("delimiter encoding sheet skip_rows bad_lines", "Parquet", label)
+    noun = "file" if len(known) == 1 else "files, in the order of their names"
+    notes = (f"Read from {len(known)} Parquet {noun}.",)
+    listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
+    sha256 = hashlib.sha256(listing.encode()).hexdigest()
+    n_bytes = sum(file.size for file in known)
+    source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=notes)
+    return _read_files(known, source, label, options)
+
+
+def _read_files(
+    known: list[KnownFile],
+    source: SourceInfo,
+    label: str,
+    options: ReadOptions,
+    copy: TemporaryPath | None = None,
+) -> Table | PartedTable:
+    """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
+    files = ParquetFiles.at(known)
+    n_rows, n_columns = sum(files.heights), len(files.columns)
+    require_cells(n_rows, n_columns, label)
+    source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
+    if n_rows <= options.in_memory_rows:
+        require_table(label, n_rows, n_columns)
+        return Table(next(files.parts(n_rows))()[0], None, source)
+    size = options.part_rows or part_size(n_columns)
+    if files.longest_group <= _LONGEST_GROUP:
+        return parted_table(source, files.columns, files.parts(size), size, copy)
+    rows = Rows(files.pieces(), list(files.columns), [], False)
+    return collect(rows, source, label, lambda: source.sha256, 0, size)
+
+
+PARQUET = Reader("Parquet", "", _knows, _read_file)

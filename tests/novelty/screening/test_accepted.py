@@ -15,9 +15,9 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
 from kpca_apps.novelty.screening.accepted import FoundRows, find_accepted
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.scored import as_written, neutralise
 from kpca_apps.tables.table import Table, parted
 from kpca_apps.tables.values import DateFormat, NumberFormat
+from kpca_apps.tables.write import as_written, neutralise
 
 COMMA = ColumnSpec("x", "numeric", "", format=NumberFormat(","))
 POINT = ColumnSpec("x", "numeric", "", format=NumberFormat())

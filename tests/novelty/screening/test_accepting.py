@@ -13,10 +13,10 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.flagged_rows import write_flagged_rows
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import explain_row, score, screen, write_scored_table
+from kpca_apps.novelty.screening.run import explain_row, score, screen
+from kpca_apps.novelty.written_tables import write_flagged_rows, write_scored_table
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame

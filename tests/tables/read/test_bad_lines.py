@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read import text as text_module
+from kpca_apps.tables.read import delimited
 from kpca_apps.tables.table import PartedTable
 
 GOOD = [f'{n},"a, {n}",x{n % 7}'.encode() for n in range(200)]
@@ -48,7 +48,7 @@ def test_exactly_the_bad_lines_are_left_out(
     path = tmp_path_factory.mktemp("bad") / "t.csv"
     path.write_bytes(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kpca_apps.tables.source.CHUNK", block)
+        patch.setattr("kpca_apps.tables.input_file.CHUNK", block)
         table = read_table(path, bad_lines="skip", encoding="utf-8")
         parted = open_table(
             path, bad_lines="skip", encoding="utf-8", in_memory_rows=0, part_rows=16
@@ -109,8 +109,8 @@ def test_a_quote_left_open_costs_its_line_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would swallow the file, and be waited for."""
-    monkeypatch.setattr(text_module, "_WAIT", 1000)
-    monkeypatch.setattr("kpca_apps.tables.source.CHUNK", 300)
+    monkeypatch.setattr(delimited, "_WAIT", 1000)
+    monkeypatch.setattr("kpca_apps.tables.input_file.CHUNK", 300)
     path = tmp_path / "t.csv"
     plain = [line.replace(b'"', b"").replace(b", ", b" ") for line in GOOD]
     for place in (0, 100, 199):

@@ -156,3 +156,9 @@ def test_in_parts_a_list_is_what_it_is_at_once(indent: int | None, tmp_path: Pat
     else:
         assert whole.lines is not None
         assert [n for part in parts for n in part.lines] == whole.lines.tolist()  # type: ignore[union-attr]
+
+
+def test_bytes_that_are_no_text_are_refused_by_their_line(tmp_path: Path) -> None:
+    path = written(b'{"data": [\n{"a": "\xff"}]}', tmp_path)
+    with pytest.raises(InputError, match=r"table\.json: line 2 is not UTF-8 text"):
+        read_table(path, bad_lines="skip", encoding="utf-8")

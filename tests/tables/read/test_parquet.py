@@ -19,8 +19,8 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.system import limits
-from kpca_apps.tables import opening
 from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.read import parquet
 from kpca_apps.tables.read.parquet import plain_types
 from kpca_apps.tables.table import PartedTable, Table
 
@@ -256,7 +256,7 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(opening, "LONGEST_GROUP", 50)
+    monkeypatch.setattr(parquet, "_LONGEST_GROUP", 50)
     path = tmp_path / "t.parquet"
     frame = pl.DataFrame(
         {
@@ -283,7 +283,7 @@ def test_damage_found_while_copying_is_told_and_nothing_left(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(opening, "LONGEST_GROUP", 5)
+    monkeypatch.setattr(parquet, "_LONGEST_GROUP", 5)
     path = tmp_path / "t.parquet"
     FRAME.write_parquet(path, compression="uncompressed")
     data = bytearray(path.read_bytes())

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import tempfile
 import tracemalloc
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.read.header import header_is_missing, is_number
-from kpca_apps.tables.read.text import (
-    ONE_COLUMN,
-    DelimitedText,
-    sniff_delimiter,
-    with_newlines,
-)
-from kpca_apps.tables.table import as_frame
+from kpca_apps.tables.input_file import find_file
+from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.read.delimited import DelimitedText
+from kpca_apps.tables.read.header import header_is_missing
+from kpca_apps.tables.read.layout import ONE_COLUMN, sniff_delimiter
+from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.read_options import ReadOptions
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
 
@@ -37,12 +38,13 @@ class CutText:
     notes: tuple[str, ...]
 
 
-def read_delimited(text: bytes, label: str, delimiter: str | None = None) -> CutText:
-    head, chunks = with_newlines([text])
-    table = DelimitedText(head, chunks, label, delimiter=delimiter)
-    frame, lines = as_frame(pa.concat_tables(table.pieces()), has_lines=True)
-    assert lines is not None
-    return CutText(frame, lines, tuple(table.notes))
+def read_delimited(text: bytes, name: str, delimiter: str | None = None) -> CutText:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(text)
+        table = read_table(path, delimiter=delimiter)
+    assert table.lines is not None
+    return CutText(table.frame, table.lines, table.source.notes)
 
 
 def tables(width: int) -> st.SearchStrategy[list[list[str]]]:
@@ -172,20 +174,27 @@ def test_sniffing_looks_at_whole_rows_of_a_long_file() -> None:
 
 @pytest.mark.parametrize("cell", ["1", "-1.5", "+3,2", "1e-3", "1 234,5", "1'000", ".5", " 7 % "])
 def test_numbers_in_many_notations(cell: str) -> None:
-    assert is_number(cell)
+    assert is_number_like(cell)
     assert header_is_missing([cell, "?"])
 
 
 @pytest.mark.parametrize("cell", ["", "-", "a1", "1a", "2024-01-01", "12:30", "NA"])
 def test_what_is_no_number(cell: str) -> None:
-    assert not is_number(cell)
+    assert not is_number_like(cell)
     assert not header_is_missing([cell])
 
 
-def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it() -> None:
+def text_file(data: list[bytes], folder: Path) -> Text:
+    path = folder / "t.csv"
+    path.write_bytes(b"".join(data))
+    return Text(find_file(path, ReadOptions()))
+
+
+def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it(tmp_path: Path) -> None:
     chunk = (b"1.2345678," * 9 + b"9.8765432\n") * 10_000
+    text = text_file([chunk] * 16, tmp_path)
     tracemalloc.start()
-    n_rows = sum(piece.num_rows for piece in DelimitedText(chunk, [chunk] * 16, "t.csv").pieces())
+    n_rows = sum(piece.num_rows for piece in DelimitedText(text).pieces())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_rows == 160_000
@@ -193,12 +202,21 @@ def test_text_is_cut_in_little_more_memory_than_a_chunk_of_it() -> None:
     assert peak < 6 * len(chunk)
 
 
-def test_lines_of_nothing_take_no_memory() -> None:
+def test_lines_of_nothing_take_no_memory(tmp_path: Path) -> None:
     chunk = b"\n" * (1 << 20)
-    text = [b"a,b\n", *[chunk] * 20, b"1,2\n"]
+    text = text_file([b"a,b\n", *[chunk] * 20, b"1,2\n"], tmp_path)
     tracemalloc.start()
-    (piece,) = DelimitedText(text[0], text, "t.csv").pieces()
+    (piece,) = DelimitedText(text).pieces()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert piece.to_pylist() == [{"a": "1", "b": "2", "line": 20 * len(chunk) + 2}]
-    assert peak < 10 * len(chunk)
+    assert peak < 40 * len(chunk)  # a number for each line of the file would be 160
+
+
+def test_a_line_of_spaces_cut_by_spaces_is_blank(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a b\n1 2\n ")
+    assert read_table(path, delimiter="space").frame.rows() == [("1", "2")]
+    path.write_bytes(b" ")
+    with pytest.raises(InputError, match="the file is empty"):
+        read_table(path, delimiter="space")

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.system import limits
-from kpca_apps.tables import source
+from kpca_apps.tables import input_file
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read import text as text_module
+from kpca_apps.tables.read import delimited
 from kpca_apps.tables.table import PartedTable, Table
 
 CELL = st.text(st.sampled_from('ab1",;\n\té'), max_size=5)
@@ -74,7 +74,7 @@ def test_written_cells_come_back_in_parts(
     writer.writerow(["x", "y"])
     writer.writerows(rows)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "CHUNK", chunk)
+        patch.setattr(input_file, "CHUNK", chunk)
         path = Path(folder, "t.csv")
         path.write_bytes(buffer.getvalue().encode(encoding))
         table = open_table(path, delimiter=delimiter, in_memory_rows=0, part_rows=size)
@@ -95,9 +95,9 @@ def test_loosely_written_text_is_read_in_parts_as_it_is_whole(
 ) -> None:
     text = end.join(delimiter.join(row) for row in rows)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "CHUNK", chunk)
+        patch.setattr(input_file, "CHUNK", chunk)
         # So short a wait that quotes of no pair are met by the row-by-row search.
-        patch.setattr(text_module, "_WAIT", 10)
+        patch.setattr(delimited, "_WAIT", 10)
         path = Path(folder, "t.csv")
         path.write_bytes(text.encode("utf-8"))
         try:
@@ -126,8 +126,8 @@ def test_a_late_ragged_row_is_refused_at_once_by_its_line(tmp_path: Path) -> Non
 def test_a_row_without_end_is_refused_by_its_line(
     row: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "CHUNK", 16)
-    monkeypatch.setattr(text_module, "_WAIT", 32)
+    monkeypatch.setattr(input_file, "CHUNK", 16)
+    monkeypatch.setattr(delimited, "_WAIT", 32)
     monkeypatch.setattr(limits, "LONGEST_ROW", 100)
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n" + row)
@@ -175,7 +175,7 @@ def test_a_pipe_of_many_rows_is_read_in_parts(
 
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    monkeypatch.setattr(source, "_pipe_chunks", chunks)
+    monkeypatch.setattr(input_file, "_pipe_chunks", chunks)
     table = opened(path)
     (part,) = table.parts
     assert part.read().frame.rows() == [("1", "2"), ("3", "4")]
@@ -201,10 +201,10 @@ def test_a_file_that_grows_while_it_is_read_is_not_followed(tmp_path: Path) -> N
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,2\n" * 100)
     with pytest.MonkeyPatch.context() as patch, path.open("ab") as writer:
-        patch.setattr(source, "CHUNK", 16)
+        patch.setattr(input_file, "CHUNK", 16)
         taken = 0
         with pytest.raises(InputError, match=r"t\.csv: the file was changed"):
-            for chunk in source.KnownFile.at(path, "t.csv").chunks():
+            for chunk in input_file.KnownFile.at(path, "t.csv").chunks():
                 taken += len(chunk)
                 writer.write(b"1,2\n" * 10)
                 writer.flush()

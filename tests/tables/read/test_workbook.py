@@ -12,7 +12,8 @@ import pytest
 from openpyxl.utils.escape import unescape
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.tables.read.workbook import (
+from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
+from kpca_apps.tables.write_excel import (
     Cell,
     Sheet,
     SheetColumn,
@@ -21,7 +22,6 @@ from kpca_apps.tables.read.workbook import (
     require_workbooks,
     workbook_bytes,
 )
-from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 
 PLAIN, COMMA = NumberFormat(), NumberFormat(",", ".")
 

@@ -1,0 +1,400 @@
+"""The bytes a table is read from: a file, a pipe or standard input, packed or not."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import io
+import lzma
+import os
+import re
+import select
+import stat
+import sys
+import time
+import zipfile
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.system.limits import opening, require_memory
+from kpca_apps.system.output import spool
+from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.source_info import SourceInfo
+
+__all__ = [
+    "CHUNK",
+    "InputFile",
+    "KnownFile",
+    "damage_refused",
+    "find_file",
+    "first_line",
+    "only_member",
+    "packing_of",
+]
+
+_PACKINGS = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    # A text may begin with "BZh" too.
+    "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+_PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
+LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
+HEAD = 4096  # first bytes, by which a format is known
+CHUNK = 1 << 20  # bytes read at once
+_MOST_LISTED = 20  # files of an archive named in a message
+_PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file that is read more than once, as it was when it was first looked at."""
+
+    path: str
+    label: str  # its name as the user gave it, fit for a one-line message
+    size: int  # bytes
+    modified: int  # time of its last change, ns
+    packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
+    member: str = ""  # name of what is read of a zip archive
+
+    @classmethod
+    def at(cls, path: Path, label: str, packing: str = "") -> KnownFile:
+        """Take note of a file as it is now."""
+        found = path.stat()
+        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, packing)
+
+    def check(self) -> None:
+        """Refuse a file that was changed, moved or removed."""
+        try:
+            found = Path(self.path).stat()
+        except OSError as error:
+            raise self.unreadable(error) from None
+        if (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
+            raise InputError(
+                f"{self.label}: the file was changed while it was being read; run again once it is "
+                "complete."
+            )
+
+    def chunks(self, digest: Any = None) -> Iterator[bytes]:
+        """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
+        chunks = self._of_archive(digest) if self.member else self._bytes(digest)
+        if self.packing == "zstd":
+            return _unpacked_zstd(chunks, self.label)
+        return _unpacked(chunks, self.packing, self.label) if self.packing else chunks
+
+    def _of_archive(self, digest: Any) -> Iterator[bytes]:
+        if digest is not None:
+            deque(self._bytes(digest), maxlen=0)
+        self.check()
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as opened:
+                yield from iter(lambda: opened.read(CHUNK), b"")
+        # Whatever the library raises on a damaged archive.
+        except Exception as error:
+            raise InputError(
+                f"{self.label}: the zip archive is damaged ({reason_of(error)}); fetch it again."
+            ) from None
+        self.check()
+
+    def _bytes(self, digest: Any) -> Iterator[bytes]:
+        self.check()
+        try:
+            with Path(self.path).open("rb") as file:
+                # No further than it was long: something may write to it faster than this reads.
+                left = self.size
+                while left and (chunk := file.read(min(CHUNK, left))):
+                    left -= len(chunk)
+                    if digest is not None:
+                        digest.update(chunk)
+                    yield chunk
+        except OSError as error:
+            raise self.unreadable(error) from None
+        self.check()
+
+    def sha256(self) -> str:
+        """Hash the bytes on disk, as 64 hex digits."""
+        digest = hashlib.sha256()
+        deque(self._bytes(digest), maxlen=0)
+        return digest.hexdigest()
+
+    def unreadable(self, error: OSError) -> InputError:
+        """Return the error for a file the system cannot read."""
+        return InputError(
+            f"{self.label}: cannot be read ({error.strerror or error}); it must stay where it is "
+            "until the work is done, for workers elsewhere too."
+        )
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file as the user named it, on disk, so that it can be read more than once; and how."""
+
+    file: KnownFile
+    name: str
+    suffix: str  # of its name, in lower case, before ".gz"
+    head: bytes  # first bytes, unpacked
+    tail: bytes  # last four bytes, as on disk
+    copy: TemporaryPath | None  # of what a pipe held
+    options: ReadOptions
+    notes: tuple[str, ...] = ()  # on how it is read
+
+    @property
+    def label(self) -> str:
+        """Its name as the user gave it, fit for a one-line message."""
+        return self.file.label
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether what it holds is packed, or in an archive."""
+        return bool(self.file.packing or self.file.member)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it begins like no text."""
+        return b"\0" in self.head
+
+    @property
+    def source(self) -> SourceInfo:
+        """Where its table comes from, as far as that is known before it is read."""
+        notes = []
+        if self.file.member:
+            notes.append(f"Read {one_line(self.file.member)} in the zip archive.")
+        if self.file.packing:
+            notes.append(f"Unpacked from {self.file.packing}.")
+        notes += self.notes
+        reading = self.options.reading
+        return SourceInfo(
+            self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
+        )
+
+    @cached_property
+    def unpacked(self) -> TemporaryPath | None:
+        """A copy on disk of what it holds, where that is packed or came through a pipe."""
+        return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
+
+    def sha256(self) -> str:
+        """Hash the bytes on disk, as 64 hex digits."""
+        return self.file.sha256()
+
+    def contents(self) -> bytes:
+        """Return all it holds, for formats that cannot be read in a stream."""
+        require_memory(self.label, self.file.size)
+        held = bytearray()
+        for chunk in self.file.chunks():
+            held += chunk
+            require_memory(self.label, len(held))
+        return bytes(held)
+
+
+def find_file(path: str | Path, options: ReadOptions) -> InputFile:
+    """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk."""
+    standard = str(path) == "-"
+    path = Path(path)
+    name = "standard input" if standard else PurePath(path).name
+    label = name if standard else one_line(str(path), 200)
+    copy = None
+    with opening(label, lambda: _near(path)):
+        if standard:
+            if sys.stdin is None:
+                raise InputError(
+                    f"{label}: is closed; name a file, or pipe a table to the command."
+                )
+            copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""), label)
+        elif stat.S_ISFIFO(mode := path.stat().st_mode):
+            copy = spool(_pipe_chunks(path, label), label)
+        elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
+        with (copy.path if copy else path).open("rb") as opened:
+            head = opened.read(HEAD)
+            opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
+            tail = opened.read(4)
+    file = KnownFile.at(copy.path if copy else path, label, packing_of(head))
+    head = _head(file) if file.packing else head
+    return InputFile(file, name, "" if standard else _suffix(name), head, tail, copy, options)
+
+
+def only_member(file: InputFile) -> InputFile:
+    """Look at the one table of a zip archive, which is unpacked as it is read."""
+    known, label = file.file, file.label
+    if file.is_packed:
+        raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
+    if b"mimetypeapplication/vnd.oasis.opendocument" in file.head:
+        raise InputError(f"{label}: OpenDocument is not read; save it as .xlsx or CSV.")
+    with damage_refused(label, "zip"), zipfile.ZipFile(known.path) as archive:
+        entries = [
+            entry
+            for entry in archive.infolist()
+            if not entry.is_dir()
+            and not any(
+                part.startswith((".", "__MACOSX")) and part not in (".", "..")
+                for part in entry.filename.split("/")
+            )
+        ]
+    if len(entries) != 1:
+        listed = ", ".join(one_line(entry.filename, 40) for entry in entries[:_MOST_LISTED])
+        listed += ", ..." * (len(entries) > _MOST_LISTED)
+        raise InputError(
+            f"{label}: a zip archive is read if it holds one table, and this one holds "
+            f"{len(entries):,} files{f' ({listed})' * bool(entries)}; unpack it, and name a file, "
+            "or the folder."
+        )
+    name = entries[0].filename
+    if entries[0].flag_bits & 1:
+        raise InputError(f"{label}: {one_line(name)} in it is encrypted; unpack it first.")
+    known = replace(known, member=name, label=f"{label}: {one_line(name, 100)}")
+    known = replace(known, packing=packing_of(_head(known)))
+    return replace(file, file=known, suffix=_suffix(name), head=_head(known), tail=b"")
+
+
+@contextmanager
+def damage_refused(label: str, kind: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged file, whatever that is, into one line."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    except BaseException as error:
+        # A panic of compiled code is no Exception.
+        if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
+            raise
+        raise InputError(
+            f"{label}: not a readable {kind} file ({first_line(error)}); export it again."
+        ) from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says of an error."""
+    return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
+
+
+def packing_of(head: bytes) -> str:
+    """Name what the first bytes of a file say it is packed with; ``""`` for nothing."""
+    return next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
+
+
+def _suffix(name: str) -> str:
+    suffixes = [s.lower() for s in PurePath(name).suffixes if s.lower() not in _PACKED]
+    return suffixes[-1] if suffixes else ""
+
+
+def _head(file: KnownFile) -> bytes:
+    """Return the first bytes of what a file holds, unpacked."""
+    head = b""
+    for chunk in file.chunks():
+        head += chunk
+        if len(head) >= HEAD:
+            break
+    return head[:HEAD]
+
+
+def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[bytes]:
+    """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
+    unpacker, is_whole = _unpacker(packing), False
+    try:
+        for chunk in chunks:
+            while chunk:
+                if unpacker.eof:
+                    if not (chunk := chunk.lstrip(b"\0")):
+                        break
+                    unpacker = _unpacker(packing)
+                if data := unpacker.decompress(chunk, CHUNK):
+                    yield data
+                if packing == "gzip":
+                    chunk = unpacker.unused_data or unpacker.unconsumed_tail
+                    continue
+                # The others keep what they did not unpack yet.
+                while not (unpacker.eof or unpacker.needs_input):
+                    if data := unpacker.decompress(b"", CHUNK):
+                        yield data
+                chunk = unpacker.unused_data
+        if packing == "gzip" and (data := unpacker.flush()):
+            yield data
+        is_whole = unpacker.eof
+    except (zlib.error, lzma.LZMAError, OSError, EOFError):
+        pass
+    if not is_whole:
+        raise _damaged(label, packing)
+
+
+def _damaged(label: str, packing: str) -> InputError:
+    return InputError(
+        f"{label}: the {packing} data are damaged or cut short; fetch the file again."
+    )
+
+
+class _Chunks(io.RawIOBase):
+    """Chunks as a file."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks, self._left = iter(chunks), b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._left = self._left or next(self._chunks, b"")
+        n_bytes = min(len(buffer), len(self._left))
+        buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
+        return n_bytes
+
+
+def _unpacked_zstd(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+    import pyarrow as pa  # not above: the command's help is to come without it
+
+    try:
+        with pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), "r"), "zstd") as stream:
+            yield from iter(lambda: stream.read(CHUNK), b"")
+    except OSError:
+        raise _damaged(label, "zstd") from None
+
+
+def _unpacker(packing: str) -> Any:
+    if packing == "gzip":
+        return zlib.decompressobj(wbits=31)
+    return bz2.BZ2Decompressor() if packing == "bzip2" else lzma.LZMADecompressor(memlimit=LZMA)
+
+
+def _near(path: Path) -> str:
+    try:
+        if not path.parent.is_dir():
+            return f' The folder "{one_line(str(path.parent))}" does not exist.'
+        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
+    except OSError:
+        return ""
+
+
+def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
+    """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
+
+    A pipe that nothing writes to would keep its reader waiting for ever.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        head, end = b"", time.monotonic() + _PATIENCE
+        while not head and time.monotonic() < end:
+            select.select([pipe], [], [], 0.05)
+            found = pipe.read(CHUNK)
+            if found is None:
+                # Something holds the pipe open and has written nothing yet.
+                end = time.monotonic() + _PATIENCE
+            elif found:
+                head = found
+            else:
+                time.sleep(0.05)
+        if not head:
+            raise InputError(
+                f"{label}: nothing was written to this pipe within {_PATIENCE:g} s; name a file, "
+                "or start what writes to it."
+            )
+        os.set_blocking(pipe.fileno(), True)
+        yield head
+        yield from iter(lambda: pipe.read(CHUNK), b"")

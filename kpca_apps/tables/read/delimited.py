@@ -1,0 +1,407 @@
+"""Delimited text -> Arrow tables of strings, with the line each row starts on.
+
+Text comes in blocks of whole rows. Where quotes stand as RFC 4180 has them, array code finds the
+rows and pyarrow cuts them. Any other block goes through the standard library's reader, row by row,
+which is slower and knows what to do with a stray quote, or on which line to give up.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Generator, Iterator
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+from kpca_apps.names import one_line, unique_names
+from kpca_apps.system import limits
+from kpca_apps.system.limits import long_row, require_columns
+from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.read.bad_lines import BadLines
+from kpca_apps.tables.read.header import header_is_missing
+from kpca_apps.tables.read.layout import (
+    DELIMITER_NAMES,
+    ONE_COLUMN,
+    Layout,
+    collapse_spaces,
+    sniff_delimiter,
+)
+from kpca_apps.tables.read.reader import Reader, table_of
+from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.table import PartedTable, Rows, Table
+
+__all__ = ["DELIMITED", "DelimitedText"]
+
+_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_MARK = b"\xef\xbb\xbf"
+_IS_VISIBLE = ~np.isin(np.arange(256), list(b" \t\n\r\v\f"))
+# Text without the end of a row is held for so long before rows are looked for one by one.
+_WAIT = 1 << 23
+# Where bad lines are left out, a row takes no more lines than these: an open quote is a mistake.
+_MOST_LINES = 100
+# Cells that are cut one by one and handed on together.
+_PIECE_CELLS = 1 << 18
+# Lines of one cell above a wider one, up to so many, are spoken of as a title.
+_MOST_TITLE = 50
+
+IntArray = NDArray[np.int64]
+ByteArray = NDArray[np.uint8]
+
+
+class _BadRow(Exception):
+    """Lines that are no row: what is wrong with them, and what to do."""
+
+
+class DelimitedText:
+    """The rows of a delimited text.
+
+    `names` are known with the first piece of its rows, `notes` state what was guessed. With
+    `bad_lines="skip"`, lines that cannot be read or have other numbers of cells are left out; the
+    notes list them.
+    """
+
+    def __init__(self, text: Text) -> None:
+        layout = Layout.of(text)
+        self._text, self._label, self._delimiter = text, text.label, layout.delimiter
+        # None for a table of one column.
+        self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
+        self.names: list[str] = []
+        self.notes = [*layout.notes]
+        self._bad = BadLines(text.label) if text.options.leave_out else None
+        self._start, self._line = layout.start, layout.line
+        self._first_line = self._n_rows = 0
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield the rows as strings, the line of each in the last column."""
+        held, is_text, is_cut = b"", False, self._text.options.delimiter is None
+        skip, cut = self._start, self._delimiter.encode("utf-8")
+        for chunk in chain(self._text.chunks(), [b""]):
+            is_last = not chunk
+            is_text = is_text or not (is_last or chunk.isspace())
+            held = held + chunk[skip:] if held else chunk[skip:]
+            skip = max(skip - len(chunk), 0)
+            is_cut = is_cut or cut in held
+            # Up to the last newline that stands outside quotes, if quotes are regular.
+            stop = len(held) if is_last else held.rfind(b"\n") + 1
+            if not is_last and b'"' in held and held.count(b'"', 0, stop) % 2:
+                data = np.frombuffer(held, dtype=np.uint8)
+                inside = np.cumsum(data == _QUOTE, dtype=np.uint8) & 1
+                outside = np.flatnonzero((data == _NEWLINE) & (inside == 0))
+                stop = int(outside[-1]) + 1 if outside.size else 0
+            n_lines = held.count(b"\n", 0, stop)
+            n_names, n_notes = len(self.names), len(self.notes)
+            rows = self._regular_rows(held[:stop], n_lines) if stop else None
+            if rows is not None:
+                if rows.num_rows:
+                    self._n_rows += rows.num_rows
+                    yield rows
+            elif stop or len(held) > _WAIT:
+                # If this block has the header, it is met again.
+                del self.names[n_names:], self.notes[n_notes:]
+                stop = yield from self._rows_one_by_one(held, is_last=is_last)
+                n_lines = held.count(b"\n", 0, stop)
+            self._line += n_lines
+            if len(held) - stop > limits.LONGEST_ROW:
+                raise long_row(self._label, self._line)
+            held = held[stop:]
+        if not is_text:
+            raise InputError(f"{self._label}: the file is empty; it needs a header and rows.")
+        if not self.names:
+            raise InputError(
+                f"{self._label}: the file holds nothing but blank cells; it needs rows."
+            )
+        if not is_cut and (found := sniff_delimiter(self._text.head[self._start :])) != ONE_COLUMN:
+            given = f'delimiter "{one_line(self._delimiter)}"'
+            raise InputError(
+                f"{self._label}: the {DELIMITER_NAMES.get(self._delimiter, given)} given as "
+                "--delimiter does not occur in the file; its rows look cut at the "
+                f"{DELIMITER_NAMES[found]}: leave the option out."
+            )
+        # Before a header without rows is refused: bad lines may have been all there was below it.
+        if self._bad is not None:
+            self.notes += self._bad.notes(self._n_rows)
+        if not self._n_rows:
+            raise InputError(
+                f"{self._label}: line {self._first_line} is a header without rows; there is "
+                "nothing to screen."
+            )
+
+    def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
+        """Cut whole rows with pyarrow; ``None`` where it cannot be trusted."""
+        cut = self._delimiter.encode("utf-8")
+        if len(cut) > 1 or (self._bad is not None and not _is_sound(text)):
+            return None
+        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+            return None
+        text = collapse_spaces(text) if cut == b" " else text
+        if len(self.names) > 1 and b'"' not in text and len(text) <= limits.LONGEST_ROW:
+            # Nearly always there is a row on every line; a blank one is left out, or an error.
+            n_rows = n_lines + (not text.endswith(b"\n"))
+            rows = self._cut(text, np.arange(self._line, self._line + n_rows))
+            if rows is not None:
+                return rows
+        # Otherwise array code finds the rows, if quotes are regular.
+        if not text or (text.isspace() and cut not in text):
+            return pa.table({})
+        data = np.frombuffer(text, dtype=np.uint8)
+        newlines = breaks = np.flatnonzero(data == _NEWLINE)
+        if is_quoted := b'"' in text:
+            inside = _inside_quotes(data, ord(cut))
+            if inside is None:
+                return None
+            breaks = newlines[~inside[newlines]]
+        starts = np.concatenate(([0], breaks[: np.searchsorted(breaks, data.size - 1)] + 1))
+        lengths = np.diff(starts, append=data.size)
+        # Rows with more than one cell or a visible character.
+        counts = _IS_VISIBLE.copy()
+        counts[ord(cut)] = True
+        keep = counts[data[starts]]
+        if not keep.all():
+            keep = np.logical_or.reduceat(counts[data], starts)
+        lines = self._line + np.searchsorted(newlines, starts[keep])
+        if not keep.all():
+            data, lengths = data[np.repeat(keep, lengths)], lengths[keep]
+        if lengths.max() > limits.LONGEST_ROW:
+            raise long_row(self._label, int(lines[lengths.argmax()]))
+        if not self.names:
+            first, line = data[: lengths[0]].tobytes().decode("utf-8"), int(lines[0])
+            one = csv.reader(io.StringIO(first, newline=""), delimiter=self._delimiter, strict=True)
+            try:
+                cells = next(one)
+            except csv.Error:
+                return None
+            if not self._take_header(cells, line):
+                data, lines = data[lengths[0] :], lines[1:]
+        return self._cut(data, lines, quotes=is_quoted, newlines=breaks.size != newlines.size)
+
+    def _cut(
+        self,
+        text: bytes | ByteArray,
+        lines: IntArray,
+        *,
+        quotes: bool = False,
+        newlines: bool = False,
+    ) -> pa.Table | None:
+        """Cut rows, one for each line; ``None`` where pyarrow finds others."""
+        if not lines.size:
+            return pa.table({})
+        if bytes(text[: len(_MARK)]) == _MARK:
+            # Pyarrow takes one off, also where a cell begins with it.
+            text = _MARK + bytes(text)
+        import pyarrow.csv as pc
+
+        try:
+            table = pc.read_csv(
+                pa.py_buffer(text),
+                pc.ReadOptions(
+                    column_names=self.names, block_size=len(text) + 1, use_threads=False
+                ),
+                pc.ParseOptions(
+                    delimiter=self._delimiter,
+                    quote_char='"' if quotes else False,
+                    newlines_in_values=newlines,
+                ),
+                pc.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()), check_utf8=False
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != lines.size:
+            return None
+        return table.append_column("line", pa.array(lines, pa.int64()))
+
+    def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
+        """Cut rows with the standard library's reader; return how many bytes they are.
+
+        Where bad lines are left out, a row that does not end after so many lines opened a quote by
+        mistake: its first line goes, and the next may be a row.
+        """
+        end = len(text) if is_last else text.rfind(b"\n") + 1
+        raw = io.BytesIO(text[:end])
+        rows: list[list[str]] = []
+        lines: list[int] = []
+        start, line, n_lines, is_open = 0, self._line, 0, False
+
+        def lines_of_row() -> Iterator[str]:
+            nonlocal n_lines
+            while (self._bad is None or n_lines < _MOST_LINES) and (data := raw.readline()):
+                n_lines += 1
+                yield self._readable(data)
+
+        while not is_open and start < end:
+            raw.seek(start)
+            n_lines = 0
+            try:
+                for row in csv.reader(lines_of_row(), delimiter=self._delimiter, strict=True):
+                    if self._is_row(row, text[start : raw.tell()], line):
+                        rows.append(row)
+                        lines.append(line)
+                        if len(rows) * len(row) >= _PIECE_CELLS:
+                            yield _table(self.names, rows, lines)
+                            rows, lines = [], []
+                    start, line, n_lines = raw.tell(), line + n_lines, 0
+            except (_BadRow, csv.Error) as error:
+                is_open = not is_last and "unexpected end" in str(error)
+                is_open = is_open and (self._bad is None or n_lines < _MOST_LINES)
+                if not is_open:
+                    self._leave_out(line, error)
+                    start, line = text.find(b"\n", start) + 1 or end, line + 1
+        if rows:
+            yield _table(self.names, rows, lines)
+        return start
+
+    def _readable(self, line: bytes) -> str:
+        """Decode a line; only where bad lines are left out may it be no text."""
+        try:
+            text = (collapse_spaces(line) if self._delimiter == " " else line).decode("utf-8")
+        except UnicodeDecodeError:
+            raise _BadRow("is not UTF-8 text") from None
+        if "\0" in text:
+            raise _BadRow("holds a zero byte")
+        return text
+
+    def _is_row(self, row: list[str], text: bytes, line: int) -> bool:
+        """Whether cells are a row of the table, and no blank line or header."""
+        if self._bad is None and len(text) > limits.LONGEST_ROW:
+            raise long_row(self._label, line)
+        if len(row) < 2 and text.isspace():
+            return False
+        if not self.names and not self._take_header(row, line):
+            return False
+        if len(row) != len(self.names):
+            if self._bad is None:
+                raise self._ragged(row, line)
+            raise _BadRow(self._wrong_width(row))
+        self._n_rows += 1
+        return True
+
+    def _leave_out(self, line: int, error: Exception) -> None:
+        """Leave out a line that is no row, or refuse it."""
+        cause, advice = _cut_cause(str(error)) if isinstance(error, csv.Error) else (str(error), "")
+        if self._bad is None:
+            raise InputError(
+                f"{self._label}: the row on line {line} {cause}; {advice}, or give --bad-lines "
+                "skip."
+            ) from None
+        if not self.names:
+            # Without it, the first row of data would name the columns.
+            raise InputError(
+                f"{self._label}: line {line} should name the columns and {cause}; mend it, or "
+                "leave out what stands above the header with --skip-rows."
+            ) from None
+        self._bad.leave_out(line, cause)
+
+    def _ragged(self, row: list[str], line: int) -> InputError:
+        """Return the error for a row with another number of cells than the header."""
+        what = f"{self._label}: line {line} {self._wrong_width(row)}"
+        # Lines of one cell, then wider ones: a title that hides what cuts the rest.
+        if len(row) > len(self.names) and self._n_rows < (
+            _MOST_TITLE if len(self.names) == 1 else 1
+        ):
+            noun = "line" if line == 2 else "lines"
+            return InputError(
+                f"{what}; if a title stands above a header on line {line}, leave its {line - 1} "
+                f"{noun} out with --skip-rows {line - 1}, else repair the row."
+            )
+        name = DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
+        return InputError(
+            f"{what}; put cells that contain a {name} in quotes, repair the row, or leave such "
+            "lines out with --bad-lines skip."
+        )
+
+    def _wrong_width(self, row: list[str]) -> str:
+        noun = "cell" if len(row) == 1 else "cells"
+        return f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
+
+    def _take_header(self, cells: list[str], line: int) -> bool:
+        """Take the first row for names; return whether it is data, and the names are made up."""
+        require_columns(self._label, len(cells), line)
+        self._first_line = line
+        if header_is_missing(cells):
+            self.names += [f"column_{number + 1}" for number in range(len(cells))]
+            note = f"Line {line} holds numbers only: the columns are named column_1, ..."
+            self.notes.append(note)
+            return True
+        if not any(name.strip() for name in cells):
+            raise InputError(
+                f"{self._label}: line {line} should name the columns and is blank; add a "
+                "header, or leave out what stands above it with --skip-rows."
+            )
+        names, notes = unique_names(cells)
+        self.names += names
+        self.notes += notes
+        values = list(filter(is_number_like, cells))
+        if 2 * len(values) >= len(cells):
+            self.notes.append(
+                f'The names on line {line} look like values ("{one_line(values[0])}"): if '
+                "they are data, add a header line."
+            )
+        return False
+
+
+def _is_sound(text: bytes) -> bool:
+    """Whether a block is UTF-8 without zero bytes."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in text
+
+
+def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> pa.Table:
+    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return pa.Table.from_arrays([*arrays, pa.array(lines, pa.int64())], names=[*names, "line"])
+
+
+def _inside_quotes(data: ByteArray, delimiter: int) -> NDArray[np.bool_] | None:
+    """Mask of quoted bytes; ``None`` unless every quote opens, closes or doubles a cell's.
+
+    Quotes alternate between opening and closing when a doubled quote counts as both, so a
+    running parity finds the inside; it can be trusted if all stand where RFC 4180 has them.
+    """
+    is_quote = data == _QUOTE
+    quotes = np.flatnonzero(is_quote)
+    if quotes.size % 2:
+        return None
+    opening, closing = quotes[0::2], quotes[1::2]
+    edge = np.array([_NEWLINE], dtype=np.uint8)
+    padded = np.concatenate((edge, data, edge, edge))
+    before, after, second = padded[opening], padded[closing + 2], padded[closing + 3]
+    ends_row = (after == _NEWLINE) | ((after == _RETURN) & (second == _NEWLINE))
+    opens = (before == delimiter) | (before == _NEWLINE) | (before == _QUOTE)
+    closes = (after == delimiter) | (after == _QUOTE) | ends_row
+    if not (opens.all() and closes.all()):
+        return None
+    return (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
+
+
+def _cut_cause(error: str) -> tuple[str, str]:
+    """Say what the standard library's reader could not read in a row, and what to do."""
+    if "field larger than" in error:
+        size = csv.field_size_limit()
+        advice = "shorten it, or look for a quote that is never closed"
+        return f"has a cell of more than {size:,} characters", advice
+    if "expected after" in error:
+        return "has text after a closing quote", 'double a quote inside a quoted cell ("")'
+    if "new-line character" in error:
+        return "holds a carriage return", "put its cell in quotes"
+    return "opens a quote that is never closed", "close it"
+
+
+def _knows(_: Text) -> bool:
+    """Any text that no other reader knows is a table of cells."""
+    return True
+
+
+def _read(text: Text) -> Table | PartedTable:
+    table = DelimitedText(text)
+    rows = Rows(table.pieces(), table.names, table.notes, True)
+    return table_of(text, rows, format="csv", delimiter=table.delimiter)
+
+
+DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _knows, _read)

@@ -1,0 +1,160 @@
+"""How a delimited text is laid out: what cuts its rows, and where its header stands."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kpca_apps.errors import InputError
+from kpca_apps.names import one_line
+from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.read.header import HEADER_SAMPLE, find_header
+from kpca_apps.tables.read.text import Text
+
+__all__ = ["DELIMITER_NAMES", "ONE_COLUMN", "Layout", "collapse_spaces", "sniff_delimiter"]
+
+DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+# Stands for "no delimiter": a control character that no table of text holds.
+ONE_COLUMN = "\x1f"
+
+# Where two delimiters cut every row alike, the rarer in prose and numbers is meant: "1,5;2,5".
+_CANDIDATES = "\t;|,"
+_SAMPLE_BYTES = 1 << 18
+_SAMPLE_ROWS = 300
+_QUOTED = re.compile(r'(?:^|(?<=[\t;|,]))"(?:[^"]|"")*"', re.MULTILINE)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^\s"]|\t)"?\r?(?=\n)')
+# What stands around the words of a title on a line of cells.
+_AROUND = ' \t\r",;|'
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What cuts the rows of a text, and where they begin."""
+
+    delimiter: str  # one character; `ONE_COLUMN` where nothing cuts
+    start: int  # the first byte that is not left out
+    line: int  # the line it stands on
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: Text) -> Layout:
+        """Find what the head of a text shows and its options do not say."""
+        head, given, n_above = text.head, text.options.delimiter, text.options.skip_rows
+        notes = []
+        match = _SEPARATOR_LINE.match(head)
+        # The newline that ends Excel's line ``sep=;`` stays, as a blank line.
+        start = n_stated = match.end() if match else 0
+        stated = given or (match[1].decode("utf-8") if match else None)
+        if n_above:
+            try:
+                start = _start_of_line(head, n_above)
+            except ValueError:
+                raise InputError(
+                    f"{text.label}: has no {n_above:,} lines above a header; give a smaller "
+                    "--skip-rows."
+                ) from None
+        delimiter = stated or sniff_delimiter(head[start:])
+        if not n_above:
+            below = head[n_stated:]
+            n_above, delimiter = _below_title(below, stated, delimiter)
+            if n_above:
+                start = n_stated + _start_of_line(below, n_above)
+                first = head[n_stated:start].decode("utf-8", "replace").split("\n")
+                title = next(line for line in first if line.strip())
+                lines = "Line 1 stands" if n_above == 1 else f"Lines 1 to {n_above} stand"
+                notes.append(
+                    f"{lines} above the header and {'is' if n_above == 1 else 'are'} left out "
+                    f'("{one_line(title.strip(_AROUND), 60)}"); --skip-rows sets how many.'
+                )
+        if not stated and delimiter not in (",", ONE_COLUMN):
+            name = DELIMITER_NAMES[delimiter]
+            notes.append(f"Cells are cut at the {name} (found by itself).")
+        return cls(delimiter, start, 1 + n_above, tuple(notes))
+
+
+def sniff_delimiter(text: bytes) -> str:
+    """Find the character that cuts the rows of a text table.
+
+    Of delimiters outside quotes, one that cuts every row into as many cells wins, or else one that
+    stands in most rows, so that a ragged row is reported and not read as a single column.
+    """
+    # The first rows, with quoted cells removed.
+    head = text[:_SAMPLE_BYTES]
+    if len(head) < len(text) and b"\n" in head:
+        head = head[: head.rindex(b"\n")]
+    lines = _QUOTED.sub("", head.decode("utf-8", "ignore")).splitlines()
+    rows = [line for line in lines if line.strip(" ")][:_SAMPLE_ROWS]
+    if not rows:
+        return ONE_COLUMN
+    for delimiter in _CANDIDATES:
+        counts = [row.count(delimiter) for row in rows]
+        if counts[0] and min(counts) == max(counts):
+            return delimiter
+    if _cut_by_spaces(rows):
+        return " "
+    best = max(_CANDIDATES, key=lambda delimiter: _agreement(rows, delimiter))
+    return best if _agreement(rows, best) > 0 else ONE_COLUMN
+
+
+def _agreement(rows: Sequence[str], delimiter: str) -> float:
+    """Share of rows cut alike by a delimiter; 0 where it is most likely part of the text."""
+    counts = [row.count(delimiter) for row in rows]
+    body = rows[1:] or rows
+    if delimiter == "," and all(_DECIMAL_COMMA.fullmatch(row.strip()) for row in body):
+        return 0.0
+    present = sum(count > 0 for count in counts) / len(counts)
+    share = max(Counter(count for count in counts if count).values(), default=0) / len(counts)
+    # A delimiter missing from the header must be all the more regular below it.
+    return share if present >= (0.5 if counts[0] else 0.9) and (counts[0] or share >= 0.9) else 0.0
+
+
+def _cut_by_spaces(rows: Sequence[str]) -> bool:
+    """Rows of equally many words, most of them numbers: prose is not a table."""
+    words = [row.split() for row in rows]
+    width = len(words[0])
+    if width < 2 or any(len(row) != width for row in words):
+        return False
+    body = words[1:] or words
+    return sum(is_number_like(word) for row in body for word in row) * 2 > len(body) * width
+
+
+def _below_title(head: bytes, given: str | None, sniffed: str) -> tuple[int, str]:
+    """Return how many lines stand above the header of a text, and what cuts it below them.
+
+    Titles may hide what cuts the rest, which the lower lines of the head show then.
+    """
+    sample = head[:_SAMPLE_BYTES].decode("utf-8", "ignore").split("\n")
+    # What follows the last newline may be no whole line.
+    sample = sample[:-1][:HEADER_SAMPLE] or sample
+    lower = "\n".join(sample[len(sample) // 2 :]).encode()
+    for cut in (sniffed, given or sniff_delimiter(lower)):
+        rows, starts, line = [], [], 0
+        even = collapse_spaces if cut == " " else bytes
+        reader = csv.reader((even(one.encode()).decode() + "\n" for one in sample), delimiter=cut)
+        try:
+            for row in reader:
+                rows.append(row)
+                starts.append(line)
+                line = reader.line_num
+        except csv.Error:
+            continue
+        if (place := find_header(rows)) is not None:
+            return starts[place], cut
+    return 0, sniffed
+
+
+def _start_of_line(text: bytes, n_lines: int) -> int:
+    """Return the place of the first byte after so many lines."""
+    place = 0
+    for _ in range(n_lines):
+        place = text.index(b"\n", place) + 1
+    return place
+
+
+def collapse_spaces(text: bytes) -> bytes:
+    """Make one space of each run of spaces, and none of those that begin or end a line."""
+    return re.sub(rb"(?m)^ | (?=\r?$)", b"", re.sub(rb" {2,}", b" ", text))

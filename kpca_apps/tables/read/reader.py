@@ -1,0 +1,37 @@
+"""What a reader of tables is: how it knows what it reads, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from kpca_apps.tables.input_file import InputFile
+from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.table import PartedTable, Rows, Table, collect
+
+__all__ = ["Reader", "table_of"]
+
+T = TypeVar("T", InputFile, Text)
+
+
+@dataclass(frozen=True)
+class Reader(Generic[T]):
+    """A reader of one format: of files, or of texts in any encoding."""
+
+    kind: str  # names the format in messages
+    options: str  # of `ReadOptions`, those that apply
+    knows: Callable[[T], bool]
+    read: Callable[[T], Table | PartedTable]
+
+    @property
+    def refused(self) -> str:
+        """The options that do not apply."""
+        every = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+        return " ".join(name for name in every if name not in self.options.split())
+
+
+def table_of(file: InputFile | Text, rows: Rows, **how: Any) -> Table | PartedTable:
+    """Take in the rows of a file; its `SourceInfo` says `how` they were read."""
+    options, source = file.options, replace(file.source, **how)
+    return collect(rows, source, file.label, file.sha256, options.in_memory_rows, options.part_rows)

@@ -1,0 +1,195 @@
+"""The scored table out: every input column, then what was found, in input order.
+
+A table of any size is written part by part: who has read a part makes the bytes of its rows, and
+they are put together in one file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.names import one_line, unique_names
+from kpca_apps.system.output import atomic_write
+from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+from kpca_apps.tables.numbers import NUMBER_LIKE
+from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
+from kpca_apps.tables.table import Table
+
+__all__ = [
+    "ANY",
+    "PLAIN",
+    "Added",
+    "CsvStyle",
+    "as_written",
+    "csv_bytes",
+    "input_names",
+    "literal",
+    "neutralise",
+    "open_scored",
+    "scored_bytes",
+    "scored_kind",
+    "scored_notes",
+]
+
+# Columns added to those of a table, by their names; None is an empty one.
+Added = Mapping[str, NDArray[Any] | pl.Series | None]
+
+ANY = "*"  # a cell that accepts any value
+# What a spreadsheet may run: these first characters (the full-width ones too), also behind those
+# that no one sees and some readers drop (a second byte-order mark), unless the cell is a number as
+# people write it, or a lone sign, which stands for a missing value.
+_FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
+_HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
+# Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
+_MARK = b"\xef\xbb\xbf"
+# Rows written together; of the file, whatever parts it was made of.
+_GROUP_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class CsvStyle:
+    """What stands between the cells of a CSV file, and in its numbers."""
+
+    delimiter: str = ","
+    decimal: str = "."
+
+
+PLAIN = CsvStyle()
+
+
+def scored_kind(path: str | Path) -> str:
+    """Name the format a scored table is written in by its suffix, ``"csv"`` or ``"parquet"``."""
+    suffix = Path(path).suffix.lower()
+    if suffix in PARQUET_SUFFIXES:
+        return "parquet"
+    if suffix == ".csv":
+        return "csv"
+    raise ConfigError(
+        f'{one_line(str(path), 200)}: the scored table is written as ".csv" or ".parquet"; end the '
+        "name with one of them."
+    )
+
+
+@contextmanager
+def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
+    """Open a scored table to append its parts in their order; it appears once all are there.
+
+    Parts of CSV follow each other. Parts of Parquet wait in a hidden folder beside the file, and
+    are put together at the end, a few at a time.
+    """
+    kind, target = scored_kind(path), Path(path)
+    with atomic_write(target) as file:
+        if kind == "csv":
+            yield file.write
+            return
+        beside = target.with_name(f"{target.name}.parts")
+        remove_leftovers(beside)
+        held = TemporaryPath(beside, folder=True)
+        parts: list[Path] = []
+
+        def append(data: bytes) -> None:
+            parts.append(held.path / f"{len(parts)}.parquet")
+            parts[-1].write_bytes(data)
+
+        try:
+            yield append
+            scan = pl.scan_parquet(parts, glob=False)
+            scan.sink_parquet(file, row_group_size=_GROUP_ROWS, maintain_order=True)
+        finally:
+            held.close()
+
+
+def scored_bytes(
+    table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
+) -> bytes:
+    """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
+
+    `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
+    what a spreadsheet would run as a formula gets a leading apostrophe.
+    """
+    names, _ = input_names(table.frame.columns, extra)
+    columns = [column.alias(name) for column, name in zip(table.frame, names, strict=True)]
+    for name, values in extra.items():
+        empty = [None] * table.frame.height
+        added = pl.Series(name, empty, pl.Float64) if values is None else pl.Series(name, values)
+        columns.append(added.fill_nan(None) if added.dtype.is_float() else added)
+    frame = pl.DataFrame(columns)
+    if kind == "csv":
+        return csv_bytes(frame, header=header, style=style)
+    file = io.BytesIO()
+    # To be compressed well once all parts are there; zstd twice takes twice as long.
+    frame.write_parquet(file, compression="lz4", statistics=False)
+    return file.getvalue()
+
+
+def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:
+    """Write rows as CSV in which nothing is run as a formula, with the header a mark of UTF-8."""
+    names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
+    safe = [
+        # Null is written as nothing; "" would be written as a pair of quotes.
+        (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)
+        for cells, name in zip(frame.iter_columns(), names, strict=True)
+    ]
+    file = io.BytesIO(_MARK if header else b"")
+    file.seek(0, io.SEEK_END)
+    pl.DataFrame(safe).write_csv(
+        file,
+        include_header=header,
+        separator=style.delimiter,
+        decimal_comma=style.decimal == ",",
+    )
+    return file.getvalue()
+
+
+def scored_notes(columns: Iterable[str], extra: Iterable[str]) -> tuple[str, ...]:
+    """Say which input columns are renamed because an appended one has their name."""
+    return input_names(columns, extra)[1]
+
+
+def neutralise(texts: pl.Series) -> pl.Series:
+    """Put an apostrophe before text a spreadsheet would run as a formula; none before ``-5``."""
+    formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_HARMLESS)
+    return pl.select(
+        pl.when(formula).then(pl.lit("'") + texts).otherwise(texts).alias(texts.name)
+    ).to_series()
+
+
+def literal(texts: pl.Series) -> pl.Series:
+    """Put an apostrophe before a lone ``*``, which in a list of rows stands for any value."""
+    return texts.replace(ANY, f"'{ANY}")
+
+
+def as_written(texts: pl.Series) -> pl.Series:
+    """Take off the apostrophes that `neutralise` and `literal` put before text."""
+    bare = texts.str.strip_prefix("'")
+    put = (neutralise(bare) == texts) | (literal(bare) == texts)
+    return pl.select(pl.when(put).then(bare).otherwise(texts).alias(texts.name)).to_series()
+
+
+def input_names(columns: Iterable[str], extra: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names of the input columns beside those appended, and sentences on those that changed."""
+    given, added = list(columns), set(extra)
+    names: list[str] = []
+    notes: list[str] = []
+    taken = {*given, *added}
+    for name in given:
+        final = name
+        while final in added or (final != name and final in taken):
+            final += "_input"
+        taken.add(final)
+        names.append(final)
+        if final != name:
+            notes.append(
+                f'The input column "{one_line(name)}" is written as "{one_line(final)}": its name '
+                "is that of a column added here."
+            )
+    return names, tuple(notes)
