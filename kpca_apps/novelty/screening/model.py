@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -164,15 +164,19 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
-    empty = {} if few else {"training_scores": np.empty(0)}
+
+    def stored(piece: ModelPiece | NoveltyModel) -> dict[str, Any]:
+        # A file holds an array that is one object once: here each piece has one of its own.
+        return {"training_scores": piece.training_scores if few else np.empty(0)}
+
     changed = {
-        **empty,
+        **stored(model),
         # Threads are left to the next machine.
         "options": replace(model.options, jobs=None),
         "versions": dict(model.versions),
         # Who loads it may hide other columns.
         "warnings": tuple(map(str, model.warnings)),
-        "groups": tuple(StoredGroup(**{**vars(one), **empty}) for one in model.groups),
+        "groups": tuple(StoredGroup(**{**vars(one), **stored(one)}) for one in model.groups),
     }
     save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))
 
