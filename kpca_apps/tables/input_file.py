@@ -27,8 +27,7 @@ from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.limits import opening, require_memory
 from kpca_apps.system.output import spool
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.read_options import ReadOptions
-from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.source_info import ReadOptions, SourceInfo
 
 __all__ = [
     "CHUNK",
@@ -160,8 +159,8 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it begins like no text."""
-        return b"\0" in self.head
+        """Whether it begins like no text, or ends as it begins."""
+        return b"\0" in self.head or self.tail == self.head[:4]
 
     @property
     def source(self) -> SourceInfo:
@@ -172,7 +171,8 @@ class InputFile:
         if self.file.packing:
             notes.append(f"Unpacked from {self.file.packing}.")
         notes += self.notes
-        reading = self.options.reading
+        skipped, bad = self.options.skip_rows, self.options.bad_lines == "skip"
+        reading = f"skip {skipped}{', bad lines' * bad}" * bool(skipped or bad)
         return SourceInfo(
             self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
         )
@@ -182,8 +182,9 @@ class InputFile:
         """A copy on disk of what it holds, where that is packed or came through a pipe."""
         return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
 
+    @property
     def sha256(self) -> str:
-        """Hash the bytes on disk, as 64 hex digits."""
+        """The hash of the bytes on disk, as 64 hex digits."""
         return self.file.sha256()
 
     def contents(self) -> bytes:

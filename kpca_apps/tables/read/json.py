@@ -253,10 +253,9 @@ def _as_float(value: int) -> float:
 
 
 def _knows(text: Text) -> bool:
-    if text.file.suffix in _LINES:
-        return True
-    is_named = text.file.suffix == ".json" and text.head.lstrip().startswith(b"[")
-    return text.options.delimiter is None and bool(is_named or _BEGINNING.match(text.head))
+    suffix, head = text.file.suffix, text.head
+    is_like = _BEGINNING.match(head) or (suffix == ".json" and head.lstrip().startswith(b"["))
+    return suffix in _LINES or bool(is_like and text.options.delimiter is None)
 
 
 def _read(text: Text) -> Table | PartedTable:
@@ -268,9 +267,11 @@ def _read(text: Text) -> Table | PartedTable:
         source = JsonDocument(text.chunks(), text.label)
         is_list = not source.is_record  # one object is a line of its own
     if is_list:
-        text.options.refuse("bad_lines", "JSON", text.label)
-    rows = json_rows(source, text.options.in_memory_rows, leave_out=text.options.leave_out)
+        text.options.refuse_others("encoding", "JSON", text.label)
+    rows = json_rows(
+        source, text.options.in_memory_rows, leave_out=text.options.bad_lines == "skip"
+    )
     return table_of(text, rows, format="json" if is_list else "jsonl")
 
 
-JSON = Reader("JSON", "encoding bad_lines", _knows, _read)
+JSON = Reader("JSON", "encoding bad_lines", _read, knows=_knows)

@@ -28,8 +28,7 @@ from kpca_apps.system.limits import require_columns, require_memory, require_tab
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
 from kpca_apps.tables.read.reader import Reader
-from kpca_apps.tables.read_options import ReadOptions
-from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.source_info import ReadOptions, SourceInfo
 from kpca_apps.tables.table import (
     Load,
     PartedTable,
@@ -439,22 +438,17 @@ def _have_names(dates: pl.Series) -> pl.Series:
     return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
-def _knows(file: InputFile) -> bool:
-    # A header of text may start with these letters too.
-    return file.head.startswith(b"PAR1") and (file.is_binary or file.tail == b"PAR1")
-
-
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     known = KnownFile.at(copy.path, file.label) if copy else file.file
-    source = replace(file.source, sha256=file.sha256())
+    source = replace(file.source, sha256=file.sha256)
     return _read_files([known], source, file.label, file.options, copy)
 
 
 def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     """Read the Parquet files of a folder as one table."""
     known, label = _folder_files(path), one_line(str(path), 200)
-    options.refuse("delimiter encoding sheet skip_rows bad_lines", "Parquet", label)
+    options.refuse_others("", "Parquet", label)
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
@@ -486,4 +480,4 @@ def _read_files(
     return collect(rows, source, label, lambda: source.sha256, 0, size)
 
 
-PARQUET = Reader("Parquet", "", _knows, _read_file)
+PARQUET = Reader("Parquet", "", _read_file, (b"PAR1",))
