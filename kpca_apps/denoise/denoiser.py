@@ -27,7 +27,15 @@ from kpca_apps.denoise.models import (
     measure_white,
 )
 from kpca_apps.denoise.noise import DenoiseInfo
-from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, NOISE_MODELS, Options
+from kpca_apps.denoise.options import (
+    LARGEST_RANGE,
+    LEAST_RANGE,
+    NOISE_MODELS,
+    Content,
+    KernelName,
+    Options,
+    Quality,
+)
 from kpca_apps.errors import ConfigError, InputError, warn_caller
 
 __all__ = [
@@ -40,10 +48,7 @@ __all__ = [
     "measure_noise",
 ]
 
-Quality = Literal["fast", "balanced", "high"]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
-KernelName = Literal["auto", "linear", "rbf"]
-Content = Literal["photo", "text"]
 
 COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels

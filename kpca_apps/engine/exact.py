@@ -58,7 +58,7 @@ from kpca_apps.engine.plan import (
     lapack_after_krylov,
     plan_exact,
 )
-from kpca_apps.engine.precision import Precision, smallest_eigenvalue
+from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.system.blas import one_blas_thread
 
@@ -79,15 +79,14 @@ def fit_exact(
     n_components: int | None = None,
     center: bool = True,
     solver: Solver = "auto",
-    precision: Precision = "float64",
-    memory_budget: int | None = None,
     n_jobs: int | None = None,
     plan: ExactPlan | None = None,
 ) -> KernelSubspace:
     """Fit kernel PCA on the Gram matrix of all rows, which become the points of the subspace.
 
-    Arguments are as in `KernelPCA`, ``plan`` what `plan_exact` made of them. MemoryLimitError,
-    before anything is allocated, if the estimate exceeds the budget.
+    Arguments are as in `KernelPCA`; a ``plan`` that `plan_exact` made decides on components,
+    solver, precision and memory. MemoryLimitError, before anything is allocated, if the estimate
+    exceeds the budget.
     """
     # Components are kept by decreasing variance (modulus of it for an indefinite kernel, where they
     # are normalised by 1 / sqrt(|eigenvalue|)). 0 keeps the mean alone: Hoffmann's potential.
@@ -99,8 +98,6 @@ def fit_exact(
         n_components=n_components,
         center=center,
         solver=solver,
-        precision=precision,
-        memory_budget=memory_budget,
     )
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
@@ -112,7 +109,7 @@ def fit_exact(
             found = _by_krylov(kernel, X, plan, rng, trace, center, n_jobs)
             if found is None:
                 _log.info("The Krylov iteration did not settle; LAPACK takes over.")
-                plan = lapack_after_krylov(plan, memory_budget, indefinite=by_modulus)
+                plan = lapack_after_krylov(plan, indefinite=by_modulus)
         means, values, weights = found or _by_lapack(kernel, X, plan, center, n_jobs)
         if len(values):
             # Leave out eigenpairs that are rounding, or lose too many digits to it.

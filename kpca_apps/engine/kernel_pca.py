@@ -1,8 +1,7 @@
-"""KernelPCA: the scikit-learn transformer over the engine."""
+"""KernelPCA: scikit-learn's face of `fit_subspace`, with its way back to input space."""
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -19,7 +18,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.compress import ReducedSet, reduced_set
-from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.fit import (
+    LandmarkFit,
+    SubspaceFit,
+    add_rows,
+    fit_subspace,
+    fit_through_landmarks,
+)
 from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
 from kpca_apps.engine.kernels.by_name import (
     COMPARED_ROWS,
@@ -27,46 +32,22 @@ from kpca_apps.engine.kernels.by_name import (
     KernelName,
     resolved_kernel,
 )
-from kpca_apps.engine.landmarks import LANDMARKS, draw_landmarks
+from kpca_apps.engine.landmarks import LANDMARKS
 from kpca_apps.engine.linalg.eigen import Solver
-from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
-from kpca_apps.engine.nystroem import (
-    CovarianceSums,
-    LandmarkBasis,
-    Missed,
-    subspace_from_sums,
-)
-from kpca_apps.engine.plan import (
-    ExactPlan,
-    NystroemPlan,
-    choose_landmarks,
-    choose_regime,
-)
-from kpca_apps.engine.precision import (
-    LARGEST_CHANGE,
-    MEAN_ROWS,
-    SAMPLE,
-    Precision,
-    agreeing_precision,
-    evenly_drawn,
-)
+from kpca_apps.engine.nystroem import CovarianceSums
+from kpca_apps.engine.plan import FitOptions
+from kpca_apps.engine.precision import Precision
 from kpca_apps.engine.preimage.fixed_point import PreImages, fixed_point
 from kpca_apps.engine.preimage.gradient import gradient_descent
 from kpca_apps.engine.preimage.ridge import LearnedPreImage, learn_preimage
-from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks
+from kpca_apps.engine.rows import ArrayRows, RowSource
 from kpca_apps.engine.seeding import Seed, seeded_generator
-from kpca_apps.engine.subspace import RIDGES, KernelSubspace, Resolved
-from kpca_apps.errors import KpcaWarning, MemoryLimitError
+from kpca_apps.engine.subspace import RIDGES
+from kpca_apps.errors import KpcaWarning
 
 __all__ = ["KernelPCA"]
 
 Matrix = NDArray[np.float64]
-
-_log = logging.getLogger(__name__)
-
-MOST_JITTER = 0.1
-"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At
-a hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
 
 PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
@@ -143,6 +124,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Attributes
     ----------
+    fitted_ : SubspaceFit
+        All that a fit finds, as one value.
     subspace_ : KernelSubspace
         The fitted form.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -207,21 +190,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     (4, 2)
     """
 
-    plan_: ExactPlan | NystroemPlan
-    basis_: LandmarkBasis
-    sums_: CovarianceSums
-    missed_: float
-    ridge_: float | None
-    landmark_index_: NDArray[np.int64] | None
-    subspace_: KernelSubspace
-    warnings_: tuple[str, ...]
-    reduced_set_: ReducedSet
-    _missed: Missed | None
+    fitted_: SubspaceFit
     _learned: LearnedPreImage | None
-    _alpha: float
-    _doubt: str
-    _first_rows: int
-    _warned_of_few_rows: bool
+    _reduced: ReducedSet | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
@@ -307,13 +278,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         rows = checked_rows(self, X, order="C", accept_sparse="csr")
         if self.kernel == "precomputed":
-            self._fit_gram(rows)
-        else:
-            self._fit(ArrayRows(rows, n_jobs=self.n_jobs))
-        for sentence in self.warnings_:
-            # Past scikit-learn's decorator, to whoever called.
-            warnings.warn(sentence, KpcaWarning, stacklevel=3)
-        return self
+            return self._hold(*self._fit_gram(rows), warn=True)
+        return self._hold(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_rows(self, source: RowSource) -> Self:
@@ -338,9 +304,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             validate_data(self, source.sample, dtype=np.float64)
         else:
             self.n_features_in_ = source.sample.shape[1]
-        return self._fit(source)
+        return self._hold(*self._fit(source))
 
-    def _fit_gram(self, gram: Matrix) -> Self:
+    def _fit_gram(self, gram: Matrix) -> tuple[Kernel, SubspaceFit]:
         """Fit to the kernel values of all pairs of rows, whose numbers are then the points."""
         if gram.shape[0] != gram.shape[1]:
             raise ValueError(
@@ -352,41 +318,102 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if np.array_equal(gram, gram.T):
             return self._fit(source, kernel=Precomputed(gram))
         symmetric = (gram + gram.T) / 2
-        self._fit(source, kernel=Precomputed(symmetric))
+        kernel, fit = self._fit(source, kernel=Precomputed(symmetric))
         if self.center:
             # New rows come with their kernel with those of the fit, as the rows of this matrix do.
-            one = self.subspace_
+            one = fit.subspace
             known = means[one.points[:, 0].astype(np.intp)]
-            self.subspace_ = replace(one, offset=known @ one.weights)
+            fit = replace(fit, subspace=replace(one, offset=known @ one.weights))
         if not np.allclose(gram, symmetric, rtol=0, atol=1e-8 * np.abs(gram).max()):
-            self.warnings_ += (
+            more = (
                 "The precomputed matrix is not symmetric, as that of a kernel is: its symmetric "
-                "part (K + K.T) / 2 is taken.",
+                "part (K + K.T) / 2 is taken."
             )
+            fit = replace(fit, warnings=(*fit.warnings, more))
+        return kernel, fit
+
+    def _fit(self, source: RowSource, kernel: Kernel | None = None) -> tuple[Kernel, SubspaceFit]:
+        rng = seeded_generator(self.random_state)
+        kernel = kernel or self._resolved(source, rng)
+        self._require_preimage(kernel)
+        return kernel, fit_subspace(source, kernel, self._options(source), rng)
+
+    def _resolved(self, source: RowSource, rng: np.random.Generator) -> Kernel:
+        return resolved_kernel(
+            self.kernel,
+            source.sample,
+            rng,
+            gamma=self.gamma,
+            sigma=self.sigma,
+            degree=int(self.degree),
+            coef0=float(self.coef0),
+        )
+
+    def _options(self, source: RowSource) -> FitOptions:
+        """Return what a fit to some rows is asked for."""
+        landmarks = self.landmarks
+        if not isinstance(landmarks, str):
+            landmarks = check_array(landmarks, dtype=np.float64, order="C", copy=True)
+            found, expected = landmarks.shape[1], source.sample.shape[1]
+            if found != expected:
+                raise ValueError(f"landmarks has {found} features, but X has {expected}.")
+        return FitOptions(
+            n_components=self.n_components,
+            center=self.center,
+            ridge=self.ridge,
+            method=self.method,
+            solver=self.solver,
+            precision=self.precision,
+            n_landmarks=int(self.n_landmarks),
+            landmarks=landmarks,
+            memory_budget=self.memory_budget,
+            n_jobs=self.n_jobs,
+        )
+
+    def _hold(self, kernel: Kernel, fit: SubspaceFit, *, warn: bool = False) -> Self:
+        """Take the attributes from a fit, and warn of what its reader must know if asked to."""
+        self.fitted_, self.kernel_, self.plan_ = fit, kernel, fit.plan
+        self.method_ = "exact" if fit.landmarks is None else "nystroem"
+        self.subspace_, self.ridge_, self.warnings_ = fit.subspace, fit.ridge, fit.warnings
+        self.scoring_precision_ = fit.scoring_precision
+        self.eigenvalues_ = fit.subspace.n * fit.subspace.variances
+        # Nothing is learned before it is asked for.
+        self.preimage_ = self._require_preimage(kernel)
+        self._learned, self._reduced, self._alpha = None, None, float(self.alpha)
+        for sentence in fit.warnings if warn else ():
+            # Past scikit-learn's decorator, to whoever called.
+            warnings.warn(sentence, KpcaWarning, stacklevel=4)
         return self
 
-    def _fit(self, source: RowSource, kernel: Kernel | None = None) -> Self:
-        if self.n_components is not None and self.n_components > source.n_rows:
-            raise ValueError(
-                f"n_components = {self.n_components} is more than there are rows, n_samples = "
-                f"{source.n_rows}: ask for fewer components, or None for all there are."
-            )
-        for name in ("basis_", "sums_", "missed_", "landmark_index_", "_missed", "reduced_set_"):
-            self.__dict__.pop(name, None)
-        rng = seeded_generator(self.random_state)
-        self._choose_kernel(source, rng, kernel)
-        self._plan(source, self.method, self.precision)
-        try:
-            self._fit_as_planned(source, rng)
-        except MemoryLimitError as error:
-            if self.method != "auto" or not self.kernel_.is_psd or self.method_ != "exact":
-                raise
-            _log.info("%s Landmarks take over.", error)
-            self._plan(source, "nystroem", self.precision)
-            self._fit_as_planned(source, rng)
-        if self.precision == "auto" and self._lost_to_float32():
-            self._fit_in_float64(source, rng)
-        return self._finish(source)
+    @property
+    def _landmark_fit(self) -> LandmarkFit:
+        fit: SubspaceFit | None = getattr(self, "fitted_", None)
+        if fit is None or fit.landmarks is None:
+            raise AttributeError("Only a model fitted through landmarks has this attribute.")
+        return fit.landmarks
+
+    @property
+    def missed_(self) -> float:
+        """The mean share of a row's squared length outside the landmarks' span."""
+        return self._landmark_fit.missed
+
+    @property
+    def landmark_index_(self) -> NDArray[np.int64] | None:
+        """Positions of the landmarks among the rows; None if they are none of them, or given."""
+        return self._landmark_fit.index
+
+    @property
+    def sums_(self) -> CovarianceSums:
+        """All that a fit through landmarks keeps of its rows."""
+        return self._landmark_fit.sums
+
+    @property
+    def reduced_set_(self) -> ReducedSet:
+        """How far the components of a model that `compress` returned have moved."""
+        if getattr(self, "_reduced", None) is None:
+            raise AttributeError("Only a model that compress returned has a reduced set.")
+        assert self._reduced is not None
+        return self._reduced
 
     @available_if(_goes_through_landmarks)  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
@@ -413,25 +440,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         goes_on = hasattr(self, "sums_")
         rows = checked_rows(self, X, order="C", accept_sparse="csr", reset=not goes_on)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
-        of_first_rows: tuple[str, ...] = ()
-        if goes_on:
-            of_first_rows = self._of_few_first_rows()
-            self.sums_ = self.sums_ + self._sums(source)
-            if self._missed is not None:
-                self._missed += self._missed_of(source)
-            self.plan_ = replace(self.plan_, n=self.sums_.n)
-        else:
+        options = self._options(source)
+        if not goes_on:
             rng = seeded_generator(self.random_state)
-            self._choose_kernel(source, rng)
-            self._plan(source, "nystroem", self.precision)
-            self._start_stream(source, rng)
-            self.sums_ = self._sums(source)
-        self.subspace_ = self._solve()
-        self._finish(source)
-        self.warnings_ = (*of_first_rows, *self.warnings_)
-        for sentence in self.warnings_:
-            warnings.warn(sentence, KpcaWarning, stacklevel=3)
-        return self
+            kernel = self._resolved(source, rng)
+            self._require_preimage(kernel)
+            fit = fit_through_landmarks(source, kernel, options, rng)
+            return self._hold(kernel, fit, warn=True)
+        fit = add_rows(self.fitted_, source, options)
+        if few := self._of_few_first_rows():
+            assert fit.landmarks is not None
+            said = replace(fit.landmarks, first_rows=None)
+            fit = replace(fit, landmarks=said, warnings=(*few, *fit.warnings))
+        return self._hold(self.kernel_, fit, warn=True)
 
     def transform(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the projections of rows on the components, shape ``(n, q)``.
@@ -589,9 +610,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         smaller = copy(self)
-        smaller.reduced_set_ = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
-        smaller.subspace_ = smaller.reduced_set_.subspace
-        smaller._learned = None
+        smaller._reduced = reduced_set(self.subspace_, n_points, n_jobs=self.n_jobs)
+        smaller.subspace_, smaller._learned = smaller._reduced.subspace, None
         return smaller
 
     @property
@@ -606,77 +626,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self._learned = learn_preimage(self.subspace_, self._alpha, n_jobs=self.n_jobs)
         return self._learned
 
-    def _plan(self, source: RowSource, method: str, precision: Precision) -> None:
-        """Choose the way of fitting."""
-        # What float32 does to a fit of all directions is seen once there are landmarks.
-        all_directions = self._keeps_span and precision == "auto"
-        points = self._given_landmarks(source.sample.shape[1])
-        self.plan_ = choose_regime(
-            self.kernel_,
-            source.sample,
-            n_rows=source.n_rows,
-            method=method,
-            n_components=self.n_components,
-            n_landmarks=int(self.n_landmarks) if points is None else len(points),
-            landmarks=self.landmarks if isinstance(self.landmarks, str) else "given",
-            center=self.center,
-            solver=self.solver,
-            precision="float64" if all_directions else precision,
-            memory_budget=self.memory_budget,
-        )
-        self.method_ = "exact" if isinstance(self.plan_, ExactPlan) else "nystroem"
-
-    @property
-    def _keeps_span(self) -> bool:
-        """Whether a fit through landmarks keeps all directions of their span."""
-        return self.ridge is not None and self.n_components is None
-
-    def _finish(self, source: RowSource) -> Self:
-        self.warnings_ = ()
-        if self.n_components is not None and self.subspace_.n_components < self.n_components:
-            found = f"{self.subspace_.n_components} of {self.n_components} components found"
-            self.warnings_ = (f"{found}: {self._why_short()}",)
-        if self.method_ == "nystroem" and self._doubt:
-            self.warnings_ = (*self.warnings_, self._doubt)
-        self.scoring_precision_ = self._resolve_scoring(source)
-        self.eigenvalues_ = self.subspace_.n * self.subspace_.variances
-        # Nothing is learned before it is asked for.
-        self.preimage_ = self._chosen_preimage()
-        self._learned, self._alpha = None, float(self.alpha)
-        return self
-
-    def _fit_in_float64(self, source: RowSource, rng: np.random.Generator) -> None:
-        """Fit again; where that takes too much memory, the first fit and its warning stay."""
-        first = dict(self.__dict__)
-        try:
-            self._plan(source, self.method_, "float64")
-            self._fit_as_planned(source, rng)
-        except MemoryLimitError as error:
-            _log.info("%s The fit in float32 stays.", error)
-            self.__dict__.update(first)
-
-    def _lost_to_float32(self) -> bool:
-        """Return whether float32 found fewer components than were asked for and can be there."""
-        wanted = int(self.n_components or 0)
-        if isinstance(self.plan_, NystroemPlan):
-            wanted = min(wanted, self.basis_.transform.shape[1])
-        return self.plan_.precision == "float32" and self.subspace_.n_components < wanted
-
-    def _why_short(self) -> str:
-        if self._lost_to_float32():
-            return (
-                "in float32 the variances of the others, below 0.1 % of the largest, have less "
-                "than three digits right: use precision='float64' for all there are."
-            )
-        if isinstance(self.plan_, NystroemPlan):
-            m, span = self.basis_.transform.shape
-            if self.plan_.n_landmarks <= m == span <= int(self.n_components or 0):
-                return f"{m} landmarks span no more directions: use more of them."
-        return (
-            "the others have no variance beyond rounding, as with repeated rows, few columns or a "
-            "wide kernel."
-        )
-
     @property
     def _n_features_out(self) -> int:
         """Number of columns `transform` returns, for `get_feature_names_out`."""
@@ -687,55 +636,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows: Matrix = checked_rows(self, X, order="C", accept_sparse="csr", reset=False)
         return rows
 
-    def _choose_kernel(
-        self, source: RowSource, rng: np.random.Generator, kernel: Kernel | None = None
-    ) -> None:
-        """Resolve the kernel, and refuse what it does not allow before any work is done."""
-        self.kernel_ = kernel or resolved_kernel(
-            self.kernel,
-            source.sample,
-            rng,
-            gamma=self.gamma,
-            sigma=self.sigma,
-            degree=int(self.degree),
-            coef0=float(self.coef0),
-        )
-        self._chosen_preimage()
-        if self.ridge is not None and not self.kernel_.is_psd:
-            raise ValueError(
-                f"ridge needs a positive semi-definite kernel, and {self.kernel_.describe()} is "
-                "indefinite: leave it out, or choose another kernel."
-            )
-
-    def _fit_as_planned(self, source: RowSource, rng: np.random.Generator) -> None:
-        if not isinstance(self.plan_, ExactPlan):
-            self._start_stream(source, rng)
-            self.sums_ = self._sums(source)
-            self.subspace_ = self._solve()
-            return
-        self.subspace_ = fit_exact(
-            self.kernel_,
-            np.array(source.sample[:]),  # The fit keeps its rows; the caller's stay the caller's.
-            rng=rng,
-            n_components=self.n_components,
-            center=self.center,
-            memory_budget=self.memory_budget,
-            n_jobs=self.n_jobs,
-            plan=self.plan_,
-        )
-        lengths = self.subspace_.kernel.diagonal(self.subspace_.points)
-        self._set_ridge(float(lengths.mean()), self.subspace_.mean_norm)
-        if self.ridge_ is not None:
-            self.subspace_ = self.subspace_.with_soft_cut(self.ridge_)
-
-    def _set_ridge(self, length: float, mean_norm: float) -> None:
-        """Note the ridge in terms of rows' mean k(x, x) and the squared length of their mean."""
-        self.ridge_ = None
-        if self.ridge is not None:
-            variance = length - (mean_norm if self.center else 0.0)
-            # Of rows that are all the same nothing is left, and nothing to cut.
-            self.ridge_ = max(self.ridge * variance, float(np.finfo(np.float64).tiny))
-
     def _of_few_first_rows(self) -> tuple[str, ...]:
         """Say once where rows are added to choices that were made from too few of them."""
         enough = {}
@@ -743,131 +643,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             enough["landmarks"] = int(self.n_landmarks)
         if self.kernel in ("rbf", "laplacian") and self.gamma is None and self.sigma is None:
             enough["gamma"] = COMPARED_ROWS
-        short = [name for name, rows in enough.items() if rows > self._first_rows]
-        if self._warned_of_few_rows or not short:
+        first_rows = self._landmark_fit.first_rows
+        short = [name for name, rows in enough.items() if first_rows and rows > first_rows]
+        if not short:
             return ()
-        self._warned_of_few_rows = True
         called = {"landmarks": "the landmarks", "gamma": "the width of the kernel"}
         what = " and ".join(called[name] for name in short).capitalize()
         return (
-            f"{what} come{'s' * (short == ['gamma'])} from the first {self._first_rows} rows and "
+            f"{what} come{'s' * (short == ['gamma'])} from the first {first_rows} rows and "
             f"stay{'s' * (short == ['gamma'])} so: begin with at least "
             f"{max(enough[name] for name in short)} rows, or give {' and '.join(short)}.",
-        )
-
-    def _start_stream(self, source: RowSource, rng: np.random.Generator) -> None:
-        """Draw the landmarks, whose span all sums are taken in."""
-        sample, kernel, index = source.sample, self.kernel_, None
-        points = self._given_landmarks(sample.shape[1])
-        if points is None:
-            if self.center and kernel.gains_from_centring:
-                kernel = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
-            way = choose_landmarks(kernel, sample.shape[1], str(self.landmarks))
-            points, index = draw_landmarks(
-                way, kernel, sample, int(self.n_landmarks), rng, n_jobs=self.n_jobs
-            )
-        self.landmark_index_ = None if index is None else source.sample_index[index]
-        # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
-        kernel = about_landmarks(self.kernel_, points) if self.center else self.kernel_
-        self._warned_of_few_rows, self._first_rows, self._missed = False, source.n_rows, None
-        if not self._keeps_span:
-            self.basis_ = LandmarkBasis.from_eigen(kernel, points)
-            self._missed = self._missed_of(source)
-            return
-        self.basis_ = LandmarkBasis.from_cholesky(kernel, points)
-        if self.precision == "auto":
-            # What is missed of a landmark is the jitter, of which float32 knows nothing.
-            other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
-            precision = agreeing_precision(
-                lambda p: map_row_blocks(self.basis_.residuals(p), sample[other], block=SAMPLE),
-                source.n_rows,
-            )
-            self.plan_ = replace(self.plan_, precision=precision)
-
-    def _missed_of(self, source: RowSource) -> Missed:
-        # Only components that were not asked for are held to what landmarks miss.
-        wanted = self.n_components is None
-        return Missed.of_rows(
-            self.basis_, source.sample, n_rows=source.n_rows, with_variance=wanted
-        )
-
-    def _sums(self, source: RowSource) -> CovarianceSums:
-        return CovarianceSums.of_rows(self.basis_, source, precision=self.plan_.precision)
-
-    def _solve(self) -> KernelSubspace:
-        """Turn the sums into components; leave out those that landmarks do not tell."""
-        sums, self._doubt = self.sums_, ""
-        self._set_ridge(sums.norm / sums.n, float(sums.mean @ sums.mean))
-        if self._missed is None:
-            self.missed_ = sums.missed / sums.norm
-            if self.basis_.jitter > MOST_JITTER * len(self.basis_.points) * (self.ridge_ or 0.0):
-                self._doubt = (
-                    "The variance in feature space is so small beside k(x, x) that rounding of the "
-                    "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
-                    "use a narrower kernel, a larger ridge or method='exact'."
-                )
-            return subspace_from_sums(self.basis_, sums, rho=self.ridge_, center=self.center)
-        self.missed_ = self._missed.share
-        subspace = subspace_from_sums(
-            self.basis_,
-            sums,
-            n_components=self.n_components,
-            center=self.center,
-            precision=self.plan_.precision,
-        )
-        if self.ridge_ is not None:
-            # As in an exact fit, a Tikhonov filter is one of the components found.
-            return subspace.with_soft_cut(self.ridge_)
-        if self.n_components is not None:
-            return subspace
-        # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more
-        # than its own largest one (Weyl).
-        right = self._missed.variance <= LARGEST_CHANGE * subspace.variances
-        q = int(np.count_nonzero(right))
-        every = subspace.n_components
-        if not q and every:
-            self._doubt = (
-                f"All {every} components are approximations: what the landmarks miss may have "
-                "changed each variance by more than a thousandth. Use more landmarks or "
-                "method='exact' for better ones."
-            )
-            return subspace
-        if q < every:
-            self._doubt = (
-                f"{q} of {every} components kept: what the landmarks miss may have changed the "
-                "variances of the others by more than a thousandth. Use more landmarks or "
-                "method='exact', or give n_components for approximations."
-            )
-        return subspace.leading(q)
-
-    def _given_landmarks(self, n_features: int) -> Matrix | None:
-        if isinstance(self.landmarks, str):
-            return None
-        points: Matrix = check_array(self.landmarks, dtype=np.float64, order="C", copy=True)
-        if points.shape[1] != n_features:
-            raise ValueError(f"landmarks has {points.shape[1]} features, but X has {n_features}.")
-        return points
-
-    def _resolve_scoring(self, source: RowSource) -> Resolved:
-        """Return float32 where the fit has used it and training rows score the same in it."""
-        if self.precision != "auto" or self.plan_.precision == "float64":
-            return self.plan_.precision
-        # Of all directions of a span some have next to no variance: float32 keeps no digit of them.
-        if not self.kernel_.is_psd or self._keeps_span:
-            return "float64"
-        rows = source.sample[evenly_drawn(len(source.sample))]
-        spread = np.sqrt(self.subspace_.variances)
-
-        def allowed(values: Matrix) -> Matrix:
-            """Of projections, in standard deviations, and of errors: a thousandth."""
-            sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
-            bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
-            return bounds
-
-        return agreeing_precision(
-            lambda p: np.column_stack(self.subspace_.project_and_error(rows, precision=p)),
-            self.plan_.n,
-            allowed,
         )
 
     def _iterate(self, T: Matrix, start: Matrix | None) -> PreImages:
@@ -884,8 +669,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
         return T
 
-    def _chosen_preimage(self) -> str:
-        kernel, chosen = self.kernel_, self.preimage
+    def _require_preimage(self, kernel: Kernel) -> str:
+        """Return the way back that the kernel allows, and refuse what it does not allow."""
+        if self.ridge is not None and not kernel.is_psd:
+            raise ValueError(
+                f"ridge needs a positive semi-definite kernel, and {kernel.describe()} is "
+                "indefinite: leave it out, or choose another kernel."
+            )
+        chosen = self.preimage
         descends = kernel.is_psd and kernel.is_differentiable
         if chosen == "auto":
             if isinstance(kernel, RBF):

@@ -6,7 +6,7 @@ Exact with a stored Gram matrix, exact with one recomputed for every product, or
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
     "LARGEST_EXACT",
     "LARGEST_ITERATED",
     "ExactPlan",
+    "FitOptions",
     "NystroemPlan",
     "choose_landmarks",
     "choose_regime",
@@ -74,6 +75,8 @@ class ExactPlan:
     precision: Resolved  # of kernel values and products
     stored: bool  # whether the Gram matrix is kept, or recomputed for every product
     n_bytes: int  # at the largest, beyond the rows
+    # Bytes; None: a quarter of the available memory.
+    memory_budget: int | None = field(default=None, repr=False)
 
     def describe(self) -> str:
         """Return the plan in one line."""
@@ -102,32 +105,45 @@ class NystroemPlan:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """What a fit is asked for: parameters of `KernelPCA`, under the same names."""
+
+    n_components: int | None = None
+    center: bool = True
+    ridge: float | None = None
+    method: str = "auto"
+    solver: Solver = "auto"
+    precision: Precision = "auto"
+    n_landmarks: int = 1000
+    landmarks: str | Matrix = "auto"  # how they are drawn, or they
+    memory_budget: int | None = None
+    n_jobs: int | None = None
+
+    @property
+    def keeps_span(self) -> bool:
+        """Whether a fit through landmarks keeps all directions of their span."""
+        return self.ridge is not None and self.n_components is None
+
+
 def choose_regime(
-    kernel: Kernel,
-    X: SampleRows,
-    *,
-    n_rows: int | None = None,
-    method: str = "auto",
-    n_components: int | None = None,
-    n_landmarks: int = 1000,
-    landmarks: str = "auto",
-    center: bool = True,
-    solver: Solver = "auto",
-    precision: Precision = "auto",
-    memory_budget: int | None = None,
+    kernel: Kernel, X: SampleRows, options: FitOptions, *, n_rows: int | None = None
 ) -> ExactPlan | NystroemPlan:
     """Choose how to fit, from the rows, the components and the budget; log the choice.
 
-    ``X`` are all ``n_rows`` rows, or those in memory; ``landmarks`` is one of `LANDMARKS`, "auto"
-    or "given". MemoryLimitError if no way, or the one asked for, stays within the budget.
+    ``X`` are all ``n_rows`` rows, or those in memory. MemoryLimitError if no way, or the one asked
+    for, stays within the budget.
     """
     # Exact where the budget allows up to 5,000 rows, and up to 100,000 where the components are so
     # few that an iteration finds them (the Gram matrix is stored if the budget holds it); through
     # landmarks otherwise. Indefinite kernels have no landmarks.
-    n, d = n_rows or len(X), X.shape[1]
-    q = n if n_components is None else min(n_components, n)
-    few = n <= LARGEST_ITERATED and choose_solver(n, q, solver) == "krylov"
+    n, d, method = n_rows or len(X), X.shape[1], options.method
+    q = n if options.n_components is None else min(options.n_components, n)
+    few = n <= LARGEST_ITERATED and choose_solver(n, q, options.solver) == "krylov"
     exact = method == "exact" or not kernel.is_psd
+    # What float32 does to a fit of all directions is seen once there are landmarks.
+    late = options.keeps_span and options.precision == "auto"
+    precision: Precision = "float64" if late else options.precision
     if len(X) < n and method != "nystroem" and exact:
         raise ValueError(
             f"An exact fit needs all rows in memory, and of these {n} only {len(X)} are: use "
@@ -138,20 +154,25 @@ def choose_regime(
             return plan_exact(
                 kernel,
                 X[:],
-                n_components=n_components,
-                center=center,
-                solver=solver,
+                n_components=options.n_components,
+                center=options.center,
+                solver=options.solver,
                 precision=precision,
-                memory_budget=memory_budget,
+                memory_budget=options.memory_budget,
             )
         except MemoryLimitError:
-            if method == "exact" or not kernel.is_psd:
+            if exact:
                 raise
-    m, way = min(n_landmarks, n), choose_landmarks(kernel, d, landmarks)
-    require_nystroem(m, d, memory_budget)
+    way, m, budget = "given", options.n_landmarks, options.memory_budget
+    if isinstance(options.landmarks, str):
+        way = choose_landmarks(kernel, d, options.landmarks)
+    else:
+        m = len(options.landmarks)
+    m = min(m, n)
+    require_nystroem(m, d, budget)
     drawing = drawing_bytes(way, n, m, d)
-    require(drawing, memory_budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
-    resolved = choose_precision(kernel, X, min(q, m), precision, center=center, n_rows=n)
+    require(drawing, budget, f"Drawing {m} landmarks ({way})", "use landmarks='uniform'")
+    resolved = choose_precision(kernel, X, min(q, m), precision, center=options.center, n_rows=n)
     plan = NystroemPlan(n, m, way, resolved, max(nystroem_bytes(m, d), drawing))
     _log.info("%s", plan.describe())
     return plan
@@ -198,18 +219,17 @@ def plan_exact(
     for way in ways:
         if way.n_bytes <= budget:
             _log.info("%s", way.describe())
-            return way
+            return replace(way, memory_budget=memory_budget)
     least = min(way.n_bytes for way in ways)
     require(least, memory_budget, f"An exact fit of n = {n} rows", "use method='nystroem'")
     return ways[-1]
 
 
-def lapack_after_krylov(
-    plan: ExactPlan, memory_budget: int | None, *, indefinite: bool
-) -> ExactPlan:
+def lapack_after_krylov(plan: ExactPlan, *, indefinite: bool) -> ExactPlan:
     """Return the plan for rows whose leading eigenvalues lie too close together to iterate."""
     lapack = _lapack_plan(plan.n, plan.q, plan.precision, indefinite=indefinite)
-    if lapack.n_bytes > (default_budget() if memory_budget is None else memory_budget):
+    budget = default_budget() if plan.memory_budget is None else plan.memory_budget
+    if lapack.n_bytes > budget:
         raise MemoryLimitError(
             f"The {plan.q} leading eigenvalues of n = {plan.n} rows lie too close together to "
             f"iterate, and LAPACK needs {_size_text(lapack.n_bytes)}: use method='nystroem', ask "

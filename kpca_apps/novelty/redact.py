@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kpca_apps.errors import KpcaError
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import (
     ColumnProfile,
     ComparisonResult,
+    Evaluation,
     FlaggedRow,
     MovedColumn,
     OddCell,
@@ -33,18 +34,33 @@ from kpca_apps.novelty.result import (
     SourceInfo,
 )
 
-__all__ = ["HIDDEN", "Note", "redact", "told", "without_values"]
+__all__ = ["HIDDEN", "Note", "redact", "visible_notes", "without_values"]
 
 Result = TypeVar("Result", ScreeningResult, ComparisonResult)
+Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 
 HIDDEN = "(hidden)"
+# What is about one column: the field that names it, and what stands for the values of a hidden one.
+ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
+    ColumnProfile: ("name", {"hidden": True, "distribution": None}),
+    Evaluation: ("label", {"positive": HIDDEN}),
+    MovedColumn: ("column", {"words": "values hidden"}),
+    OddCell: (
+        "column",
+        {"seen": HIDDEN, "sentence": "The values of the column are hidden.", "suggestion": ""},
+    ),
+    Reason: (
+        "column",
+        {"seen": HIDDEN, "expected": HIDDEN, "seen_value": None, "expected_value": None},
+    ),
+}
 
 
 class Note(str):
     """A sentence that cites values; as a string it is what is left of it without them.
 
-    So who knows nothing of notes tells no value. `told` gives its whole text where none of its
-    columns is hidden.
+    So who knows nothing of notes shows no value. `visible_notes` gives the whole text where none of
+    its columns is hidden.
     """
 
     text: str
@@ -64,7 +80,7 @@ class Note(str):
         return Note(f"{words}{self.text}", f"{words}{self}", self.columns)
 
 
-def told(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
+def visible_notes(notes: Iterable[str], hidden: Collection[str]) -> tuple[str, ...]:
     """Return notes as they may be said, where the values of some columns are hidden."""
     return tuple(
         note.text if isinstance(note, Note) and not {*note.columns} & {*hidden} else str(note)
@@ -80,59 +96,52 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
     except KpcaError as error:
         if not (error.args and isinstance(error.args[0], Note)):
             raise
-        raise type(error)(*told(error.args[:1], hidden)) from error.__cause__
+        raise type(error)(*visible_notes(error.args[:1], hidden)) from error.__cause__
 
 
 def redact(result: Result, hidden: Collection[str]) -> Result:
-    """Take the values of hidden columns out of a result."""
+    """Take the values of hidden columns out of a result, whose notes become plain text."""
+    result = replace(result, warnings=visible_notes(result.warnings, hidden))
     if not hidden:
         return result
-    columns = tuple(_profile(one) if one.name in hidden else one for one in result.columns)
-    evaluations = tuple(
-        replace(one, positive=HIDDEN) if one.label in hidden else one for one in result.evaluations
+    result = replace(
+        result,
+        source=_source(result.source, hidden),
+        columns=_without(result.columns, hidden),
+        evaluations=_without(result.evaluations, hidden),
     )
-    source = _source(result.source, hidden)
     if isinstance(result, ComparisonResult):
-        settings = dict(result.settings)
-        if settings.get("label") in hidden:
-            settings["positive"] = HIDDEN
-        return replace(
-            result, source=source, columns=columns, evaluations=evaluations, settings=settings
-        )
+        positive = {"positive": HIDDEN} if result.settings.get("label") in hidden else {}
+        return replace(result, settings=dict(result.settings) | positive)
     names = {group.name: group.name for group in result.groups}
     if not {*result.by}.isdisjoint(hidden):
         names = {name: name and f"group {number}" for number, name in enumerate(names, 1)}
     has_id = result.id_column is None or result.id_column not in hidden
     ranked = tuple(_ranked(row, hidden, has_id, names.get(row.group, "")) for row in result.ranked)
     hints = {row.row: " ".join(row.hints) for row in ranked}
-    contours, plane = result.contours, result.plane
+    contours, plane, repeats = result.contours, result.plane, result.duplicates
     if contours is not None and {contours.x_name, contours.y_name} & {*hidden}:
         contours = None
     if plane is not None and any(axis.name in hidden for axis in (plane.x, plane.y) if axis):
         plane = None
-    duplicates = result.duplicates
     return replace(
         result,
-        source=source,
         reference=result.reference and _source(result.reference, hidden),
         ranked=ranked,
-        columns=columns,
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
         contours=contours,
-        evaluations=evaluations,
-        odd_cells=tuple(
-            _odd_cell(one) if one.column in hidden else one for one in result.odd_cells
-        ),
-        odd_cell_rows=tuple(
-            _flagged(unflagged, hidden, has_id, _hint_of_cells(unflagged, hidden))
-            for unflagged in result.odd_cell_rows
-        ),
+        odd_cells=_without(result.odd_cells, hidden),
+        odd_cell_rows=tuple(_flagged(row, hidden, has_id, None) for row in result.odd_cell_rows),
         duplicates=replace(
-            duplicates,
-            equal=tuple(_repeated(one, hidden) for one in duplicates.equal),
-            near=tuple(_repeated(one, hidden) for one in duplicates.near),
+            repeats,
+            equal=tuple(_repeated(one, hidden) for one in repeats.equal),
+            near=tuple(_repeated(one, hidden) for one in repeats.near),
         ),
-        moved=tuple(_moved(one) if one.column in hidden else one for one in result.moved),
+        moved=tuple(
+            # How many cells are missing is no value.
+            one if one.what == "missing" else changed
+            for one, changed in zip(result.moved, _without(result.moved, hidden), strict=True)
+        ),
         groups=tuple(replace(one, name=names[one.name]) for one in result.groups),
         flagged_rows=tuple(
             _flagged(row, hidden, has_id, hints.get(row.row, "")) for row in result.flagged_rows
@@ -143,6 +152,23 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
     )
 
 
+def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Finding, ...]:
+    """Take the values out of findings that are each about one column."""
+    kept = []
+    for one in findings:
+        column, instead = ABOUT_A_COLUMN[type(one)]
+        kept.append(replace(one, **instead) if getattr(one, column) in hidden else one)
+    return tuple(kept)
+
+
+def _texts(
+    columns: tuple[str, ...], texts: tuple[str, ...], hidden: Collection[str]
+) -> tuple[str, ...]:
+    """Take the texts of hidden columns out of those of some columns."""
+    pairs = zip(columns, texts, strict=True)
+    return tuple(HIDDEN if name in hidden else text for name, text in pairs)
+
+
 def _source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
     if source.file_column not in hidden:
         return source
@@ -150,15 +176,11 @@ def _source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
     return replace(source, notes=source.notes[:1])
 
 
-def _profile(column: ColumnProfile) -> ColumnProfile:
-    return replace(column, hidden=True, distribution=None)
-
-
 def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -> RankedRow:
     return replace(
         row,
         id=row.id if has_id else None,
-        reasons=tuple(_reason(one) if one.column in hidden else one for one in row.reasons),
+        reasons=_without(row.reasons, hidden),
         # A hint names the columns that it is about, and follows from their values.
         hints=tuple(hint for hint in row.hints if not any(quoted(name) in hint for name in hidden)),
         cells=tuple(cell for cell in row.cells if cell[0] not in hidden),
@@ -166,23 +188,14 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
     )
 
 
-def _reason(reason: Reason) -> Reason:
-    return replace(reason, seen=HIDDEN, expected=HIDDEN, seen_value=None, expected_value=None)
-
-
-def _flagged(row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str) -> FlaggedRow:
-    seen, expected = (
-        tuple(
-            HIDDEN if name in hidden else text
-            for name, text in zip(row.columns, texts, strict=True)
-        )
-        for texts in (row.seen, row.expected)
-    )
+def _flagged(
+    row: FlaggedRow, hidden: Collection[str], has_id: bool, hint: str | None
+) -> FlaggedRow:
+    """Take the values out of a row to look after; without a `hint` its own is of its odd cells."""
+    if hint is None:
+        hint = row.hint if {*row.columns}.isdisjoint(hidden) else ""
+    seen, expected = (_texts(row.columns, texts, hidden) for texts in (row.seen, row.expected))
     return replace(row, id=row.id if has_id else None, seen=seen, expected=expected, hint=hint)
-
-
-def _hint_of_cells(row: FlaggedRow, hidden: Collection[str]) -> str:
-    return row.hint if {*row.columns}.isdisjoint(hidden) else ""
 
 
 def _pattern(pattern: Pattern, hidden: Collection[str]) -> Pattern:
@@ -192,22 +205,6 @@ def _pattern(pattern: Pattern, hidden: Collection[str]) -> Pattern:
     return replace(pattern, sentence=sentence, common=None)
 
 
-def _odd_cell(cell: OddCell) -> OddCell:
-    sentence = "The values of the column are hidden."
-    return replace(cell, seen=HIDDEN, sentence=sentence, suggestion="")
-
-
 def _repeated(group: RepeatedRows, hidden: Collection[str]) -> RepeatedRows:
-    cells = tuple(
-        tuple(
-            HIDDEN if name in hidden else text
-            for name, text in zip(group.columns, texts, strict=True)
-        )
-        for texts in group.cells
-    )
+    cells = tuple(_texts(group.columns, texts, hidden) for texts in group.cells)
     return replace(group, cells=cells)
-
-
-def _moved(moved: MovedColumn) -> MovedColumn:
-    # How many cells are missing is no value.
-    return moved if moved.what == "missing" else replace(moved, words="values hidden")

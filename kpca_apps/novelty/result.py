@@ -172,7 +172,7 @@ class RankedRow:
 
     @property
     def kind_of_reason(self) -> tuple[tuple[str, str], ...]:
-        """Columns of the first reason, each with the side its value is off to; empty without."""
+        """Columns of the first reason, each with the side its value deviates to; empty without."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
 
@@ -185,8 +185,8 @@ class FlaggedRow:
     row: int  #: position in the table, 1 = first row of data
     line: int | None  #: of the input file it starts on, 1 = first; None for binary formats
     id: str | None  #: text of the column that names the rows; None without, or where it is hidden
-    #: The column of the first reason, or several that are odd together; empty where none is off, or
-    #: reasons were not asked for.
+    #: The column of the first reason, or several that are odd together; empty where none differs,
+    #: or reasons were not asked for.
     columns: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()  #: the value in each of them, as text to show
     expected: tuple[str, ...] = ()  #: the one its neighbours suggest
@@ -338,7 +338,7 @@ class ScoreDistribution:
 
     n_rows: int
     n_flagged: int
-    #: (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far off,
+    #: (b + 1,), bins of a histogram from the lowest score to the highest or, where that is far,
     #: to somewhat above the threshold, which would else be lost in the heap.
     edges: FloatArray
     counts: IntArray  #: (b,), rows a bin

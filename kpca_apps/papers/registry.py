@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
@@ -30,8 +31,8 @@ class Experiment:
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Return every `Experiment` of the modules of `kpca_apps.papers.experiments`, in order."""
-    modules = iter_modules(experiments.__path__, experiments.__name__ + ".")
+    """Return every `Experiment` in the rooms of `kpca_apps.papers.experiments`, in order."""
+    modules = walk_packages(experiments.__path__, experiments.__name__ + ".")
     values = [value for module in modules for value in vars(import_module(module.name)).values()]
     found = [value for value in values if isinstance(value, Experiment)]
     return {one.name: one for one in sorted(found, key=lambda one: (one.paper, one.name))}
@@ -43,7 +44,10 @@ def chosen_experiments(name: str) -> list[Experiment]:
     if name == "all":
         return list(known.values())
     if name not in known:
-        raise ConfigError(f'There is no experiment "{name}"; kpca papers list names them all.')
+        meant = suggest(name, ("all", *known))
+        raise ConfigError(
+            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
+        )
     return [known[name]]
 
 

@@ -5,8 +5,8 @@ A page, a picture and a file of numbers are three views of one `Outcome`; nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypedDict, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from kpca_apps.papers.figures import Figure, Table
 
@@ -53,30 +53,16 @@ class Claim:
         return tuple(part for part in (self.why, assumed) if part)
 
 
-class _About(TypedDict, total=False):
-    condition: str  # what had to be assumed beyond the paper
-    reason: str  # why the numbers differ, given only where they do
-    origin: Origin
-    source: str
+def close_to(what: str, paper: float, ours: float, tolerance: float, **about: Any) -> Claim:
+    """Compare a number with the paper's; `about` is as for `stated`."""
+    claim = stated(what, "", "", abs(ours - paper) <= tolerance, **about)
+    return replace(claim, paper=paper, ours=ours, tolerance=tolerance)
 
 
-def close_to(
-    what: str, paper: float, ours: float, tolerance: float, **about: Unpack[_About]
-) -> Claim:
-    """Compare a number with the paper's."""
-    return _judged(what, paper, ours, tolerance, abs(ours - paper) <= tolerance, **about)
-
-
-def stated(what: str, paper: str, ours: str, holds: bool, **about: Unpack[_About]) -> Claim:
-    """Judge a statement that is no number."""
-    return _judged(what, paper, ours, None, holds, **about)
-
-
-def _judged(
+def stated(
     what: str,
-    paper: float | str,
-    ours: float | str,
-    tolerance: float | None,
+    paper: str,
+    ours: str,
     holds: bool,
     *,
     condition: str = "",
@@ -84,13 +70,17 @@ def _judged(
     origin: Origin = "the paper",
     source: str = "",
 ) -> Claim:
+    """Judge a statement that is no number.
+
+    The condition is what had to be assumed beyond the paper, the reason why it does not hold.
+    """
     verdict: Verdict = "reproduced"
     if not holds:
         verdict = "not reproduced"
     elif condition or origin != "the paper":
         verdict = "reproduced with a condition"
     why = condition if holds else reason or condition
-    return Claim(what, paper, ours, tolerance, verdict, why, origin, source)
+    return Claim(what, paper, ours, None, verdict, why, origin, source)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ A fitted model is a tree of dataclasses, and what their fields declare is what a
 - Other fields are numbers, text, tuples and dataclasses, each of its declared type and bounds
   (msgspec, strict); none may be missing, none added.
 - A field of an abstract class may hold any dataclass derived from it, by its name.
+- A class that was renamed keeps its name in files as a class attribute ``stored_as``.
 - A method ``validate`` raises ``ValueError`` for what no annotation can say.
 
 Nothing in such a file can run code: there is no pickle. Members are stored, not packed, so a small
@@ -71,7 +72,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
                 field.name: plain(getattr(value, field.name), f"{place}.{field.name}".strip("."))
                 for field in fields(value)
             }
-            return {"type": type(value).__name__, **parts}
+            return {"type": _stored_name(type(value)), **parts}
         if isinstance(value, tuple):
             return [plain(part, f"{place}.{i}") for i, part in enumerate(value)]
         return value
@@ -219,7 +220,7 @@ class _Reader:
             if validate := getattr(made, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{type(made).__name__}: {error}") from error
+            raise ValueError(f"{_stored_name(type(made))}: {error}") from error
         return made
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:
@@ -265,7 +266,7 @@ def _schema(kind: Hashable) -> Any:
             [(field.name, _schema(hints[field.name])) for field in fields(kind)],
             bases=(_Record,),
             tag_field="type",
-            tag=kind.__name__,
+            tag=_stored_name(kind),
             forbid_unknown_fields=True,
         )
         _DATACLASSES[record] = kind
@@ -273,6 +274,11 @@ def _schema(kind: Hashable) -> Any:
     if origin in (Union, UnionType):
         return Union[tuple(map(_schema, parts))]  # noqa: UP007
     return tuple[tuple(map(_schema, parts))] if origin is tuple else kind  # type: ignore[misc]
+
+
+def _stored_name(kind: Any) -> str:
+    """Return what files call a dataclass: its name, or one it had before."""
+    return str(getattr(kind, "stored_as", kind.__name__))
 
 
 def _derived_from(base: Any) -> Iterator[Any]:

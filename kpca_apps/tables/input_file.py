@@ -27,7 +27,8 @@ from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.limits import opening, require_memory
 from kpca_apps.system.output import spool
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.source_info import ReadOptions, SourceInfo
+from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.source_info import SourceInfo
 
 __all__ = [
     "CHUNK",

@@ -19,8 +19,8 @@ from kpca_apps.tables.read import registry
 from kpca_apps.tables.read.excel import is_workbook
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.text import NotUtf8, Text
+from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.several import combined, expand
-from kpca_apps.tables.source_info import ReadOptions
 from kpca_apps.tables.table import PartedTable, Table, collect
 
 __all__ = ["open_table", "read_table"]

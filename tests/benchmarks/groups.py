@@ -80,8 +80,8 @@ def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> tuple[FloatArr
     """Scores, and minus the logarithms of how rare they are."""
     options = ScreeningOptions(columns=ColumnOptions(**columns))
     model, _ = fit_table(table_from_frame(frame, "t"), options, clean=False)
-    assert model.detector.rarity_ is not None
-    return model.training_scores, -np.log(model.detector.rarity_.share(model.training_scores))
+    assert model.detector.rarity is not None
+    return model.training_scores, -np.log(model.detector.rarity.share(model.training_scores))
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:

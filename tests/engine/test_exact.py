@@ -18,6 +18,7 @@ from kpca_apps.engine.kernels import (
     ScaledInputs,
     Sigmoid,
 )
+from kpca_apps.engine.plan import plan_exact
 from kpca_apps.errors import MemoryLimitError
 from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
 
@@ -223,4 +224,4 @@ def test_refuses_before_it_allocates():
     with pytest.raises(MemoryLimitError, match=r"n = 10000000 rows needs .* method='nystroem'"):
         exact(RBF(1.0), rows, n_components=5)
     with pytest.raises(MemoryLimitError, match=r"0\.001 MB"):
-        exact(RBF(1.0), normal_rows(50), memory_budget=1000)
+        plan_exact(RBF(1.0), normal_rows(50), memory_budget=1000)

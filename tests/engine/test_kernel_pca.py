@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kpca_apps.engine import fit as fitting
 from kpca_apps.engine import precision as precision_module
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Laplacian, Linear
@@ -465,7 +466,7 @@ def test_a_first_batch_of_few_rows_keeps_all_the_directions_it_has(k, offset):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KpcaWarning)
         model.partial_fit(X[:k]).partial_fit(X[k:])
-    assert model.basis_.transform.shape[1] == min(k, 3)
+    assert model.fitted_.landmarks.basis.transform.shape[1] == min(k, 3)
     if k >= 3:
         expected = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
         assert_allclose(model.eigenvalues_, expected, rtol=1e-8)
@@ -489,8 +490,10 @@ def test_a_fit_in_float32_stays_where_float64_takes_too_much_memory(method, monk
 
 def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
     fits = []
-    solve = KernelPCA._solve
-    monkeypatch.setattr(KernelPCA, "_solve", lambda self: fits.append(1) or solve(self))
+    solve = fitting.fit_through_landmarks
+    monkeypatch.setattr(
+        fitting, "fit_through_landmarks", lambda *given: fits.append(1) or solve(*given)
+    )
     monkeypatch.setattr(precision_module, "agreeing_precision", lambda *given: "float32")
     X = normal_rows(2500, 10)
     with pytest.warns(KpcaWarning, match="50 landmarks span no more directions"):
@@ -500,7 +503,7 @@ def test_a_fit_is_not_repeated_where_landmarks_span_no_more(monkeypatch):
 
 
 def test_contradictions_are_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("kpca_apps.engine.kernel_pca.fit_exact", lambda *a, **k: pytest.fail("fit"))
+    monkeypatch.setattr("kpca_apps.engine.fit.fit_exact", lambda *a, **k: pytest.fail("fit"))
     X = normal_rows(30)
     with pytest.raises(ValueError, match="ridge"):
         KernelPCA(kernel="sigmoid", ridge=0.1).fit(X)

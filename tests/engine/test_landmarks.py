@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from kpca_apps.engine.landmarks import (
 )
 from kpca_apps.engine.linalg.cholesky import greedy_pivots, random_pivots
 from kpca_apps.engine.nystroem import LandmarkBasis, Missed
-from kpca_apps.engine.plan import choose_regime
+from kpca_apps.engine.plan import FitOptions, choose_regime
 from kpca_apps.errors import MemoryLimitError
 from tests.engine.examples import normal_rows
 
@@ -131,10 +132,11 @@ def test_drawing_takes_the_memory_it_is_said_to_take(kind, m, d, monkeypatch):
 
 
 def test_drawing_beyond_the_budget_is_refused():
-    X, options = normal_rows(5500, 300), {"method": "nystroem", "n_landmarks": 30}
+    X = normal_rows(5500, 300)
+    options = FitOptions(method="nystroem", n_landmarks=30, memory_budget=12 * 10**6)
     with pytest.raises(MemoryLimitError, match=r"13\.2 MB"):
-        choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, **options)
-    choose_regime(RBF(0.01), X, memory_budget=12 * 10**6, landmarks="uniform", **options)
+        choose_regime(RBF(0.01), X, options)
+    choose_regime(RBF(0.01), X, replace(options, landmarks="uniform"))
 
 
 def test_greedy_pivots_are_those_of_pivoted_cholesky():

@@ -83,7 +83,7 @@ def test_landmarks_are_drawn_as_suits_kernel_and_columns(kernel, d, way):
 FITS = {
     "stored": "X = X[:5400]; plan = plan_exact(kernel, X, n_components=20)",
     "landmarks": "kernel = RBF(0.2); "
-    "plan = choose_regime(kernel, X, method='nystroem', n_landmarks=1800)",
+    "plan = choose_regime(kernel, X, FitOptions(method='nystroem', n_landmarks=1800))",
 }
 
 MEASURE = """
@@ -93,7 +93,7 @@ from pathlib import Path
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.nystroem import (CovarianceSums, LandmarkBasis, subspace_from_sums,)
-from kpca_apps.engine.plan import choose_regime, plan_exact
+from kpca_apps.engine.plan import FitOptions, choose_regime, plan_exact
 
 def memory(kind):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -101,7 +101,7 @@ def memory(kind):
 
 def fit(X, plan):
     if hasattr(plan, "solver"):
-        return fit_exact(kernel, X, rng=np.random.default_rng(0), plan=plan, n_components=20)
+        return fit_exact(kernel, X, rng=np.random.default_rng(0), plan=plan)
     basis = LandmarkBasis.from_eigen(kernel, X[: plan.n_landmarks])
     sums = CovarianceSums.of_rows(basis, X, precision="float32")
     return subspace_from_sums(basis, sums, n_components=20)

@@ -179,7 +179,7 @@ def test_float32_projections_are_compared_with_float64_ones_before_they_are_used
     spread = np.sqrt(model.subspace_.variances)
     exact = model.subspace_.project(X)
     assert (np.abs(model.transform(X) - exact) <= 1e-3 * spread).all()
-    monkeypatch.setattr("kpca_apps.engine.kernel_pca.LARGEST_CHANGE", 1e-12)
+    monkeypatch.setattr("kpca_apps.engine.fit.LARGEST_CHANGE", 1e-12)
     assert KernelPCA(5, gamma=0.1).fit(X).scoring_precision_ == "float64"
 
 

@@ -10,7 +10,7 @@ from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.compare.baselines import standardise
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.views import ColumnViews, RawColumns
+from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
 from kpca_apps.novelty.magnitudes import mean_and_sd, units, varies
 from kpca_apps.novelty.result import NumericProfile
 from kpca_apps.tables.frames import table_from_frame
@@ -76,7 +76,8 @@ def test_all_who_ask_whether_a_column_is_constant_agree(name):
     column = {**CONSTANT, **VARYING}[name]
     constant, rng = name in CONSTANT, np.random.default_rng(0)
     matrix = np.column_stack([column, rng.normal(size=60)])
-    views = ColumnViews(random_state=rng).fit(matrix).scales_
+    columns = ColumnRoles.of(matrix.shape[1])
+    views = ViewScales.fit(matrix, np.arange(len(matrix)), columns, rng)
     assert views.varying.tolist() == ([1] if constant else [0, 1])
     assert (RawColumns.fit(matrix, None).sd[0] == 1.0) == constant
     assert (ConditionalMeanImputer.fit(matrix).scale[0] == 1.0) == constant

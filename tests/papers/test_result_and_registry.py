@@ -72,5 +72,5 @@ def test_every_experiment_can_be_found_and_names_known_data():
 
 
 def test_a_name_nobody_knows_is_answered_with_where_to_look():
-    with pytest.raises(ConfigError, match=r'no experiment "fig-9"; kpca papers list'):
+    with pytest.raises(ConfigError, match=r'no experiment "fig-9"\. kpca papers list'):
         chosen_experiments("fig-9")

@@ -58,7 +58,7 @@ def test_the_checksums_of_the_data_go_along(monkeypatch):
 def test_every_method_and_kernel_is_reached_by_an_experiment():
     """What nothing runs is not in the package: each function and kernel is named by one."""
     room = Path(papers.__file__).parent
-    told = "\n".join(path.read_text("utf-8") for path in (room / "experiments").glob("*.py"))
+    told = "\n".join(path.read_text("utf-8") for path in (room / "experiments").rglob("*.py"))
     for folder in ("methods", "kernels"):
         for path in (room / folder).glob("[!_]*.py"):
             module = import_module(f"kpca_apps.papers.{folder}.{path.stem}")

@@ -269,13 +269,13 @@ def learned(model: NoveltyModel) -> str:
         )
     statement = rate_statement(
         rule.setting,
-        detector.threshold_,
-        len(detector.calibration_scores_),
-        detector.calibration_ or "leave-one-out",
+        detector.flags_above,
+        len(detector.calibration_scores),
+        detector.calibration or "leave-one-out",
     )
-    if not math.isfinite(detector.threshold_):
+    if not math.isfinite(detector.flags_above):
         return f"{what} {statement}"
-    return f"{what} Threshold {scores_text([], detector.threshold_)[1]}. {statement}"
+    return f"{what} Threshold {scores_text([], detector.flags_above)[1]}. {statement}"
 
 
 def held(model: NoveltyModel) -> str:

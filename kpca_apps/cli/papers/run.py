@@ -14,8 +14,8 @@ import typer
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
-from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.errors import InputError, RefusedError, StoppedError
+from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.output import OutputFolder
 
@@ -66,7 +66,9 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     Once they are run an interrupt waits until they are written. What an interrupted run has done
     replaces no earlier result: it goes beside it. Returns how many could not be run.
     """
-    console, chosen = Console(options.quiet), _chosen(name)
+    from kpca_apps.papers.registry import chosen_experiments
+
+    console, chosen = Console(options.quiet), chosen_experiments(name)
     out = options.out or Path(f"kpca-papers-{name}")
     complete, partial = _folders(out, force=options.force)
     _check_data(options.data)
@@ -156,19 +158,6 @@ def _gathered(
         command=reproduce(context),
         elsewhere=ELSEWHERE if len(chosen) > 1 else (),
     )
-
-
-def _chosen(name: str) -> list[Experiment]:
-    """Return the experiments asked for, or name the one that was meant."""
-    from kpca_apps.papers.registry import all_experiments, chosen_experiments
-
-    try:
-        return chosen_experiments(name)
-    except ConfigError:
-        meant = suggest(name, ("all", *all_experiments()))
-        raise ConfigError(
-            f'There is no experiment "{one_line(name)}".{meant} kpca papers list names them all.'
-        ) from None
 
 
 def _run(

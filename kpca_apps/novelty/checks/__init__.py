@@ -1,1 +1,1 @@
-"""What is told of a table beside its ranks: cells, repeats, drift, patterns, hints."""
+"""Checks of a table beside its ranks: odd cells, repeats, drift, patterns, hints."""

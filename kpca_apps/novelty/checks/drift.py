@@ -1,96 +1,34 @@
 """Columns that moved between two tables: their distribution, their levels, their gaps.
 
-A column is summed up by its quantiles or by how often each level stands in it, few numbers enough
-for a model file. Two summaries are compared by tests at one family-wise rate (Holm), and only what
-is also large is told: in a million rows every difference is significant.
+Two summaries of a column are compared by tests at one family-wise rate (Holm), and only what is
+also large is reported: in a million rows every difference is significant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
-from numpy.typing import NDArray
-from scipy.special import chdtrc, kolmogorov
+from scipy.special import kolmogorov
+from scipy.stats import chi2_contingency
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import MovedColumn
-from kpca_apps.tables.values import Column, DateFormat
+from kpca_apps.novelty.result import FloatArray, MovedColumn
 
-__all__ = ["ColumnSummary", "moved_columns", "run_on"]
+__all__ = ["moved_columns", "run_on"]
 
-FloatArray = NDArray[np.float64]
 
-# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
-N_QUANTILES = 65
-MOST_LEVELS = 50  # counted by name
-RATE = 0.01  # of telling anything of two tables alike
-# Least change that is told: of a distribution (Kolmogorov-Smirnov or total variation distance),
+RATE = 0.01  # of false reports about two tables alike
+# Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
 # and of the share of gaps.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # of either table: fewer say little
 EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """How the cells of a column lie."""
-
-    name: str
-    n_cells: Annotated[int, Meta(ge=0)]
-    n_missing: Annotated[int, Meta(ge=0)]
-    quantiles: tuple[float, ...] = ()  # of numbers, or of dates in seconds; even steps
-    levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
-    counts: tuple[int, ...] = ()  # their cells
-    is_date: bool = False
-    runs_on: bool = False  # with the rows: that it lies beyond is no news
-
-    def validate(self) -> None:
-        """Refuse what no column leads to."""
-        steps = np.diff(self.quantiles)
-        if len(self.levels) != len(self.counts) or (steps.size and not (steps >= 0).all()):
-            raise ValueError(f"a summary of {self.name!r:.40} that contradicts itself")
-        if self.n_missing + sum(self.counts) > self.n_cells or min(self.counts, default=0) < 0:
-            raise ValueError(f"a summary of {self.name!r:.40} with more cells than there are")
-
-    @classmethod
-    def of(cls, column: Column, spec: ColumnSpec) -> ColumnSummary:
-        """Sum up a column, read as its plan says."""
-        n_cells = len(column)
-        if spec.format is not None:
-            ordered = column.read(spec.format).ordered
-            if len(ordered) > N_QUANTILES:
-                steps = np.linspace(0.0, 1.0, N_QUANTILES)
-                ordered = np.quantile(ordered, steps, method="inverted_cdf")
-            is_date = isinstance(spec.format, DateFormat)
-            n_missing = n_cells - column.read(spec.format).ordered.size
-            values = tuple(ordered.tolist())
-            return cls(
-                spec.name,
-                n_cells,
-                n_missing,
-                quantiles=values,
-                is_date=is_date,
-                runs_on=spec.runs_on,
-            )
-        levels = spec.levels(column)
-        n_missing = n_cells - int(levels.counts.sum())
-        # Free text has as many levels as cells: only its gaps are compared.
-        found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
-        names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
-        return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
-
-    @property
-    def n_values(self) -> int:
-        """Cells that hold a value."""
-        return self.n_cells - self.n_missing
 
 
 def moved_columns(
@@ -102,16 +40,17 @@ def moved_columns(
     for summary in after:
         if (other := of_name.get(summary.name)) is not None:
             tried += _changes(other, summary)
-    told: dict[str, MovedColumn] = {}
+    found: list[MovedColumn] = []
     # Holm: the smallest p-value against rate / n, the next against rate / (n - 1), and so on.
     for rank, (p_value, least, moved) in enumerate(sorted(tried, key=lambda one: one[0])):
         if p_value * (len(tried) - rank) > RATE:
             break
         if moved.size >= least:
-            earlier = told.get(moved.column)
-            if earlier is None or moved.size > earlier.size:
-                told[moved.column] = moved
-    return tuple(sorted(told.values(), key=lambda one: (-one.size, one.column)))
+            found.append(moved)
+    found.sort(key=lambda one: (-one.size, one.column))
+    # Of what moved in one column, the largest change.
+    largest = {moved.column: moved for moved in reversed(found)}
+    return tuple(moved for moved in found if largest[moved.column] is moved)
 
 
 def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
@@ -139,7 +78,7 @@ def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> I
 
 
 def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float, MovedColumn]]:
-    """Test what may have changed in one column: p-value, least size told, and the change."""
+    """Test what may have changed in one column: p-value, least size reported, and the change."""
     if min(old.n_cells, new.n_cells) < MIN_CELLS:
         return []
     changes = []
@@ -148,9 +87,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
     words = f"{shares[1]:.0%} missing, was {shares[0]:.0%}"
     size = abs(float(shares[1] - shares[0]))
     changes.append((_chi_squared(gaps), LEAST_GAPS, MovedColumn(new.name, "missing", size, words)))
-    if min(old.n_values, new.n_values) < MIN_CELLS:
-        return changes
-    if old.runs_on:
+    if min(old.n_values, new.n_values) < MIN_CELLS or old.runs_on:
         return changes
     if old.quantiles and new.quantiles:
         size, p_value = _kolmogorov(old, new)
@@ -168,7 +105,7 @@ def _changes(old: ColumnSummary, new: ColumnSummary) -> list[tuple[float, float,
 def _kolmogorov(old: ColumnSummary, new: ColumnSummary) -> tuple[float, float]:
     """Two-sample Kolmogorov-Smirnov distance from quantiles, and its asymptotic p-value.
 
-    The distance may be too large by what lies between quantiles: that is taken off for the test.
+    The distance may be too large by what lies between quantiles: that is subtracted for the test.
     """
     places = np.union1d(old.quantiles, new.quantiles)
     below = [
@@ -208,8 +145,7 @@ def _chi_squared(table: FloatArray) -> float:
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] < 2:
         return 1.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return float(chdtrc(table.shape[1] - 1, (np.square(table - expected) / expected).sum()))
+    return float(chi2_contingency(table, correction=False).pvalue)
 
 
 def _shift(old: ColumnSummary, new: ColumnSummary) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.checks.odd_cells import CellRule, OddValues
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
 from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.result import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
@@ -32,7 +32,7 @@ class ColumnFaults:
     why: str = ""  # what keeps all of them from being read, where it is one thing
 
     @classmethod
-    def of(cls, column: Column, spec: ColumnSpec, places: NDArray[np.int64]) -> ColumnFaults:
+    def of(cls, column: Column, spec: ColumnSpec, places: IntArray) -> ColumnFaults:
         """Count the faults of a column read as `spec` says, whose cells stand at lines or rows."""
         readings = column.read(spec.format)
         n_missing, rows = int(readings.missing.sum()), np.flatnonzero(readings.unreadable)
@@ -70,7 +70,7 @@ class CellFaults:
         plan: ColumnPlan,
         rules: Sequence[CellRule],
         first_row: int = 0,
-        is_accepted: NDArray[np.bool_] | None = None,
+        is_accepted: BoolArray | None = None,
     ) -> CellFaults:
         """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
 
@@ -84,7 +84,7 @@ class CellFaults:
         for spec, rule in zip(plan.used, rules, strict=True):
             column = table.column(spec.name)
             used.append(ColumnFaults.of(column, spec, named))
-            odd.append(OddValues.of(column, spec, rule, first_row, places, is_accepted))
+            odd.append(OddValues.of(column, spec, rule, rows, places, is_accepted))
         formats = {spec.name: spec.format for spec in plan.specs}
         n_missing = []
         for name in table.frame.columns:

@@ -5,29 +5,33 @@ It is far outside where the tail of the column's own values would put one as far
 ordinary and whose sign is not. A code for missing values stands in several cells and far from the
 rest: beyond its tail where it is one of the numbers people use for that, 999 or -1, and several
 times the width of the column away where it is any other.
-
-The tail is a generalised Pareto one (Pickands 1975) of the largest tenth of the values: exponential
-at the lightest, so that a column with a bound is given room beyond it. The largest tenth of these
-in turn count only as values beyond a point, whatever their size: what may be wrong does not say
-what is ordinary. Of all tails that the rest makes nearly as likely as the best one, the heaviest
-is believed, so that prices and rain are given the room that their own values ask for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.checks.tails import Tail
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.result import FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 
-ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder")
-_ABOVE, _BELOW, _ZERO, _SIGN, _CODE = range(1, 6)
+ODDITIES = ("", "far above", "far below", "zero", "sign", "placeholder", "unreadable")
+_ABOVE, _BELOW, _ZERO, _SIGN, _CODE, _UNREADABLE = range(1, 7)
+UNREADABLE = ODDITIES[_UNREADABLE]
+# In decimal digits; how far a value lies says so of the others.
+CLEARNESS = {"placeholder": 8.0, UNREADABLE: 6.0, "sign": 4.0, "zero": 4.0}
+# Letters typed for the digits they look like.
+LOOKALIKES = str.maketrans("OoQDlI|SsBZz", "000011155822")
 
 # What people write for "no value" in columns of numbers: nines, eights or sevens throughout, or -1.
 CODES = frozenset(
@@ -51,98 +55,16 @@ SMALLEST_COUNT = 5
 MIN_FEW, WIDTHS = 100, 2.0
 MAX_CLEARNESS = 12.0
 
-# A tenth of the values, but never more than half of those above the median: below that it is no
-# tail. Of small tables as many as 60, if there are: fewer leave the tail's weight wide open.
-TAIL_SHARE, USUAL_TAIL, MAX_TAIL = 0.1, 60, 1_000
-MIN_TAIL, MIN_STEPS = 15, 5
-# Of the tail itself, the share of the largest whose size is not looked at.
-CENSORED_SHARE, MIN_CENSORED = 0.1, 3
-# Twice the drop of the log-likelihood is chi-squared: 2 leaves out what 95 % would.
-LIKELIHOOD_DROP = 2.0
-SHAPES = np.concatenate([[1e-6], np.linspace(0.05, 2.0, 40)])
-# Scales in units of the median exceedance, which lies between .5 and 1 for these shapes; the
-# bounds leave room for samples.
-SCALES = np.geomspace(0.2, 8.0, 40)
-BINS = 64
-# A value beyond the tail is expected this often in tables like this one.
-MAX_EXPECTED = 0.01
-# And it stands apart: half as far again from the ordinary as the farthest that does not.
-GAP = 1.5
-NEAREST, FARTHEST = 1e-3, 1e60  # in units of the median exceedance
-HALVINGS = 30
 
-
-@dataclass(frozen=True)
-class Tail:
-    """The upper tail of some values."""
-
-    start: float  # where it begins
-    unit: float  # median of what its values exceed that by
-    n_expected: float  # values beyond `start` in the whole table
-    shapes: FloatArray  # (g,), of the generalised Pareto tails that the values allow
-    scales: FloatArray  # (g,), theirs
-    ordinary: float = np.nan  # the farthest value that belongs to the tail
-    limit: float = np.inf  # values beyond do not
-
-    @classmethod
-    def fit(cls, values: FloatArray, times: float = 1.0) -> Tail | None:
-        """Fit the upper tail of finite values (n,), ``None`` where they or their steps are too few.
-
-        The whole table has so many `times` as many values.
-        """
-        ordered = np.sort(values)
-        n = len(ordered)
-        median = ordered[n // 2] if n else 0.0
-        n_upper = n - int(np.searchsorted(ordered, median, side="right"))
-        count = int(min(max(TAIL_SHARE * n, USUAL_TAIL), n_upper / 2, MAX_TAIL))
-        if count < MIN_TAIL:
-            return None
-        start = float(ordered[n - count - 1])
-        above = ordered[ordered > start]
-        # A tail of a few steps, each many times, says nothing of where the next would be.
-        if len(above) < MIN_TAIL or len(np.unique(above)) < MIN_STEPS:
-            return None
-        excess = above - start
-        unit = float(np.median(excess))
-        if not np.isfinite(excess[-1]) or unit <= 0:
-            return None
-        tail = cls(start, unit, len(above) * times, *_likely(excess / unit))
-        # Halved in logarithms: the answer may be any number of units away.
-        near, far = np.log(NEAREST), np.log(FARTHEST)
-        for _ in range(HALVINGS):
-            middle = (near + far) / 2
-            beyond = tail.expected(np.array([start + np.exp(middle) * unit]))[0] < MAX_EXPECTED
-            near, far = (near, middle) if beyond else (middle, far)
-        expected_none = start + float(np.exp(far)) * unit
-        ordinary, limit = start, expected_none
-        for value in above.tolist():
-            if value > limit:
-                break
-            ordinary, limit = value, max(expected_none, start + GAP * (value - start))
-        return replace(tail, ordinary=ordinary, limit=limit)
-
-    def expected(self, values: FloatArray) -> FloatArray:
-        """Return how many values as far out such a table would have at most, shape (n,)."""
-        excess = np.maximum((values - self.start) / self.unit, 0.0)[:, None]
-        survival = (1.0 + self.shapes * excess / self.scales) ** (-1.0 / self.shapes)
-        expected: FloatArray = self.n_expected * survival.max(axis=1)
-        return expected
-
-
-def _likely(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shapes and scales, (g,) each, of the tails that increasing exceedances allow."""
-    n_censored = max(MIN_CENSORED, int(CENSORED_SHARE * len(excess)))
-    seen, point = excess[:-n_censored], excess[-n_censored - 1]
-    bins = np.array_split(seen, min(BINS, len(seen)))
-    middle = np.array([part.mean() for part in bins])
-    weight = np.array([len(part) for part in bins], dtype=np.float64)
-    shape, scale = np.meshgrid(SHAPES, SCALES, indexing="ij")
-    shape, scale = shape.ravel(), scale.ravel()
-    logs = np.log1p(shape[:, None] * middle / scale[:, None]) @ weight
-    likelihood = -len(seen) * np.log(scale) - (1 + 1 / shape) * logs
-    likelihood -= n_censored / shape * np.log1p(shape * point / scale)
-    allowed = likelihood >= likelihood.max() - LIKELIHOOD_DROP
-    return shape[allowed], scale[allowed]
+def learn_numbers(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+) -> NumberRule | None:
+    """Learn what a column of numbers or dates allows."""
+    if spec.format is None or spec.has_levels:
+        return None
+    values = table.column(spec.name).read(spec.format).ordered
+    is_date = isinstance(spec.format, DateFormat)
+    return NumberRule.fit(values, n_rows / len(table.frame), is_date=is_date)
 
 
 @dataclass(frozen=True)
@@ -276,11 +198,68 @@ class NumberRule:
         beyond = [side for side in self.sides if side.turned(one)[0] > side.limit]
         return max(beyond, key=lambda side: side.clearness(value))
 
-    def clearness(self, kind: str, value: float) -> float:
-        """Say how clear an oddity is, in decimal digits."""
-        if kind == "placeholder":
-            return 8.0
-        return 4.0 if kind in ("sign", "zero") else self.side_beyond(value).clearness(value)
+    def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
+        """Find the cells of a column that the rule does not allow, or that cannot be read."""
+        readings = column.read(spec.format)
+        kinds = self.judge(readings.values)
+        kinds[readings.unreadable] = _UNREADABLE
+        odd = np.flatnonzero(kinds)
+        cells = column.take(odd)
+        is_text = cells.cells.dtype == pl.String
+        found: dict[tuple[str, str], list[int]] = {}
+        for i, place in enumerate(odd.tolist()):
+            seen = cells.cells[i].strip() if is_text else cells.text(i)
+            found.setdefault((ODDITIES[kinds[place]], seen), []).append(place)
+        for (kind, seen), places in found.items():
+            value = float(readings.values[places[0]])
+            clearness = CLEARNESS.get(kind) or self.side_beyond(value).clearness(value)
+            if self.is_date and kind != UNREADABLE:
+                kind = "date"
+            yield FoundValue(kind, seen, clearness, np.array(places), value)
+
+    def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
+        """Say what is odd about a number or a date, and what was probably meant."""
+        format = spec.format
+        assert format is not None
+        positive = self.sign is not None and self.sign.sign > 0
+        if value.kind == UNREADABLE:
+            return _unread(format), self._readable(value.seen, format)
+        if value.kind == "sign":
+            others = "0 or more" if positive else "0 or less"
+            return (
+                f"The column's other numbers are {others}, and this one without its sign is usual.",
+                value.seen[1:] if positive else f"-{value.seen}",
+            )
+        if value.kind == "placeholder":
+            low, high = self.middle
+            where = "far above all others" if value.value > high else "far below all others"
+            if value.value < 0 <= low:
+                where = "below 0, as no other number"
+            return f"In {value.n_cells:,} cells, {where}: a code for a missing value?", ""
+        if value.kind == "zero":
+            return "The column's other numbers are all far from 0: a missing value?", ""
+        side = self.side_beyond(value.value)
+        upper = ("after", "latest") if self.is_date else ("above", "largest")
+        lower = ("before", "earliest") if self.is_date else ("below", "smallest")
+        where, end = upper if side.turn > 0 else lower
+        reach = notation.write(side.reach, format)
+        sentence = f"Far {where} the rest of the column, whose {end} is {reach}."
+        meant = self.meant(value.value)
+        # Of a clock time no digit is likelier to be wrong than another.
+        if meant is None or (isinstance(format, NumberFormat) and format.clock):
+            return sentence, ""
+        return sentence, notation.write(meant, format)
+
+    def _readable(self, seen: str, format: ValueFormat) -> str:
+        """Return what would read as a usual number with letters for the digits they look like."""
+        if not isinstance(format, NumberFormat):
+            return ""
+        spaced, swapped = "".join(seen.split()), seen.translate(str.maketrans(".,", ",."))
+        tried = [seen.translate(LOOKALIKES), spaced, spaced.translate(LOOKALIKES), swapped]
+        values = Column(pl.Series(tried)).read(format).values
+        low, high = self.middle
+        usual = (text for text, value in zip(tried, values, strict=True) if low <= value <= high)
+        return next(usual, "")
 
     def meant(self, value: float) -> float | None:
         """Return what was probably meant by a number far outside; ``None`` where it is open.
@@ -304,6 +283,15 @@ class NumberRule:
             if usual:
                 return usual.pop() if len(usual) == 1 else None
         return None
+
+
+def _unread(format: ValueFormat) -> str:
+    """Say what a cell that cannot be read is not."""
+    if isinstance(format, DateFormat):
+        return "Not a possible date."
+    if format.clock:
+        return "Not a clock time."
+    return f"Not a number with {quoted(format.word)} behind it." if format.word else "Not a number."
 
 
 def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[float, ...]]:

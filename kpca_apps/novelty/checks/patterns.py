@@ -1,6 +1,6 @@
-"""Flagged rows that are odd for the same reason, told as one pattern.
+"""Flagged rows that are odd for the same reason, as one pattern.
 
-Rows belong together whose first reason names the same columns and whose values there are off
+Rows belong together whose first reason names the same columns and whose values there deviate
 alike: they read the same, or a like multiple of what was expected, or lie on the same side of it.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import binom
 
-from kpca_apps.names import one_line
+from kpca_apps.names import join, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
@@ -21,10 +21,10 @@ from kpca_apps.tables.table import Table
 
 # Two rows that are odd alike may be so by chance, and need no summary.
 MIN_ROWS = 3
-# Multiples of what was expected are alike if none is twice another, and apart from others where
-# half as much again lies between them; a multiple below 2 is told as "above" or "below".
+# Multiples of what was expected are alike if none is twice another, and distinct from others where
+# half as much again lies between them; a multiple below 2 is called "above" or "below".
 LARGEST_SPREAD, SMALLEST_GAP, SMALLEST_FACTOR = 2.0, 1.5, 2.0
-# A value of another column is told where so many rows of the pattern share it, so few of the other
+# A value of another column is named where so many rows of the pattern share it, so few of the other
 # rows have it, and chance would so rarely do the same in any of the columns looked at.
 MOST, FEW, BY_CHANCE = 0.9, 0.25, 0.01
 # So many of the flagged rows are needed to say that one value leads the list, so large a share of
@@ -38,7 +38,7 @@ CLAUSES = {
     "above": ABOVE,
     "below": BELOW,
     "missing": "is missing",
-    "given": "has a value where the rest suggests none",
+    "present": "has a value where the rest suggests none",
     "other": "is unlike what the rest suggests",
 }
 
@@ -48,7 +48,7 @@ def find_patterns(
 ) -> tuple[Pattern, ...]:
     """Find flagged rows of a ranked list that are odd for the same reason; most rows first.
 
-    `listed` are these rows as they stand; `sample` tells how common a value is among all rows.
+    `listed` are these rows as they stand; `sample` shows how common a value is among all rows.
     """
     order = {column.name: number for number, column in enumerate(columns)}
     dates = {
@@ -65,7 +65,7 @@ def find_patterns(
             kinds = tuple(map(_kind, first))
             odd = replace(row, reasons=tuple(first))
             by_reason.setdefault((names, kinds), []).append(odd)
-    # What rows share is told of a column that can be shown.
+    # What rows share is said of a column that is not hidden.
     shown = [c.name for c in columns if c.name in listed.frame.columns and not c.hidden]
     found = []
     for (names, kinds), rows in by_reason.items():
@@ -136,13 +136,13 @@ def _common(
 
 
 def _kind(reason: Reason) -> str:
-    """Say in a word how a value is off; values of one kind may go into one pattern."""
+    """Say in a word how a value deviates; values of one kind may go into one pattern."""
     if reason.seen == MISSING:
         return "missing"
     if reason.side:
         return reason.side
     if reason.expected == MISSING:
-        return "given"
+        return "present"
     return f"reads {reason.seen_value}" if isinstance(reason.seen_value, str) else "other"
 
 
@@ -170,12 +170,12 @@ def _without(rows: list[RankedRow], taken: list[RankedRow]) -> list[RankedRow]:
 def _same_values(rows: list[RankedRow]) -> Iterator[list[RankedRow]]:
     """Rows that read the same in all columns of the reason, where that is no coincidence.
 
-    Among numbers off to the same side, some agree. Told are those that are half of all rows, and
-    those at the far end, as zeros, limits of an instrument and codes for "unknown" are.
+    Among numbers that deviate to the same side, some agree. Found are those that are half of all
+    rows, and those at the far end, as zeros, limits of an instrument and codes for "unknown" are.
     """
 
     def outwards(odd: RankedRow) -> tuple[float, ...]:
-        # Values of the reason, larger the farther they lie to the side they are off to.
+        # Values of the reason, larger the farther they lie to the side they deviate to.
         return tuple(
             reason.seen_value if reason.side == "above" else -reason.seen_value
             for reason in odd.reasons
@@ -246,10 +246,10 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
             clause = f"reads {one_line(reasons[0].seen, 40)}"
             if len(expected) == 1:
                 clause += f" where {one_line(expected.pop(), 40)} was expected"
-        names.setdefault(clause, []).append(reasons[0].column)
+        names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher, lower = _say_of(names[ABOVE], "is above"), _all_of(names[BELOW])
+        higher, lower = _say_of(names[ABOVE], "is above"), join(names[BELOW])
         clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
         clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
@@ -262,9 +262,4 @@ def _say_of(names: Sequence[str], clause: str) -> str:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"
         clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
-    return f"{_all_of(names)} {clause}"
-
-
-def _all_of(names: Sequence[str]) -> str:
-    *others, last = map(quoted, names)
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{join(names)} {clause}"

@@ -10,11 +10,17 @@ in a state which the other town's rows never have.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
 
 # Rare is at most so many cells, or this share of them; and so many times fewer than the common.
 RARE_CELLS, RARE_SHARE, TIMES_RARER = 2, 0.001, 20
@@ -26,11 +32,22 @@ CODE_LETTERS = 5
 # Common levels of which one in ten has another one edit away are no words.
 CLOSE_SHARE = 0.1
 MAX_COMMON = 1_000
-# A column tells whose row it is where so many rows of a level agree in it.
+# A column says whose row it is where so many rows of a level agree in it.
 AGREEING = 0.95
 
-
 IntArray = NDArray[np.integer]
+
+
+def learn_spelling(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+) -> SpellingRule | None:
+    """Learn the common levels of a column of categories, beside the other such columns."""
+    if not spec.has_levels:
+        return None
+    own = spec.levels(table.column(spec.name))
+    others = (of.levels(table.column(of.name)) for of in plan.used if of.has_levels and of != spec)
+    rule = SpellingRule.fit(dict(own.most_frequent()))
+    return rule.beside(own.texts.to_list(), own.codes, ((of.codes, of.counts) for of in others))
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,7 @@ class SpellingRule:
     counts: Mapping[str, int]  # cells of each level, where they are more than one
     nearby: Mapping[str, Sequence[str]]  # common levels by what remains with one letter left out
     folded: Mapping[str, str]  # the most frequent level by its letters in lower case without space
-    others: frozenset[str] = frozenset()  # levels that the rest of their rows tells apart
+    others: frozenset[str] = frozenset()  # levels that the rest of their rows distinguishes
 
     @classmethod
     def fit(cls, counts: Mapping[str, int]) -> SpellingRule:
@@ -80,6 +97,20 @@ class SpellingRule:
             if TIMES_RARER * count <= self.counts[common] and _is_typing_error(level, common):
                 return common
         return None
+
+    def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
+        """Find the levels of a column that are common ones mistyped."""
+        levels = spec.levels(column)
+        for code, seen in enumerate(levels.texts):
+            if (meant := self.meant(seen)) is not None:
+                clearness = 3.0 + float(np.log10(self.counts[meant]))
+                yield FoundValue("misspelt", seen, clearness, np.flatnonzero(levels.codes == code))
+
+    def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
+        """Name the common level, and how often it stands in the column."""
+        meant = self.meant(value.seen) or ""
+        how = "Written like" if folded(value.seen) == folded(meant) else "One slip from"
+        return f"{how} {quoted(meant)}, which is in {self.counts[meant]:,} cells.", meant
 
     def beside(
         self, levels: Sequence[str], codes: IntArray, columns: Iterable[tuple[IntArray, IntArray]]
@@ -151,8 +182,8 @@ def _matches(
 ) -> list[str]:
     """Levels one edit from a level, most frequent first."""
     found = {other for key in _shortened(level) for other in nearby.get(key, ())}
-    apart = [other for other in found if one_edit_apart(level, other)]
-    return sorted(apart, key=lambda other: (-counts[other], other))
+    near = [other for other in found if one_edit_apart(level, other)]
+    return sorted(near, key=lambda other: (-counts[other], other))
 
 
 def folded(level: str) -> str:

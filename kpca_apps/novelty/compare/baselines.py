@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
@@ -19,8 +18,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
-
-FloatArray = NDArray[np.float64]
+from kpca_apps.novelty.result import FloatArray
 
 # Methods whose cost grows with the square of the rows are fitted on at most this many.
 MAX_FIT_ROWS = 5_000

@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.encoded import Encoded, encode
@@ -27,15 +26,19 @@ from kpca_apps.novelty.columns.parts import (
 from kpca_apps.novelty.columns.plan import check_options
 from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.redact import redact, told, without_values
-from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
+from kpca_apps.novelty.redact import redact, without_values
+from kpca_apps.novelty.result import (
+    BoolArray,
+    ComparisonResult,
+    Curves,
+    Evaluation,
+    FloatArray,
+    IntArray,
+)
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.tables.table import Table
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 OURS = "Kernel PCA"
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
@@ -76,7 +79,7 @@ def _compared(
     start = time.perf_counter()
     model, rows = fit_table(table, replace(plain, calibration="auto"), clean=False)
     seconds = time.perf_counter() - start
-    scores = model.detector.novelty_scores_
+    scores = model.training_scores
     evaluations = [evaluate_scores(model, rows, labels, scores, rows, seconds=seconds)]
     drawn = (
         f"The table has {whole.source.n_rows:,} rows; the methods were compared on "
@@ -96,11 +99,11 @@ def _compared(
         source=table.source,
         evaluations=tuple(evaluations),
         columns=column_profiles(rows),
-        warnings=told(warnings, options.columns.hide),
+        warnings=tuple(warnings),
         settings={
             "label": labels.column,
             "positive": labels.positive,
-            "kernel": model.detector.views_.kernel.describe(),
+            "kernel": model.detector.views.kernel.describe(),
             "components": options.n_components,
             "seed": options.seed,
         },
@@ -159,7 +162,7 @@ def evaluate_scores(
 
 def curves_of(
     name: str,
-    is_outlier: NDArray[np.bool_],
+    is_outlier: BoolArray,
     scores: FloatArray,
     *,
     ours: bool = False,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ import polars as pl
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.novelty.checks.drift import RATE, ColumnSummary, moved_columns
+from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, draw_sample
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.table import Table
 
 __all__ = ["diff_runs"]
 
@@ -37,9 +39,9 @@ FOUND = (
     "rarity", "p_value", "novelty_score", "flagged", "rank", "reason_column", "seen", "expected",
     "share", "accepted",
 )  # fmt: skip
-MOST_ROWS = 1_000  # of each list that are told
+MOST_ROWS = 1_000  # of each list that are described
 MOST_CHANGED = 10  # cells of a row
-LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be told
+LEAST_PART = 0.05  # by which a column's part in the reasons changed, to be listed
 # Of a result's settings: they differ wherever the tables do.
 OF_TABLE = ("rows fitted", "ridge (absolute)", "landmarks miss", "rows explained", "landmarks")
 CELL = 60
@@ -54,13 +56,12 @@ class _Run:
     result: Mapping[str, Any]
     table: AnyTable  # the scored table
 
-    @property
+    @cached_property
     def columns(self) -> dict[str, Mapping[str, Any]]:
         """What is known of each column of the input, by its name in the scored table."""
-        found = {}
+        found, names = {}, {*column_names(self.table)}
         for column in self.result["columns"]:
             name = str(column["name"])
-            names = _names(self.table)
             while name in FOUND or (name not in names and f"{name}_input" in names):
                 name += "_input"
             found[name] = column
@@ -85,7 +86,7 @@ def diff_runs(
     work = execution or Execution()
     runs = _read(old), _read(new)
     of_column = [run.columns for run in runs]
-    # What either hides is not there: its cells are empty, or are not to be told.
+    # What either hides is not there: its cells are empty, or are not to be shown.
     hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
     shared = [name for name in of_column[0] if name in of_column[1] and name not in hidden]
     key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
@@ -100,25 +101,17 @@ def diff_runs(
         _rows(run, keys, shared, wanted=theirs["key"].to_list())
         for run, theirs in zip(runs, reversed(flagged), strict=True)
     ]
-    lists = _lists(flagged, others, shared, hidden, key)
+    describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
-    parts = [
-        {str(c["name"]): float(c["reason_share"]) for c in run.result["columns"]} for run in runs
-    ]
-    reasons = [
-        (name, parts[0].get(name, 0.0), parts[1].get(name, 0.0))
-        for name in dict.fromkeys([*parts[0], *parts[1]])
-    ]
-    told = [one for one in reasons if abs(one[1] - one[2]) >= LEAST_PART]
     return ScreeningDiff(
         old=_summary(runs[0], hidden),
         new=_summary(runs[1], hidden),
         matched_by=f'the column "{one_line(key)}"' if key else "the cells of all shared columns",
-        **lists,
+        **_lists(flagged, others, describe),
         moved=_moved(runs, shared, work),
         added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
-        reasons=tuple(sorted(told, key=lambda one: -abs(one[1] - one[2]))),
+        reasons=_reasons_changed(*runs),
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
@@ -143,13 +136,12 @@ def _label(folder: Path) -> str:
 
 def _read(folder: Path) -> _Run:
     """Read a finished run back."""
-    label = _label(folder)
+    label, path = _label(folder), folder / "result.json"
+    again = "screen the table again."
     if not folder.is_dir():
         raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
-    path = folder / "result.json"
     try:
-        size = path.stat().st_size
-        require_memory(label, size)
+        require_memory(label, path.stat().st_size)
         result = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
@@ -157,30 +149,26 @@ def _read(folder: Path) -> _Run:
             "that a screening wrote."
         ) from None
     except (ValueError, RecursionError):
-        raise InputError(f"{label}: its result.json is damaged; screen the table again.") from None
+        raise InputError(f"{label}: its result.json is damaged; {again}") from None
     if not isinstance(result, dict) or result.get("kind") != KIND:
         raise InputError(
             f"{label}: is not the folder of a screening; name one that screen or score wrote."
         )
     scored = next((folder / name for name in SCORED if (folder / name).is_file()), None)
     if scored is None:
-        raise InputError(f"{label}: has no scored.csv or scored.parquet; screen the table again.")
+        raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
     table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
-    run = _Run(folder, result, table)
+    run, names = _Run(folder, result, table), {*column_names(table)}
     try:
-        missing = {"flagged", "rank", "reason_column"} - {*_names(table)}
-        lost = [name for name in run.columns if name not in _names(table)]
+        known = {"flagged", "rank", "reason_column", *run.columns}
         n_rows, _ = int(result["n_rows"]), run.summary
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
     except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError(f"{label}: its result.json is of another version; {again}") from None
+    if not known <= names or n_rows != table.source.n_rows:
         raise InputError(
-            f"{label}: its result.json is of another version; screen the table again."
-        ) from None
-    if missing or lost or n_rows != table.source.n_rows:
-        raise InputError(
-            f"{label}: {scored.name} is not the table that result.json tells of; screen the table "
-            "again."
+            f"{label}: {scored.name} is not the table that result.json tells of; {again}"
         )
     return run
 
@@ -190,10 +178,6 @@ def _delimiter(scored: Path) -> str:
     with scored.open(encoding="utf-8", errors="replace") as file:
         found = re.findall("novelty_score(.)flagged", file.read(HEADER))
     return found[-1] if found else ","
-
-
-def _names(table: AnyTable) -> tuple[str, ...]:
-    return tuple(table.frame.columns) if isinstance(table, Table) else table.columns
 
 
 def _identifier(
@@ -222,32 +206,22 @@ def _rows(
     wanted: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
-    parts = []
-    marked = pl.lit(False)
-    if run.result.get("accepted") is not None and "accepted" in _names(run.table):
+    marked, table = pl.lit(False), run.table
+    if run.result.get("accepted") is not None and "accepted" in column_names(table):
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
-    for table in _parts(run.table):
-        frame = table.frame.with_columns(
-            marked.alias("is accepted"),
+    parts = []
+    for part in [table] if isinstance(table, Table) else (each.read() for each in table.parts):
+        frame = part.frame.select(
             _text(keys).alias("key"),
             _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
+            marked.alias("is accepted"),
             pl.col("rank").cast(pl.Int64, strict=False).alias("place"),
+            *("reason_column", "seen", "expected"),
+            *(_text([name]).alias(f"cell {name}") for name in shared),
         )
-        kept = frame.filter("is flagged" if wanted is None else pl.col("key").is_in([*wanted]))
-        parts.append(
-            kept.select(
-                "key", "is flagged", "is accepted", "place", "reason_column", "seen", "expected",
-                *(_text([name]).alias(f"cell {name}") for name in shared),
-            )
-        )  # fmt: skip
+        kept = "is flagged" if wanted is None else pl.col("key").is_in([*wanted])
+        parts.append(frame.filter(kept))
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
-
-
-def _parts(table: AnyTable) -> Iterator[Table]:
-    if isinstance(table, PartedTable):
-        yield from (part.read() for part in table.parts)
-    else:
-        yield table
 
 
 def _text(names: Sequence[str]) -> pl.Expr:
@@ -259,9 +233,7 @@ def _text(names: Sequence[str]) -> pl.Expr:
 def _lists(
     flagged: Sequence[pl.DataFrame],
     others: Sequence[pl.DataFrame],
-    told: Sequence[str],
-    hidden: Collection[str],
-    key: str | None,
+    describe: Callable[..., ListedRow],
 ) -> dict[str, tuple[ListedRow, ...]]:
     """Sort the rows of both lists into those that appeared, are gone and stayed."""
     before, now = ({row["key"]: row for row in frame.to_dicts()} for frame in others)
@@ -269,11 +241,11 @@ def _lists(
     for row in flagged[1].to_dicts():
         was = before.get(row["key"])
         stayed = was is not None and was["is flagged"]
-        lists["stayed" if stayed else "appeared"].append(_listed(row, was, row, told, hidden, key))
+        lists["stayed" if stayed else "appeared"].append(describe(row, was, row))
     for row in flagged[0].to_dicts():
         become = now.get(row["key"])
         if become is None or not become["is flagged"]:
-            lists["gone"].append(_listed(row, row, become, told, hidden, key))
+            lists["gone"].append(describe(row, row, become))
     return {name: tuple(rows[:MOST_ROWS]) for name, rows in lists.items()}
 
 
@@ -281,29 +253,45 @@ def _listed(
     row: Mapping[str, Any],
     was: Mapping[str, Any] | None,
     become: Mapping[str, Any] | None,
-    told: Sequence[str],
+    *,
+    shared: Sequence[str],
     hidden: Collection[str],
     key: str | None,
 ) -> ListedRow:
+    """Describe a row of a list, by what it was in the old run and has become in the new one."""
     changed = []
-    if was is not None and become is not None:
-        for name in told:
-            cells = was[f"cell {name}"], become[f"cell {name}"]
-            if cells[0] != cells[1]:
-                changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
-    columns = row["reason_column"] or ""
-    reason = columns
+    for name in shared if was is not None and become is not None else ():
+        assert was is not None and become is not None
+        cells = was[f"cell {name}"], become[f"cell {name}"]
+        if cells[0] != cells[1]:
+            changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
+    reason = columns = row["reason_column"] or ""
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         reason = f"{columns}: {row['seen']}, expected {row['expected']}"
+    before, now = (
+        int(one["place"]) if one is not None and one["is flagged"] else None
+        for one in (was, become)
+    )
     return ListedRow(
         name=one_line(row["key"], CELL) if key else f"row of rank {row['place']}",
-        before=int(was["place"]) if was is not None and was["is flagged"] else None,
-        now=int(become["place"]) if become is not None and become["is flagged"] else None,
+        before=before,
+        now=now,
         in_both=was is not None and become is not None,
         reason=one_line(reason, 200),
         accepted=any(one is not None and one["is accepted"] for one in (was, become)),
         changed=tuple(changed[:MOST_CHANGED]),
     )
+
+
+def _reasons_changed(old: _Run, new: _Run) -> tuple[tuple[str, float, float], ...]:
+    """Return columns whose part in the reasons changed, those that changed most first."""
+    before, now = (
+        {str(c["name"]): float(c["reason_share"]) for c in run.result["columns"]}
+        for run in (old, new)
+    )
+    pairs = ((name, before.get(name, 0.0), now.get(name, 0.0)) for name in {**before, **now})
+    changed = [one for one in pairs if abs(one[1] - one[2]) >= LEAST_PART]
+    return tuple(sorted(changed, key=lambda one: -abs(one[1] - one[2])))
 
 
 def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
@@ -341,10 +329,10 @@ def _repeated(
     of_column: Sequence[Mapping[str, Mapping[str, Any]]], key: str | None
 ) -> tuple[str, ...]:
     """Say so where rows were given an identifier that some of them share."""
-    given = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
-    if not given or key in given:
+    ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
+    if not ids or key in ids:
         return ()
-    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(given))
+    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(ids))
     return (
         f"{named} does not differ in every row of both tables: rows are matched by "
         f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "

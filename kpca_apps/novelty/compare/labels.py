@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import suggest
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.result import BoolArray
 from kpca_apps.tables.table import Table
 
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.
@@ -32,8 +30,8 @@ class Labels:
     column: str  # the label column
     positive: str  # its value that means outlier
     note: Note | None  # on how that value was chosen; None where it was given
-    is_outlier: NDArray[np.bool_]  # (n,), rows with that value
-    known: NDArray[np.bool_]  # (n,), rows whose label is not missing; only these are judged
+    is_outlier: BoolArray  # (n,), rows with that value
+    known: BoolArray  # (n,), rows whose label is not missing; only these are judged
 
 
 def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:

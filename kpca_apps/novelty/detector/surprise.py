@@ -40,7 +40,7 @@ from scipy import sparse
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups, of_each_group
-from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ordinary_rows
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, ordinary_rows
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits, mean_and_sd, varies
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
@@ -181,9 +181,9 @@ class AdditiveFeatures:
             raise ValueError("features of no table")
 
     @classmethod
-    def fit(cls, X: FloatArray, groups: Sequence[IntArray], as_is: IntArray) -> AdditiveFeatures:
-        """Learn the scales from rows (n, d); `groups` and `as_is` as in `KernelPCANovelty`."""
-        is_number = varies(X)
+    def fit(cls, X: FloatArray, columns: ColumnRoles) -> AdditiveFeatures:
+        """Learn the scales from rows (n, d)."""
+        is_number, as_is = varies(X), columns.as_is
         is_number[as_is] = False
         group: list[int] = []
         numbers: list[tuple[int, int]] = []  # column, place of z
@@ -195,7 +195,7 @@ class AdditiveFeatures:
         n_scaled = sum(len(free) > 0 for _, free in cut.values())
         is_wide = n_scaled > MANY_COLUMNS and DEGREE * n_scaled > MOST_FEATURES * len(X)
         degree = 1 if is_wide else DEGREE
-        for g, members in enumerate(groups):
+        for g, members in enumerate(columns.groups):
             for j in members[is_number[members]].tolist():
                 frequent, free = cut[j]
                 if len(free):
@@ -603,8 +603,7 @@ class CellModel:
         cls,
         X: FloatArray,
         scores: FloatArray,
-        groups: Sequence[IntArray],
-        as_is: IntArray,
+        columns: ColumnRoles,
         *,
         contaminated: bool,
         normal: BoolArray,
@@ -618,11 +617,11 @@ class CellModel:
         """
         lowest = partial(usual_rows, scores, place, contaminated=contaminated)
         learned, usual = lowest() | normal, lowest(share=USUAL) | normal
-        features = AdditiveFeatures.fit(X, groups, as_is)
+        features = AdditiveFeatures.fit(X, columns)
         rows = features(X)
         # More features than rows, levels of many categories included, explain any row.
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
-        is_crowded = len(groups) > MANY_COLUMNS and n_features > n_learned
+        is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
         residuals = ColumnResiduals.fit(rows.features[learned], features.group, is_wide=is_wide)
         flags = rows.features[:, features.indicator]
@@ -781,8 +780,7 @@ class CombinedScore:
         cls,
         X: FloatArray,
         errors: FloatArray,
-        groups: Sequence[IntArray],
-        as_is: IntArray,
+        columns: ColumnRoles,
         *,
         contaminated: bool,
         normal: BoolArray,
@@ -795,7 +793,7 @@ class CombinedScore:
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
         cells, rows = CellModel.fit(
-            X, errors, groups, as_is, contaminated=contaminated, normal=normal, place=place
+            X, errors, columns, contaminated=contaminated, normal=normal, place=place
         )
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
         weights = CONTAMINATED if contaminated else CLEAN

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
+from kpca_apps.options import CalibrationName
 
 __all__ = [
     "CalibrationName",
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 
 @dataclass(frozen=True)

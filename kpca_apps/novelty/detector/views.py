@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kpca_apps.engine.kernels import Kernel, MeanRBF
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import BLOCK, RowFunction, RowSource, RowSums, Sums
-from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.novelty.magnitudes import (
     LARGEST_TO_SUBTRACT,
     mean_and_sd,
@@ -34,13 +31,12 @@ from kpca_apps.novelty.magnitudes import (
 
 __all__ = [
     "IQR_OF_NORMAL",
+    "ColumnRoles",
     "ColumnScales",
-    "ColumnViews",
     "NormalScores",
     "RawColumns",
     "ViewScales",
     "ViewedRows",
-    "column_groups",
     "ordinary_rows",
 ]
 
@@ -71,89 +67,51 @@ ROUNDING = 0.01
 MOST_STEPS = 32
 
 
-class ColumnViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Four views of the columns, side by side: what the detector's kernel sees of a row.
+@dataclass(frozen=True)
+class ColumnRoles:
+    """How columns of the rows are used."""
 
-    Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
-    sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
-    Every view is divided by the square root of the median squared distance between training rows,
-    so that the same bandwidths serve all. `KernelPCA` takes transformed rows with ``kernel_``, the
-    mean over views v of (u + u^3) / 2 with u = exp(-3 D_v), D_v their squared distance in a view.
-    """
+    as_is: IntArray  # those that every view takes unscaled, increasing
+    # Columns made of one source weigh as much as one column, and are explained as one.
+    groups: tuple[IntArray, ...]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "as_is": ["array-like", None],
-        "groups": [list, tuple, None],
-        "random_state": ["random_state", np.random.Generator],
-    }
-
-    def __init__(
-        self,
-        *,
-        as_is: ArrayLike | None = None,  # columns that every view takes unscaled
-        # Columns made of one source weigh as much as one column; by default each is alone.
+    @classmethod
+    def of(
+        cls,
+        n_columns: int,
+        as_is: ArrayLike | None = None,
         groups: Sequence[Sequence[int]] | None = None,
-        random_state: Seed = None,  # draws the rows whose median distance sets the widths
-    ) -> None:
-        self.as_is = as_is
-        self.groups = groups
-        self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: object = None, *, rows: IntArray | None = None) -> Self:
-        """Learn the scalings from finite numbers (n, d), or some ``rows`` (r,) of them.
-
-        A column that is constant among these but not in the table is scaled by the whole table.
-        ValueError if no column varies, or one holds numbers beyond 1e300.
-        """
-        self._validate_params()
-        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        refuse_larger(table, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
-        n_columns = table.shape[1]
-        self.scales_ = ViewScales.fit(
-            table,
-            np.arange(len(table)) if rows is None else rows,
-            column_indices(self.as_is, n_columns),
-            seeded_generator(self.random_state),
-            column_groups(self.groups, n_columns),
-        )
-        self.kernel_, self._n_features_out = self.scales_.kernel, self.scales_.n_features
-        return self
-
-    def transform(self, X: ArrayLike) -> FloatArray:
-        """Return all views of the rows side by side, shape (n, 4 d), or (n, d) if all are as is."""
-        check_is_fitted(self)
-        return self.scales_.transform(validate_data(self, X, dtype=np.float64, reset=False))
-
-
-def column_indices(as_is: ArrayLike | None, n_columns: int) -> IntArray:
-    """Return `as_is` in increasing order, each column once."""
-    given = np.asarray([] if as_is is None else as_is)
-    if given.size and given.dtype.kind not in "iu":
-        raise ValueError(f"as_is must hold whole numbers, got {given.tolist()}.")
-    indices = np.unique(given.astype(np.int64))
-    if indices.size and (indices[0] < 0 or indices[-1] >= n_columns):
-        raise ValueError(
-            f"as_is must name columns from 0 to {n_columns - 1}, got {indices.tolist()}."
-        )
-    return indices
-
-
-def column_groups(groups: Sequence[Sequence[int]] | None, n_columns: int) -> list[IntArray]:
-    """Return the groups as arrays; each column alone where none are given."""
-    if groups is None:
-        return [np.array([j]) for j in range(n_columns)]
-    arrays = [np.asarray(group, dtype=np.int64) for group in groups]
-    members = np.concatenate([np.empty(0, dtype=np.int64), *arrays])
-    if not np.array_equal(np.sort(members), np.arange(n_columns)):
-        raise ValueError(
-            f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
-        )
-    return arrays
+    ) -> ColumnRoles:
+        """Check what a user says of the columns; each is alone where no groups are given."""
+        columns = np.asarray([] if as_is is None else as_is)
+        if columns.size and columns.dtype.kind not in "iu":
+            raise ValueError(f"as_is must hold whole numbers, got {columns.tolist()}.")
+        indices = np.unique(columns.astype(np.int64))
+        if indices.size and (indices[0] < 0 or indices[-1] >= n_columns):
+            raise ValueError(
+                f"as_is must name columns from 0 to {n_columns - 1}, got {indices.tolist()}."
+            )
+        if groups is None:
+            return cls(indices, tuple(np.array([j]) for j in range(n_columns)))
+        arrays = tuple(np.asarray(group, dtype=np.int64) for group in groups)
+        members = np.concatenate([np.empty(0, dtype=np.int64), *arrays])
+        if not np.array_equal(np.sort(members), np.arange(n_columns)):
+            raise ValueError(
+                f"groups must hold each of the {n_columns} columns once, got {members.tolist()}."
+            )
+        return cls(indices, arrays)
 
 
 @dataclass(frozen=True)
 class ViewScales:
-    """What `ColumnViews` learned from rows; v views, d varying columns."""
+    """Four views of the columns, side by side; v views, d varying columns.
+
+    Each view holds the varying columns, scaled in one way (standardised, by an inverse hyperbolic
+    sine, by their range, by normal scores of their ranks), and behind them the `as_is` columns.
+    Every view is divided by the square root of the median squared distance between training rows,
+    so that the same bandwidths serve all: `kernel` is the mean over views v of (u + u^3) / 2 with
+    u = exp(-3 D_v), D_v their squared distance in a view.
+    """
 
     varying: Annotated[IntArray, "d", Meta(ge=0)]  # columns to be scaled; constant ones are not
     as_is: Annotated[IntArray, "a", Meta(ge=0)]  # columns appended to every view unscaled
@@ -184,18 +142,23 @@ class ViewScales:
         cls,
         X: FloatArray,
         rows: IntArray,
-        as_is: IntArray,
+        columns: ColumnRoles,
         rng: np.random.Generator,
-        groups: Sequence[IntArray],
     ) -> ViewScales:
-        """Learn the scalings from some rows of a table; see `ColumnViews.fit`."""
+        """Learn the scalings from some rows (r,) of a table (n, d) of finite numbers.
+
+        A column that is constant among these but not in the table is scaled by the whole table.
+        ValueError if no column varies, or one holds numbers beyond 1e300.
+        """
+        refuse_larger(X, LARGEST_TO_SUBTRACT, "whose differences no float can hold")
+        as_is = columns.as_is
         scaled = np.setdiff1d(np.arange(X.shape[1]), as_is)
         varying = scaled[varies(X[:, scaled])]
         if not varying.size and not varies(X[:, as_is]).any():
             raise ValueError(f"All {X.shape[1]} columns are constant: there is nothing to learn.")
         used = X[rows]
         weight = np.ones(len(varying))
-        for group in groups:
+        for group in columns.groups:
             of_group = np.isin(varying, group)
             weight[of_group] = 1.0 / np.sqrt(max(of_group.sum(), 1))
         n_views = 4 if varying.size else 1

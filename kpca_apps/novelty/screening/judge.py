@@ -71,7 +71,7 @@ class JudgedPiece:
         """Which of some positions are of these rows, and where they are among the model's rows."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
-        return found, (positions if self.model.values is None else among)[found]
+        return found, (positions if self.model.is_whole else among)[found]
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     judged = np.s_[:] if is_accepted is None else ~is_accepted
     calibration, p_values, scores = None, None, raw
     if model.clean:
-        calibration = detector.calibration_scores_
+        calibration = detector.calibration_scores
         p_values = conformal_p_values(calibration, raw)
         for piece in pieces:
-            if piece.model.values is not None:
-                own = piece.model.detector.calibration_scores_
+            if not piece.model.is_whole:
+                own = piece.model.detector.calibration_scores
                 p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
@@ -118,7 +118,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         rate, value = _common_threshold(rule, calibration, raw[judged], p_values[judged])
         scores, pieces = _shifted(raw, rate, value, pieces)
     flagged_of_judged, threshold, too_few = flag(
-        rule, scores[judged], calibration, detector.calibration_, set_before=value
+        rule, scores[judged], calibration, detector.calibration, set_before=value
     )
     flagged = np.zeros(len(scores), dtype=bool)
     flagged[judged] = flagged_of_judged
@@ -129,13 +129,13 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         scale = p_value_scale(calibration)
         if model.groups:
             scale = replace(scale, statement=OF_GROUPS, marks=())
-    elif detector.rarity_ is not None:
+    elif detector.rarity is not None:
         rarities, scale = _rarities(model, scores), _scale(model)
         (at_threshold,) = _rarities(model, np.array([threshold.value])).tolist()
-        threshold = replace(threshold, rarity=detector.rarity_.describe(at_threshold))
+        threshold = replace(threshold, rarity=detector.rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
     if model.groups:
-        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.values is None)
+        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
         notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
@@ -199,7 +199,6 @@ def _pieces(
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for group in model.groups:
-        assert group.values is not None
         positions = np.flatnonzero(codes == place_of.get(group.values, -1))
         if len(positions):
             is_rest[positions] = False
@@ -214,7 +213,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        is_whole = model.values is None
+        is_whole = model.is_whole
         judges_all = is_whole and len(positions) == rows.n_rows
         if in_training:
             require_own_scores(model, rows, np.arange(rows.n_rows) if is_whole else positions)
@@ -299,8 +298,8 @@ def _shifted(
     judged = []
     for piece in pieces:
         limit = value
-        if piece.model.values is not None:
-            limit = rate_threshold(piece.model.detector.calibration_scores_, rate)
+        if not piece.model.is_whole:
+            limit = rate_threshold(piece.model.detector.calibration_scores, rate)
         own = raw[piece.positions]
         # Rounding must move no row to the other side.
         above = np.maximum(own - limit + value, np.nextafter(value, math.inf))
@@ -317,7 +316,7 @@ def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
     shares: FloatArray = row_values(len(scores), np.float64)
     judges = [(group.n_rows, group) for group in model.groups]
     for n_judged, piece in [*judges, *([(n_rest, model.whole)] if n_rest else [])]:
-        rarity = piece.detector.rarity_
+        rarity = piece.detector.rarity
         assert rarity is not None
         for block in blocks_of(len(scores)):
             shares[block] += n_judged / n_rows * rarity.share(scores[block])
@@ -326,12 +325,12 @@ def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
 
 def _scale(model: NoveltyModel) -> ScoreScale:
     """Say what shares mean, and the scores that round ones of the usual rows reach."""
-    rarity = model.detector.rarity_
+    rarity = model.detector.rarity
     assert rarity is not None
     scale, marks = rarity.scale_of_scores, []
     if not model.groups:
         return scale
-    rarities = (piece.detector.rarity_ for piece in (model.whole, *model.groups))
+    rarities = (piece.detector.rarity for piece in (model.whole, *model.groups))
     knots = [one.knots for one in rarities if one is not None]
     for place, mark in enumerate(scale.marks, 1):
         low, high = min(float(of[0]) for of in knots), max(float(of[-1]) for of in knots)
@@ -355,10 +354,10 @@ def _notes_of_groups(
     """Say what the pieces of groups warn of, and where alone nothing can be flagged."""
     by, names = model.options.columns.by, dict[str, list[str]]()
     for piece in pieces:
-        if piece.model.values is not None:
+        if not piece.model.is_whole:
             detector = piece.model.detector
-            few = piece.model.clean and not np.isfinite(detector.threshold_)
-            for text in detector.warnings_[:-1] if few else detector.warnings_:
+            few = piece.model.clean and not np.isfinite(detector.flags_above)
+            for text in detector.warnings[:-1] if few else detector.warnings:
                 names.setdefault(text, []).append(piece.name)
     for text, where in names.items():
         yield note_of_groups(where, f": {text}", by)
@@ -397,7 +396,7 @@ def _rank_rows(
     model: NoveltyModel, rows: Encoded, scores: FloatArray, *, in_training: bool
 ) -> IntArray:
     """Rank every row; those beyond the reach of a bounded kernel, which score the same, too."""
-    neighbours = model.detector.neighbours_
+    neighbours = model.detector.reference
     place = max(0, len(scores) - MAX_TIES)
     oddest = np.partition(scores, place)[place]
 
@@ -410,7 +409,7 @@ def _rank_rows(
         matrix = rows.encoded(positions[measured])
         for start in range(0, len(measured), ROWS_A_BATCH):
             part = slice(start, start + ROWS_A_BATCH)
-            standardised = model.detector.views_.standardised(matrix[part])
+            standardised = model.detector.views.standardised(matrix[part])
             squares = cdist(standardised, neighbours.standardised, "sqeuclidean")
             if in_training:
                 squares[positions[measured[part]][:, None] == neighbours.index] = np.inf

@@ -1,1 +1,1 @@
-"""One module an experiment, each with an ``EXPERIMENT`` for the registry."""
+"""A room for each paper, a module for each experiment; the registry finds every `Experiment`."""

@@ -7,18 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.transforms import Bbox
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import (
-    N_KINDS,
-    ColumnPlane,
     ComparisonResult,
     Curves,
     Evaluation,
-    PlaneAxis,
-    RankedRow,
     ScoreDistribution,
     ScoreMark,
     ScreeningResult,
@@ -30,25 +23,23 @@ from kpca_apps.report.drawing import (
     house_style,
     new_axes,
     plain_ticks,
-    settle,
     to_files,
 )
+from kpca_apps.report.novelty.marks import (
+    MARK,
+    MAX_FLAGGED,
+    MAX_POINTS,
+    N_LABELLED,
+    by_rank,
+    evenly,
+    label_marks,
+)
+from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, join, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
-MAX_POINTS = 500  # dots of rows that are not flagged
-MAX_FLAGGED = 400
-MANY = 60  # flagged rows whose marks are smaller, so as not to hide the crowd
-MAX_MARK_NAME = 12  # characters of an identifier beside a mark
-SKEWED = 10.0  # times the median: a long tail that a logarithmic axis shows
-SPREAD = 0.28  # of marks about the place of their category
-DAY = 86_400.0  # seconds
-YEARS = (-719_162.0, 2_932_896.0)  # days since 1970 that have a date: the years 1 to 9999
-N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
-MARK = 5  # points
-BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # where, in points from the mark, in this order
 MAX_COMPONENTS = 40
 WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7
@@ -118,7 +109,7 @@ def _score_axis(axes: Axes, found: ScoreDistribution, threshold: float) -> None:
 
 
 def _mark_scale(axes: Axes, result: ScreeningResult) -> bool:
-    """Put round values of the scale people read above the scores; tell whether any are there."""
+    """Put round values of the scale people read above the scores; return whether any are there."""
     if result.scale is None:
         return False
     low, *_, high = result.distribution.edges.tolist()
@@ -198,11 +189,10 @@ def _elsewhere(result: ScreeningResult) -> str:
         for word, n in wanted.items()
         if 1 <= n < found.n_rows
     }
-    places = {word: scores[step] for word, step in steps.items()}
     counts = {word: int(found.n_above[step]) for word, step in steps.items()}
     words = [word for word, n in counts.items() if n not in (0, n_flagged)]
     listed = [row.score for row in result.ranked[:MAX_ROWS]]  # as many decimals as beside these
-    texts, limit = scores_text([*(places[word] for word in words), *listed], value)
+    texts, limit = scores_text([*(scores[steps[word]] for word in words), *listed], value)
     others = [
         f"for {'about ' * (counts[word] != wanted[word])}{word} as many ({count(counts[word])}) "
         f"it would have to stand at {text}"
@@ -235,24 +225,20 @@ def component_map(result: ScreeningResult) -> Drawing:
     points = result.map
     figure, (axes,) = new_axes(4.9, 3.5)
     usual = evenly(np.flatnonzero(~points.flagged), MAX_POINTS)
-    order = np.argsort(
-        np.where(points.rank > 0, points.rank, np.iinfo(np.int64).max), kind="stable"
-    )
+    order = by_rank(points.rank)
     flagged = order[points.flagged[order]][:MAX_FLAGGED]
-    axes.plot(
-        points.x[usual], points.y[usual], "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0
-    )
-    axes.plot(points.x[flagged], points.y[flagged], "^", ms=MARK, color=PALETTE["accent"], mew=0)
+    marks = np.column_stack([points.x, points.y])
+    axes.plot(*marks[usual].T, "o", ms=2.6, color=PALETTE["muted"], alpha=0.6, mew=0)
+    axes.plot(*marks[flagged].T, "^", ms=MARK, color=PALETTE["accent"], mew=0)
     first, second = (percent(share) for share in points.explained)
     axes.set_xlabel(f"kernel component 1 ({first} of the variance)")
     axes.set_ylabel(f"kernel component 2 ({second})")
     axes.locator_params(nbins=4)
     plain_ticks(axes.xaxis, axes.yaxis)
     oddest = np.array([place for place in order[:N_LABELLED] if points.rank[place] > 0], dtype=int)
-    marks = np.column_stack([points.x, points.y])
     names = [str(points.rank[place]) for place in oddest]
     colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
-    ranks = _label_marks(axes, marks[oddest], names, colours, marks[flagged])
+    ranks = label_marks(axes, marks[oddest], names, colours, marks[flagged])
     labels = f"; the numbers {join(ranks)} are ranks, written where there is room"
     if len(ranks) < 2:
         labels = "".join(f"; the number {rank} is the rank of the row beside it" for rank in ranks)
@@ -266,205 +252,11 @@ def component_map(result: ScreeningResult) -> Drawing:
     return Drawing("map", "Rows on the first two kernel components", caption, figure)
 
 
-def _label_marks(
-    axes: Axes,
-    places: NDArray[np.float64],
-    names: Sequence[str],
-    colours: Sequence[str],
-    marks: NDArray[np.float64],
-) -> list[str]:
-    """Write names beside their marks, the first first, where there is room; return those written.
-
-    `places` (k, 2) are those of the named marks and `marks` (m, 2) of all that must stay clear.
-    """
-    figure = axes.get_figure(root=True)
-    if figure is None or not len(places):
-        return []
-    settle(figure)  # places of marks on paper are known only after the layout
-    frame = axes.get_window_extent()
-    others = _boxes(axes, marks, figure.dpi)
-    written: list[str] = []
-    taken: list[Bbox] = []
-    own_boxes = _boxes(axes, places, figure.dpi)
-    for place, name, colour, own in zip(places, names, colours, own_boxes, strict=True):
-        clear_of = [mark for mark in others if not mark.overlaps(own)]
-        for x, y in BESIDE:
-            label = axes.annotate(
-                name,
-                (float(place[0]), float(place[1])),
-                xytext=(x, y),
-                textcoords="offset points",
-                ha="left" if x > 0 else "right",
-                color=colour,
-            )
-            box = label.get_window_extent()
-            is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1
-            if is_inside and not box.count_overlaps([*taken, *clear_of]):
-                taken.append(box)
-                written.append(name)
-                break
-            label.remove()
-    return written
-
-
-def _boxes(axes: Axes, places: NDArray[np.float64], dpi: float) -> list[Bbox]:
-    """Return what marks at some places (k, 2) cover of the figure."""
-    half = MARK * dpi / 72 / 2
-    centres = axes.transData.transform(places) if len(places) else places
-    return [Bbox([centre - half, centre + half]) for centre in centres]
-
-
-def column_plane(result: ScreeningResult) -> Drawing | None:
-    """Rows by the two columns with the largest part in the reasons, flagged ones on top."""
-    plane = result.plane
-    if plane is None:
-        return None
-    figure, (axes,) = new_axes(5.6, 3.5)
-    across, up = plane.x, plane.y
-    if up is None:
-        up = PlaneAxis("novelty score (higher = more novel)", plane.scores)
-    if across.levels and not up.levels:  # names of levels are easier to read on the left
-        across, up = up, across
-    rows = {row.rank: row for row in result.ranked}
-    wanted = [rows[0].rank for rows in result.kinds_of_reason[:N_KINDS]]
-    wanted += [rank for rank in range(1, N_LABELLED + 1) if rank not in wanted]
-    odd = plane.flagged | np.isin(plane.rank, wanted)
-    places = np.column_stack([_place_on(axes, True, across, odd), _place_on(axes, False, up, odd)])
-    shown = np.isfinite(places).all(axis=1)
-    inner, outer = _rim(axes, places)
-    usual = evenly(np.flatnonzero(~odd & shown), MAX_POINTS)
-    dots = axes.plot(*inner[usual].T, "o", ms=3.4, mew=0, alpha=0.35, color=PALETTE["band"])
-    place_of = {int(plane.rank[place]): place for place in np.flatnonzero(shown & (plane.rank > 0))}
-    named = np.array([place_of[rank] for rank in wanted if rank in place_of], dtype=int)
-    near = named[~plane.flagged[named]]  # the oddest of those not flagged
-    order = np.argsort(np.where(plane.rank > 0, plane.rank, np.iinfo(np.int64).max), kind="stable")
-    flagged = order[np.asarray(plane.flagged & shown)[order]][:MAX_FLAGGED]
-    upwards = flagged[::-1]  # the oddest on top
-    size = MARK + 1.5 if len(flagged) <= MANY else MARK - 1.5
-    for rows_of, colour, usually in ((near, "ink", "o"), (upwards, "accent", "^")):
-        for marker, is_here in ((usually, ~outer.any(axis=1)), *zip("<>v^", outer.T, strict=True)):
-            here = inner[rows_of[is_here[rows_of]]]
-            dots += axes.plot(*here.T, marker, ms=size, mew=0.6, color=PALETTE[colour])
-    for dot in dots:
-        dot.set(clip_on=False, in_layout=False, mec=PALETTE["paper"])
-    if plane.y is None and not across.levels and np.isfinite(result.threshold.value):
-        axes.axhline(result.threshold.value, color=PALETTE["accent"], ls=(0, (4, 2)), lw=1.1)
-    texts = [_mark_name(rows[int(plane.rank[place])]) for place in named]
-    colours = [PALETTE["accent" if plane.flagged[place] else "ink"] for place in named]
-    _label_marks(axes, inner[named], texts, colours, inner[flagged])
-    who = "flagged" if result.n_flagged else "oddest"
-    words = _plane_words(result, plane, odd & outer.any(axis=1), places)
-    if len(flagged) == MAX_FLAGGED:
-        words += f" {count(MAX_FLAGGED)} of {plural(result.n_flagged, 'flagged row')} are drawn."
-    return Drawing("plane", f"Where the {who} rows lie", words, figure)
-
-
-def _mark_name(row: RankedRow) -> str:
-    """Name the mark of a row by its rank and, where it has a short one, its identifier."""
-    name = drawable(row.id or "", MAX_MARK_NAME)
-    return f"{row.rank} {name}" if name else str(row.rank)
-
-
-def _place_on(
-    axes: Axes, is_across: bool, one: PlaneAxis, odd: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Set up one axis for a column, and return where on it each row stands (NaN: no value).
-
-    The axis shows the usual rows and `odd` ones up to the width of these away; categories are
-    spread a little about their places.
-    """
-    axis: Axis = axes.xaxis if is_across else axes.yaxis
-    set_limits = axes.set_xlim if is_across else axes.set_ylim
-    label, values = drawable(one.name), one.values
-    if one.levels:
-        set_limits(-0.6, len(one.levels) - 0.4)
-        axis.set_ticks(range(len(one.levels)), [drawable(level, 18) for level in one.levels])
-        if is_across and len(one.levels) > 3:
-            axes.tick_params("x", labelrotation=20)
-        axis.set_label_text(f"{label} (spread at random within each)")
-        spread = np.random.default_rng(int(is_across)).uniform(-SPREAD, SPREAD, len(values))
-        return np.asarray(values + spread)
-    if one.is_date:
-        values = np.clip(values / DAY, *YEARS)
-    known = np.isfinite(values)
-    usual = values[known & ~odd] if (known & ~odd).any() else values[known]
-    axis.set_label_text(label)
-    if not len(usual):
-        return np.asarray(values)
-    low, middle, high = np.quantile(usual, [0.005, 0.5, 0.995])
-    is_log = bool(usual.min() > 0 and high > SKEWED * middle and not one.is_date)
-    scale, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
-    if is_log:  # what is not positive lies beyond the rim
-        values = np.where(values <= 0, np.finfo(float).tiny, values)
-        axis.set_label_text(f"{label} (log scale)")
-        (axes.set_xscale if is_across else axes.set_yscale)("log")
-    low, high = float(scale(low)), float(scale(high))
-    reach = (high - low) or abs(high) or 1.0
-    away = scale(values[known & odd])
-    near = away[(away >= low - reach) & (away <= high + reach)].tolist()
-    low, high = min([low, *near]), max([high, *near])
-    room = 0.04 * ((high - low) or reach)
-    limits = back(np.array([low - room, high + room]))
-    if one.is_date:
-        set_limits(*np.clip(limits, *YEARS))
-        axis.axis_date()
-    else:
-        set_limits(*limits)
-        if not is_log:
-            axes.locator_params("x" if is_across else "y", nbins=6)
-        plain_ticks(axis)
-    return np.asarray(values)
-
-
-def _rim(axes: Axes, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Move places (n, 2) beyond the axes to their rim; tell which lay left, right, below, above."""
-    low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
-    below, above = places < low, places > high
-    sides = np.column_stack([below[:, 0], above[:, 0], below[:, 1], above[:, 1]])
-    sides &= np.cumsum(sides, axis=1) == 1  # one arrow a row
-    return np.clip(places, low, high), sides
-
-
-def _plane_words(
-    result: ScreeningResult,
-    plane: ColumnPlane,
-    is_beyond: NDArray[np.bool_],
-    places: NDArray[np.float64],
-) -> str:
-    """Say what the plane shows, and what of it is not drawn or drawn at its rim."""
-    parts = {column.name: column.reason_share for column in result.columns}
-    names = [one.name for one in (plane.x, plane.y) if one is not None]
-    # Isolated: a name that runs from right to left must not reorder the words around it.
-    told = [f"\u2068{drawable(name)}\u2069" for name in names]
-    shares = [f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(told, names, strict=True)]
-    chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
-    how = f"by {chosen} the largest part of the reasons: {join(shares)}"
-    if not any(parts.get(name) for name in names):
-        how = f"by {join(told)}"
-    words = [
-        f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
-        "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "
-        "crowd is odd for other columns."
-    ]
-    if plane.n_rows > len(places):
-        words.append(f"{count(len(places))} rows are drawn, all of the ranked list among them.")
-    if n_beyond := int(is_beyond.sum()):
-        lie = "mark at the rim lies" if n_beyond == 1 else "marks at the rim lie"
-        what = f"{count(n_beyond)} {lie}"
-        words.append(f"{what} far beyond it, the way the tip points.")
-    n_lost = int((plane.flagged & ~np.isfinite(places).all(axis=1)).sum())
-    if n_lost:
-        who = "1 flagged row lacks" if n_lost == 1 else f"{n_lost} flagged rows lack"
-        words.append(f"{who} one of the values and cannot be drawn.")
-    return " ".join(words)
-
-
 def scree(result: ScreeningResult) -> Drawing:
     """Variance of the leading components, and how much of each the model keeps."""
     points = result.map
     figure, (top, bottom) = new_axes(4.9, 3.5, rows=2)
-    variances = points.variances[:MAX_COMPONENTS]
-    gains = points.gains[:MAX_COMPONENTS]
+    variances, gains = points.variances[:MAX_COMPONENTS], points.gains[:MAX_COMPONENTS]
     places = np.arange(1, len(variances) + 1)
     top.plot(places, np.maximum(variances, 0), "o-", ms=3, color=PALETTE["blue"])
     positive = variances[variances > 0]
@@ -475,10 +267,8 @@ def scree(result: ScreeningResult) -> Drawing:
     top.set_ylabel("variance")
     plain_ticks(top.yaxis)
     bottom.bar(places, gains, width=0.7, color=PALETTE["band"], alpha=0.7)
-    bottom.set_ylim(0, 1.05)
-    bottom.set_yticks([0, 0.5, 1.0])
-    bottom.set_ylabel("share kept")
-    bottom.set_xlabel("kernel component")
+    bottom.set(ylim=(0, 1.05), yticks=(0, 0.5, 1.0))
+    bottom.set(ylabel="share kept", xlabel="kernel component")
     plain_ticks(bottom.xaxis, bottom.yaxis)
     total = points.gains.sum()
     kept = (
@@ -494,13 +284,6 @@ def scree(result: ScreeningResult) -> Drawing:
     return Drawing("scree", "Scree plot", caption, figure)
 
 
-def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Keep at most `n` of the places, evenly spaced."""
-    if len(places) <= n:
-        return places
-    return places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
-
-
 def score_contours(result: ScreeningResult) -> Drawing | None:
     """Draw the score over the plane of the two columns, the threshold as the accented line.
 
@@ -513,29 +296,20 @@ def score_contours(result: ScreeningResult) -> Drawing | None:
     if contours is None:
         return None
     figure, (axes,) = new_axes(4.9, 3.9)
-    scores = contours.scores
-    finite = scores[np.isfinite(scores)]
+    grid = contours.x, contours.y, contours.scores
+    finite = contours.scores[np.isfinite(contours.scores)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    if high > low:
-        levels = np.linspace(low, high, N_LEVELS + 1)
-        for lower in levels[1:-1]:
-            # One pale layer above another: the page's theme decides their colour.
-            axes.contourf(
-                contours.x, contours.y, scores, [lower, high], colors=PALETTE["band"], alpha=0.16
-            )
+    for lower in np.linspace(low, high, N_LEVELS + 1)[1:-1] if high > low else ():
+        # One pale layer above another: the page's theme decides their colour.
+        axes.contourf(*grid, [lower, high], colors=PALETTE["band"], alpha=0.16)
     is_crossed = low < threshold < high
     if is_crossed:
-        axes.contour(
-            contours.x, contours.y, scores, [threshold], colors=PALETTE["accent"], linewidths=1.4
-        )
+        axes.contour(*grid, [threshold], colors=PALETTE["accent"], linewidths=1.4)
     usual = evenly(np.flatnonzero(~contours.points_flagged), MAX_POINTS)
     flagged = evenly(np.flatnonzero(contours.points_flagged), MAX_FLAGGED)
-    axes.plot(
-        contours.points_x[usual], contours.points_y[usual], "o", ms=2.6, mew=0, color=PALETTE["ink"]
-    )
-    axes.plot(
-        contours.points_x[flagged], contours.points_y[flagged], "^", ms=5, color=PALETTE["accent"]
-    )
+    points = np.column_stack([contours.points_x, contours.points_y])
+    axes.plot(*points[usual].T, "o", ms=2.6, mew=0, color=PALETTE["ink"])
+    axes.plot(*points[flagged].T, "^", ms=5, color=PALETTE["accent"])
     axes.set_xlabel(drawable(contours.x_name))
     axes.set_ylabel(drawable(contours.y_name))
     axes.locator_params(nbins=5)
@@ -553,11 +327,7 @@ def roc(evaluation: Evaluation, suffix: str) -> Drawing:
     """Share of the outliers found against share of the other rows flagged with them."""
     figure, (axes,) = new_axes(4.9, 4.1)
     axes.plot([0, 1], [0, 1], color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes,
-        evaluation.methods,
-        lambda curve: (curve.false_positive_rate, curve.true_positive_rate, curve.auroc),
-    )
+    _plot_methods(axes, evaluation.methods, "false_positive_rate", "true_positive_rate", "auroc")
     axes.set_xlabel("share of other rows flagged")
     axes.set_ylabel("share of outliers found")
     caption = (
@@ -573,9 +343,7 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     figure, (axes,) = new_axes(4.9, 4.1)
     base = evaluation.n_positive / max(evaluation.n_rows, 1)
     axes.axhline(base, color=PALETTE["rule"], lw=1)
-    _plot_methods(
-        axes, evaluation.methods, lambda curve: (curve.recall, curve.precision, curve.auprc)
-    )
+    _plot_methods(axes, evaluation.methods, "recall", "precision", "auprc")
     axes.set_xlabel("share of outliers found (recall)")
     axes.set_ylabel("share of the list that is right")
     caption = (
@@ -585,28 +353,23 @@ def precision_recall(evaluation: Evaluation, suffix: str) -> Drawing:
     return Drawing(f"pr{suffix}", "Precision-recall curves", caption, figure)
 
 
-def _plot_methods(
-    axes: Axes,
-    methods: Sequence[Curves],
-    curve_of: Callable[[Curves], tuple[NDArray[np.float64], NDArray[np.float64], float]],
-) -> None:
+def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: str) -> None:
     """Draw the curve of each method, ours last and thick; the key has the largest area first.
 
-    `curve_of` gives the points of a method's curve, x and y, and the area under it.
+    `x`, `y` and `area` are the fields of its points and of the area under it.
     """
-    looks = [(PALETTE[color], dash, 1.2) for color, dash in zip(COLOURS, DASHES, strict=True)]
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     handles = []
     for place, curve in enumerate(sorted(methods, key=lambda curve: curve.ours)):
-        color, dash, width = (
-            (PALETTE["accent"], "-", 2.2) if curve.ours else looks[place % len(looks)]
+        look = place % len(COLOURS)
+        handles += axes.plot(
+            getattr(curve, x),
+            getattr(curve, y),
+            color=PALETTE["accent" if curve.ours else COLOURS[look]],
+            ls="-" if curve.ours else DASHES[look],
+            lw=2.2 if curve.ours else 1.2,
+            label=f"{drawable(curve.name, 30)} {getattr(curve, area):.3f}",
         )
-        x, y, area = curve_of(curve)
-        label = f"{drawable(curve.name, 30)} {area:.3f}"
-        handles += axes.plot(x, y, color=color, ls=dash, lw=width, label=label)
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.03)
-    axes.set_xticks([0, 0.5, 1])
-    axes.set_yticks([0, 0.5, 1])
     plain_ticks(axes.xaxis, axes.yaxis)
     handles.sort(key=lambda line: -float(str(line.get_label()).rsplit(" ", 1)[1]))
     figure = axes.get_figure()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import (
     N_KINDS,
-    CategoryProfile,
     ColumnProfile,
     ComparisonResult,
     GroupInfo,
-    NumericProfile,
     OddCell,
     Pattern,
     RankedRow,
@@ -24,6 +21,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
 )
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
+from kpca_apps.report.novelty.strips import strip_of
 from kpca_apps.report.novelty.text import (
     MAX_ROWS,
     PRECISION,
@@ -59,11 +57,6 @@ ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the
 MAX_REASONS = 3
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
-WIDTH = 200.0  # of the drawing, in its own units
-HEIGHT = 30.0
-BASE = 27.0  # where bands and bars stand
-MARGIN = 8.0  # room for half a mark at either end
-MAX_STRETCH = 1.0  # how many widths of the band the axis may grow to reach a value
 
 
 def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
@@ -145,8 +138,8 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
     cards = _rows(result, [rows[0] for rows in kinds])
     for card, rows in zip(cards, kinds, strict=True):
         card |= _alike(rows, pattern_of.get(rows[0].row), result.source.file_column)
-    told = {row.row for rows in kinds for row in rows}
-    others = [pattern for pattern in result.patterns if told.isdisjoint(pattern.rows)]
+    named = {row.row for rows in kinds for row in rows}
+    others = [pattern for pattern in result.patterns if named.isdisjoint(pattern.rows)]
     return {
         "result": result,
         "sentence": headline(result),
@@ -327,108 +320,3 @@ def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
             break
         kept.append((name, text))
     return kept
-
-
-class Mark(NamedTuple):
-    """A value on a strip: its place, and -1 or 1 where it lies beyond that end, else 0."""
-
-    x: float
-    y: float
-    beyond: int = 0
-
-
-class Bar(NamedTuple):
-    """A bar of a category strip: left edge, top, width and height."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class Strip(NamedTuple):
-    """Geometry of one strip: a band (SVG path) or bars, and up to two marks."""
-
-    band: str
-    bars: tuple[Bar, ...]
-    seen: Mark | None
-    expected: Mark | None
-
-
-def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
-    """Lay out the strip of one reason; None for free text, hidden or missing values."""
-    distribution = None if profile is None else profile.distribution
-    if distribution is None or (reason.seen_value is None and reason.expected_value is None):
-        return None
-    if isinstance(distribution, NumericProfile):
-        return _numeric_strip(reason, distribution)
-    return _category_strip(reason, distribution)
-
-
-def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
-    seen, expected = (
-        float(v) if isinstance(v, float | int) and np.isfinite(v) else None
-        for v in (reason.seen_value, reason.expected_value)
-    )
-    edges = np.asarray(profile.edges, dtype=np.float64)
-    if len(edges) < 2 or not np.isfinite(edges).all() or (seen is None and expected is None):
-        return None
-    low, high = float(edges[0]), float(edges[-1])
-    if high <= low:  # a column of one value still needs a width to be drawn on
-        low, high = low - 0.5, high + 0.5
-    reach = MAX_STRETCH * (high - low)
-    near = [v for v in (seen, expected) if v is not None and low - reach <= v <= high + reach]
-    left, right = min([low, *near]), max([high, *near])
-    scale = (WIDTH - 2 * MARGIN) / (right - left)
-
-    def mark(value: float | None) -> Mark | None:
-        if value is None:
-            return None
-        x = MARGIN + (min(max(value, left), right) - left) * scale
-        return Mark(round(x, 1), 19.0, int(value > right) - int(value < left))
-
-    # The outline of the histogram; square roots keep thin tails visible.
-    places = MARGIN + (np.clip(edges, low, high) - left) * scale
-    heights = np.sqrt(np.maximum(np.asarray(profile.counts, dtype=np.float64), 0))
-    heights = heights / max(float(heights.max(initial=0.0)), 1.0) * (BASE - 5.0)
-    steps = "".join(
-        f"V{BASE - height:.1f}H{place:.1f}"
-        for height, place in zip(heights, places[1:], strict=True)
-    )
-    band = f"M{places[0]:.1f} {BASE:.1f}{steps}V{BASE:.1f}Z"
-    return Strip(band, (), mark(seen), mark(expected))
-
-
-def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip | None:
-    levels = list(profile.levels)
-    counts = [*profile.counts, profile.n_other]
-    place_of = {level: place for place, level in enumerate(levels)}
-    places = [
-        None if value is None else place_of.get(str(value), len(levels))
-        for value in (reason.seen_value, reason.expected_value)
-    ]
-    n_slots = len(levels) + int(profile.n_other > 0 or len(levels) in places)
-    if n_slots == 0:
-        return None
-    slot = min((WIDTH - 2 * MARGIN) / n_slots, 40.0)
-    tallest = max(*counts, 1)
-    bars = tuple(
-        Bar(
-            round(MARGIN + (place + 0.1) * slot, 1),
-            round(BASE - n / tallest * 15.0, 1),
-            round(0.8 * slot, 1),
-            round(n / tallest * 15.0, 1),
-        )
-        for place, n in enumerate(counts[:n_slots])
-    )
-
-    # Two marks over the same bar stand side by side.
-    shift = 5.0 if places[0] == places[1] else 0.0
-
-    def mark(place: int | None, shift: float) -> Mark | None:
-        if place is None:
-            return None
-        x = round(MARGIN + (place + 0.5) * slot + shift, 1)
-        return Mark(x, round(bars[place].y - 6.0, 1))
-
-    return Strip("", bars, mark(places[0], shift), mark(places[1], -shift))

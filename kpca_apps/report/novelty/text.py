@@ -19,14 +19,14 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
 
-MAX_DIGITS = 12  # of the largest score, spent on telling scores apart
+MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
 REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
-    """Write scores and their threshold alike, with decimals enough to tell apart all that differ.
+    """Write scores and their threshold alike, with decimals enough to distinguish all that differ.
 
     Examples
     --------
@@ -107,16 +107,14 @@ def headline(result: ScreeningResult) -> list[str]:
     if not result.ranked:
         return [found, "."]
     top = result.ranked[0]
-    named = row_name(top, result.source.file_column)
+    named, because = row_name(top, result.source.file_column), _because(top, result.columns)
     if n_rows == 1:
-        return [found, *_because(top, result.columns, ": its ")]
-    if n_flagged == 0 and (why := too_few(result)):
-        return [why, "; ", *named, " comes nearest", *_because(top, result.columns)]
-    if n_flagged == 0:
-        return [found, "; ", *named, " comes nearest", *_because(top, result.columns)]
+        return [found, *because]
     if n_flagged == 1:
         return [found, ": ", *named, *_because(top, result.columns, ", whose ")]
-    return [found, "; ", *named, " most", *_because(top, result.columns)]
+    if n_flagged:
+        return [found, "; ", *named, " most", *because]
+    return [too_few(result) or found, "; ", *named, " comes nearest", *because]
 
 
 def too_few(result: ScreeningResult) -> str:
@@ -150,34 +148,25 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     if not row.reasons:
         return [", though every column reads what the rows most like it do."]
     first = row.reason_sets[0]
-    if len(first) > 1:
-        return _because_together(first, columns, start)
-    reason = first[0]
-    name = cut(reason.column)
-    column = next((c for c in columns if c.name == reason.column), None)
-    if column is not None and column.hidden:
-        return [", chiefly for its ", name, ", whose values are hidden."]
-    what = "text of " if column is not None and column.role == "text" else ""
-    expected = ["no value"] if is_missing(reason.expected) else [what, *expected_text(reason)]
-    if is_missing(reason.seen):
-        return [start, name, " is missing where ", *expected, " was expected."]
-    return [start, name, " reads ", cut(reason.seen), " where ", *expected, " was expected."]
-
-
-def _because_together(
-    reasons: Sequence[Reason], columns: Sequence[ColumnProfile], start: str
-) -> list[str]:
-    """End the headline with the columns that are odd together."""
-    hidden = {column.name for column in columns if column.hidden}
-    names = join_parts([[cut(reason.column)] for reason in reasons])
-    if not hidden.isdisjoint(reason.column for reason in reasons):
-        return [", chiefly for its ", *names, " together, of which values are hidden."]
-    seen = [["no value" if is_missing(r.seen) else cut(r.seen)] for r in reasons]
-    expected = [["no value"] if is_missing(r.expected) else expected_text(r) for r in reasons]
-    return [
-        *(start, *names, " together read ", *join_parts(seen)),
-        *(" where ", *join_parts(expected), " were expected."),
-    ]
+    profiles = {column.name: column for column in columns}
+    of_first = [profiles.get(reason.column) for reason in first]
+    names = join_parts([[cut(reason.column)] for reason in first])
+    together = [" together"] * (len(first) > 1)
+    if any(profile is not None and profile.hidden for profile in of_first):
+        rest = ", of which values are hidden." if together else ", whose values are hidden."
+        return [", chiefly for its ", *names, *together, rest]
+    expected = []
+    for reason, profile in zip(first, of_first, strict=True):
+        is_text = profile is not None and profile.role == "text" and not together
+        what = ["text of "] * is_text
+        value = [*what, *expected_text(reason)]
+        expected.append(["no value"] if is_missing(reason.expected) else value)
+    where = [" where ", *join_parts(expected), " were expected." if together else " was expected."]
+    if is_missing(first[0].seen) and not together:
+        return [start, *names, " is missing", *where]
+    seen = [["no value" if is_missing(reason.seen) else cut(reason.seen)] for reason in first]
+    read = " read " if together else " reads "
+    return [start, *names, *together, read, *join_parts(seen), *where]
 
 
 @dataclass(frozen=True)
@@ -201,15 +190,12 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
 
     It is empty where there is no baseline to compare with.
     """
-    places, name = {}, ""
+    places = {}
     for number, evaluation in enumerate(evaluations, 1):
-        ours, ahead, level, behind = _order(evaluation, area)
-        if ours is None:
-            continue
-        name = name or cut(ours.name)
-        if ahead or level or behind:
-            place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-            beside = join([cut(baseline.name) for baseline in level])
+        ahead, level, _ = _baselines(evaluation, area)
+        place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
+        beside = join([cut(baseline.name) for baseline in level])
+        if n > 1:
             places[number] = (
                 f"shares {place} place of {n} with {beside}" if level else f"comes {place} of {n}"
             )
@@ -221,7 +207,7 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     elif len(places) > 1 and len(set(places.values())) == 1:
         tests = "both tests" if len(places) == 2 else "every test"
         summary = f"{min(places.values())} in {tests}"
-    return f"By {area.label}, {name} {summary}."
+    return f"By {area.label}, {cut(evaluations[0].methods[0].name)} {summary}."
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -229,10 +215,7 @@ def verdict(evaluation: Evaluation) -> str:
 
     A hint follows where the known outliers look usual.
     """
-    ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    if ours is None:
-        return ""
-    sentences = []
+    ours, sentences = evaluation.methods[0], []
     if len(evaluation.methods) > 1:
         by_roc, by_pr = _place(ours.name, evaluation, ROC), _place("it", evaluation, PRECISION)
         sentences.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
@@ -245,32 +228,25 @@ def verdict(evaluation: Evaluation) -> str:
     return " ".join(sentences)
 
 
-def _order(
-    evaluation: Evaluation, area: Area
-) -> tuple[Curves | None, list[Curves], list[Curves], list[Curves]]:
-    """Return ours, and the baselines ahead, level (areas read alike), behind, each best first."""
-    ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    own = round(area.of(ours), 3) if ours else 0.0
-    baselines = [curve for curve in evaluation.methods if not curve.ours]
+def _baselines(evaluation: Evaluation, area: Area) -> list[list[Curves]]:
+    """Return the baselines ahead, level with ours (areas read alike) and behind, best first."""
+    ours, *baselines = evaluation.methods
     baselines.sort(key=lambda baseline: (-area.of(baseline), baseline.name))
-    signs = [np.sign(round(area.of(baseline), 3) - own) for baseline in baselines]
-    ahead, level, behind = (
-        [baseline for baseline, sign in zip(baselines, signs, strict=True) if sign == wanted]
-        for wanted in (1, 0, -1)
-    )
-    return ours, ahead, level, behind
+    signs = [np.sign(round(area.of(one), 3) - round(area.of(ours), 3)) for one in baselines]
+    pairs = list(zip(baselines, signs, strict=True))
+    return [[baseline for baseline, sign in pairs if sign == wanted] for wanted in (1, 0, -1)]
 
 
 def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     """Rank our method among its baselines, each named with its area."""
-    ours, *groups = _order(evaluation, area)
     ahead, level, behind = (
-        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group] for group in groups
+        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group]
+        for group in _baselines(evaluation, area)
     )
     place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-    own = f"{name} ({area.of(ours):.3f})" if ours else name
     takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
     others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(behind)}"] * bool(behind)
+    own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 

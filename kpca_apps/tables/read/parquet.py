@@ -28,7 +28,8 @@ from kpca_apps.system.limits import require_columns, require_memory, require_tab
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
 from kpca_apps.tables.read.reader import Reader
-from kpca_apps.tables.source_info import ReadOptions, SourceInfo
+from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     Load,
     PartedTable,

@@ -31,7 +31,7 @@ ENCODER = TableEncoder.fit(CLEAN, PLAN, contaminated=True)
 
 
 def faults_of(table: Table, first_row: int = 0) -> CellFaults:
-    return CellFaults.of(table, PLAN, [None] * len(PLAN.used), first_row)
+    return CellFaults.of(table, PLAN, [()] * len(PLAN.used), first_row)
 
 
 def part_of(table: Table, start: int, stop: int) -> Table:

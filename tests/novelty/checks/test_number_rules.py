@@ -1,7 +1,4 @@
-"""Planted cells are odd, and the ordinary large values of heavy-tailed columns are not.
-
-Tails hold what their distributions put into a table, and nothing far beyond.
-"""
+"""Planted cells are odd, and the ordinary large values of heavy-tailed columns are not."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.number_rules import ODDITIES, NumberRule, Tail
+from kpca_apps.novelty.checks.number_rules import ODDITIES, NumberRule
 
 FloatArray = NDArray[np.float64]
 RNG = np.random.default_rng(0)
@@ -148,72 +145,3 @@ def test_units_and_order_do_not_matter(change: Change) -> None:
         odd = np.append(values, [40 * values.max() + 5])
         here, there = (NumberRule.fit(v, 1.0).judge(v) for v in (odd, change(odd)))
         assert (np.sort(here) == np.sort(there)).all()
-
-
-Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
-DRAWS: dict[str, Draw] = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "uniform": lambda rng, n: rng.random(n),
-    "exponential": lambda rng, n: rng.exponential(size=n),
-    "log-normal": lambda rng, n: np.exp(2 * rng.normal(size=n)),
-    "Pareto": lambda rng, n: rng.pareto(1.0, size=n),
-    "rain": lambda rng, n: rng.exponential(size=n) ** 2 * (rng.random(n) < 0.07),
-}
-
-
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
-@pytest.mark.parametrize("n", [300, 3000])
-def test_what_a_distribution_draws_belongs_to_its_tail(draw: Draw, n: int) -> None:
-    rng = np.random.default_rng(0)
-    tables = [draw(rng, n) for _ in range(20)]
-    tails = [(values, Tail.fit(values)) for values in tables]
-    beyond = sum(tail is not None and bool(values.max() > tail.limit) for values, tail in tails)
-    assert beyond == 0
-
-
-def test_a_true_tail_is_expected_no_less_often_than_it_is() -> None:
-    """The bound on an exponential tail holds, and is no more than some ten times the truth."""
-    values = np.random.default_rng(1).exponential(size=5000)
-    tail = Tail.fit(values)
-    assert tail is not None
-    far = np.array([8.0, 10.0])
-    true = 5000 * np.exp(-far)
-    assert (tail.expected(far) >= 0.5 * true).all()
-    assert (tail.expected(far) <= 30 * true).all()
-
-
-@pytest.mark.parametrize("size", [1e2, 1e6, 1e150])
-def test_what_is_far_does_not_say_what_is_ordinary(size: float) -> None:
-    values = np.random.default_rng(2).normal(size=2000)
-    alone = Tail.fit(np.append(values, [6e1] * 3))
-    spoilt = Tail.fit(np.append(values, [size, 2 * size, 3 * size]))
-    assert alone is not None
-    assert spoilt is not None
-    assert spoilt.limit == pytest.approx(alone.limit)
-    assert spoilt.ordinary == values.max()
-
-
-def test_a_value_half_as_near_makes_another_ordinary() -> None:
-    values = np.random.default_rng(3).normal(size=2000)
-    tail = Tail.fit(values)
-    assert tail is not None
-    # A chain of values, each a little beyond the last, is the column's own.
-    chain = np.append(values, tail.ordinary + np.arange(1, 12))
-    longer = Tail.fit(chain)
-    assert longer is not None
-    assert longer.limit > chain.max()
-
-
-@pytest.mark.parametrize(
-    "values", [np.zeros(0), np.zeros(500), np.arange(5.0), np.arange(500) % 3.0]
-)
-def test_few_values_or_steps_have_no_tail(values: NDArray[np.float64]) -> None:
-    assert Tail.fit(values) is None
-
-
-def test_a_table_more_often_as_large_reaches_farther() -> None:
-    values = np.random.default_rng(4).exponential(size=3000)
-    one, many = Tail.fit(values), Tail.fit(values, times=1000.0)
-    assert one is not None
-    assert many is not None
-    assert many.limit > one.limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -13,17 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.checks import odd_cells as cells_module
+from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.faults import CellFaults
 from kpca_apps.novelty.checks.odd_cells import cell_rules, odd_cells
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, OddCell, clearest
-from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import screen
-from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
 
 N = 600
 
@@ -138,17 +138,6 @@ def rows_of(cell: OddCell) -> tuple[int, ...]:
     return (cell.row, *cell.more_rows)
 
 
-def test_values_of_hidden_columns_are_not_told() -> None:
-    options = ScreeningOptions(columns=ColumnOptions(hide=("height", "town")))
-    result = screen(damaged(), options=options)[0]
-    assert {cell.seen for cell in result.odd_cells if cell.column in ("height", "town")} == {
-        "(hidden)"
-    }
-    text = result_to_json(result)
-    assert not any(secret in text for secret in ("1702.5", "Amstrdam", "utrecht", "17O"))
-    assert any(cell.seen == "-999" for cell in result.odd_cells)
-
-
 def test_a_town_of_another_state_is_no_town_mistyped() -> None:
     towns = ["PORTLAND"] * 60 + ["ALBANY"] * 60
     states = ["OR"] * 60 + ["NY"] * 60
@@ -180,3 +169,35 @@ def test_a_slip_in_a_column_with_a_unit_is_told_in_its_unit() -> None:
         ("start", 6): ("zero", "0:00", ""),
     }
     assert n_cells == 4
+
+
+class FullStop:
+    """A check of its own: no level of a column ends with a full stop."""
+
+    def find(self, column: Column, spec: ColumnSpec) -> Iterator[FoundValue]:
+        for code, text in enumerate(column.levels.texts):
+            if text.endswith("."):
+                yield FoundValue(
+                    "full stop", text, 9.0, np.flatnonzero(column.levels.codes == code)
+                )
+
+    def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
+        return "Ends with a full stop.", value.seen.removesuffix(".")
+
+
+def learn_full_stops(
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+) -> FullStop | None:
+    return FullStop() if spec.has_levels else None
+
+
+@pytest.mark.parametrize("cuts", [[0, N], [0, 21, N]])
+def test_a_check_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
+    columns = cells() | {"town": ["Utrecht."] * 2 + ["Utrecht"] * (N - 2)}
+    columns["town"][30] = "Utrecht."
+    columns["height"][3] = "1702.5"
+    monkeypatch.setattr(cells_module, "CHECKS", (*cells_module.CHECKS, learn_full_stops))
+    listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), cuts)
+    assert n_cells == 4
+    assert {cell.kind for cell in listed[1:]} == {"far above"}
+    assert (listed[0].suggestion, listed[0].more_rows) == ("Utrecht", (2, 31))

@@ -15,7 +15,7 @@ from kpca_apps.novelty.columns.encoded import encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.columns.profiles import column_profiles
-from kpca_apps.novelty.redact import told, without_values
+from kpca_apps.novelty.redact import visible_notes, without_values
 from kpca_apps.novelty.result import CategoryProfile, NumericProfile
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
@@ -67,7 +67,7 @@ def test_a_clean_reference_gets_no_gap_indicators(birds: Table) -> None:
 def test_faulty_cells_are_said_with_their_place_and_become_gaps(birds: Table) -> None:
     encoder = fitted(birds)
     rows = encode(encoder, birds)
-    assert told(rows.warnings, ()) == (
+    assert visible_notes(rows.warnings, ()) == (
         'Column "mass": 1 cell is no number and counts as missing, in row 4 ("12O").',
         'Column "seen": 1 cell is no possible date and counts as missing, in row 6 ("2008-13-45").',
         '3 missing values were filled with what the other columns suggest, in "mass", "seen".',
@@ -89,7 +89,7 @@ def test_a_table_with_another_decimal_mark_is_told_so(birds: Table) -> None:
 def test_places_are_lines_of_the_file_where_it_has_lines(birds: Table) -> None:
     lined = Table(birds.frame, np.arange(60) * 2 + 3, birds.source)
     said = encode(fitted(lined), lined).warnings
-    assert 'line 9 ("12O").' in told(said, ())[0] and "12O" not in said[0]
+    assert 'line 9 ("12O").' in visible_notes(said, ())[0] and "12O" not in said[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "", "?"]), min_size=12, max_size=60))

@@ -24,19 +24,19 @@ def test_soft_score_is_residual_plus_regularised_mahalanobis():
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(200, 2)), rng.normal(size=(50, 2)) * 2
     fit = soft(RBF(0.5), X, ridge=0.05, n_landmarks=30)
-    features = LandmarkBasis.from_cholesky(RBF(0.5), X[fit.landmarks_]).features()
+    features = LandmarkBasis.from_cholesky(RBF(0.5), X[fit.detector_.landmarks]).features()
     z, train = features(new), features(X)
     y = z - train.mean(axis=0)
-    A = np.cov(train.T, bias=True) + fit.ridge_ * np.eye(train.shape[1])
+    A = np.cov(train.T, bias=True) + fit.detector_.ridge * np.eye(train.shape[1])
     mahalanobis = np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
-    expected = 1.0 - (z * z).sum(axis=1) + fit.ridge_ * mahalanobis
+    expected = 1.0 - (z * z).sum(axis=1) + fit.detector_.ridge * mahalanobis
     np.testing.assert_allclose(-fit.score_samples(new), expected, rtol=1e-10)
 
 
 def test_the_ridge_is_a_share_of_the_total_variance():
     X = np.random.default_rng(2).normal(size=(80, 2))
     fit = soft(RBF(0.5), X, ridge=0.1, n_landmarks=80)
-    assert fit.ridge_ == pytest.approx(0.1 * (1.0 - RBF(0.5)(X).mean()), rel=1e-5)
+    assert fit.detector_.ridge == pytest.approx(0.1 * (1.0 - RBF(0.5)(X).mean()), rel=1e-5)
 
 
 def test_an_isolated_row_is_not_masked_by_a_soft_cut():
@@ -90,8 +90,8 @@ def test_components_that_span_every_row_are_refused(n_components):
 def test_many_rows_of_a_hard_cut_go_through_landmarks():
     X = np.random.default_rng(8).normal(size=(11_000, 2))
     fit, used = hard(RBF(0.1), X, 3)
-    assert len(used) == 5500 and len(fit.landmarks_) == len(fit.subspace_.points) <= 1000
-    np.testing.assert_array_equal(fit.subspace_.points, X[fit.landmarks_])
+    assert len(used) == 5500 and len(fit.detector_.landmarks) == len(fit.subspace_.points) <= 1000
+    np.testing.assert_array_equal(fit.subspace_.points, X[fit.detector_.landmarks])
     exact = KernelPCANovelty(kernel=RBF(0.1), n_components=3, contaminated=False, random_state=0)
     exact.fit(X[:4000])
     assert np.corrcoef(fit.score_samples(X), exact.score_samples(X))[0, 1] > 0.99

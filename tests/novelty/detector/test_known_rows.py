@@ -59,7 +59,7 @@ def test_they_are_never_flagged_and_the_share_is_of_the_others() -> None:
     assert (detector.training_labels_ == -1).sum() == round(0.05 * 597)
     assert detector.threshold_ == np.sort(scores[~known])[-round(0.05 * 597) - 1]
     # Expected values may be theirs.
-    assert set(np.flatnonzero(known)) <= set(detector.neighbours_.index)
+    assert set(np.flatnonzero(known)) <= set(detector.detector_.neighbours.index)
     labels = KernelPCANovelty(share=0.05, random_state=0).fit_predict(X, normal=known)
     np.testing.assert_array_equal(labels, detector.training_labels_)
 
@@ -70,7 +70,7 @@ def test_one_that_is_far_out_hides_no_fault() -> None:
     known = np.arange(len(X)) == 20
     before = KernelPCANovelty(share=0.05, random_state=0).fit(X)
     after = KernelPCANovelty(share=0.05, random_state=0).fit(X, normal=known)
-    np.testing.assert_allclose(after.views_.scales.sd, before.views_.scales.sd)
+    np.testing.assert_allclose(after.detector_.views.scales.sd, before.detector_.views.scales.sd)
     places = [
         (one.novelty_scores_ >= one.novelty_scores_[:10, None]).sum(axis=1)
         for one in (before, after)

@@ -51,36 +51,40 @@ def fit(rows):
 
 def scores_refitted(rows, fit, i):
     """Score of row i by a model without it, and without its landmark if it is one."""
-    landmarks = fit.landmarks_[fit.landmarks_ != i]
+    landmarks = fit.detector_.landmarks[fit.detector_.landmarks != i]
     basis = LandmarkBasis.from_cholesky(RBF(0.3), rows[landmarks])
     z = basis.features()(rows)
-    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.ridge_)
+    return soft_score(z[i], 1.0, np.delete(z, i, axis=0), len(rows) * fit.detector_.ridge)
 
 
 def test_training_scores_equal_refitting_without_the_row(rows, fit):
-    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks_)
+    others = np.setdiff1d(np.arange(len(rows)), fit.detector_.landmarks)
     brute = [scores_refitted(rows, fit, i) for i in others]
     np.testing.assert_allclose(fit.novelty_scores_[others], brute, rtol=1e-9)
 
 
 def test_landmarks_are_scored_without_their_landmark(rows, fit):
-    brute = [scores_refitted(rows, fit, i) for i in fit.landmarks_]
+    brute = [scores_refitted(rows, fit, i) for i in fit.detector_.landmarks]
     # rho is held fixed here and there; what remains is the jitter of the Cholesky factor.
-    np.testing.assert_allclose(fit.novelty_scores_[fit.landmarks_], brute, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        fit.novelty_scores_[fit.detector_.landmarks], brute, rtol=0, atol=1e-6
+    )
 
 
 def test_a_landmark_in_the_span_would_score_too_low(rows, fit):
     plain = fit.subspace_.reconstruction_error(rows)
-    assert np.all(plain[fit.landmarks_] < fit.novelty_scores_[fit.landmarks_])
+    assert np.all(plain[fit.detector_.landmarks] < fit.novelty_scores_[fit.detector_.landmarks])
 
 
 def test_any_row_scored_without_a_landmark_equals_refitting(rows, fit):
     new = np.random.default_rng(9).normal(size=(8, 3))
     position = np.arange(8)
-    residual, mahalanobis = leave_landmark_out(fit.subspace_, fit.ridge_, new, position)
-    scores = residual + fit.ridge_ * mahalanobis
+    residual, mahalanobis = leave_landmark_out(fit.subspace_, fit.detector_.ridge, new, position)
+    scores = residual + fit.detector_.ridge * mahalanobis
     for x, p, score in zip(new, position, scores, strict=True):
-        basis = LandmarkBasis.from_cholesky(RBF(0.3), np.delete(rows[fit.landmarks_], p, axis=0))
+        basis = LandmarkBasis.from_cholesky(
+            RBF(0.3), np.delete(rows[fit.detector_.landmarks], p, axis=0)
+        )
         sums = CovarianceSums.of_rows(basis, rows)
-        refitted = subspace_from_sums(basis, sums, rho=fit.ridge_)
+        refitted = subspace_from_sums(basis, sums, rho=fit.detector_.ridge)
         assert score == pytest.approx(refitted.reconstruction_error(x[None])[0], abs=1e-6)

@@ -157,13 +157,13 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     assert result.scale is not None
     assert result.scale.name == "how rare"
     # Among the rows that the regressions between columns were learned from.
-    assert detector.rarity_.n_rows == detector.combined_.cells.residuals.n
-    np.testing.assert_array_equal(result.rarities, detector.rarity_.share(result.scores))
+    assert detector.rarity.n_rows == detector.combined.cells.residuals.n
+    np.testing.assert_array_equal(result.rarities, detector.rarity.share(result.scores))
     for row in result.ranked:
-        assert row.rarity == detector.rarity_.describe(result.rarities[row.row - 1])
+        assert row.rarity == detector.rarity.describe(result.rarities[row.row - 1])
         assert row.p_value is None
-    limit = detector.rarity_.share(np.array([result.threshold.value]))[0]
-    assert result.threshold.rarity == detector.rarity_.describe(limit)
+    limit = detector.rarity.share(np.array([result.threshold.value]))[0]
+    assert result.threshold.rarity == detector.rarity.describe(limit)
     assert (result.is_flagged == (result.rarities < limit)).all()
     # Told the same of a row by a saved model, whatever the other rows.
     save_model(model, tmp_path / "m.kpca")

@@ -11,8 +11,8 @@ from kpca_apps.novelty.detector.reasons import (
     nearest_rows,
     rows_without_strays,
 )
+from kpca_apps.novelty.listed_rows import explain_rows
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.ranked_list import explain_rows
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
@@ -267,7 +267,7 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
     told = explain_rows(model.encoder, model.detector, women, model.encoder.matrix(women), saved)
     assert all(reason.column != "survived" for reasons in told for reason in reasons)
     # Groups of 1 to 5 % of the rows are all among those that suggest values.
-    kept = frame[model.detector.neighbours_.index.tolist()].group_by(frame.columns).len()
+    kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()
     small = frame.group_by(frame.columns).len().filter(pl.col("len").is_between(22, 110))
     both = small.join(kept, on=frame.columns, how="left")
     assert (both["len_right"].fill_null(0) >= 0.8 * both["len"]).all()

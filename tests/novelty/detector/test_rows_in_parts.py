@@ -73,26 +73,26 @@ def test_mean_and_covariance_come_from_all_rows_in_use(rows, contaminated, monke
     in_use = np.ones(len(rows), dtype=bool)
     if contaminated:
         in_use = np.random.default_rng(1).random(len(rows)) < 0.6
-        monkeypatch.setattr("kpca_apps.novelty.detector.estimator.trim", lambda *a, **k: in_use)
+        monkeypatch.setattr("kpca_apps.novelty.detector.fit.trim", lambda *a, **k: in_use)
     options = {"kernel": KERNEL, "ridge": 0.05, "n_landmarks": 40, "random_state": 0}
     fit = KernelPCANovelty(contaminated=contaminated, **options).fit(rows)
-    z = LandmarkBasis.from_cholesky(KERNEL, rows[fit.landmarks_]).features()(rows)
+    z = LandmarkBasis.from_cholesky(KERNEL, rows[fit.detector_.landmarks]).features()(rows)
     used, n = z[in_use], np.count_nonzero(in_use)
     y = z - used.mean(axis=0)
-    A = np.cov(used.T, bias=True) + fit.ridge_ * np.eye(z.shape[1])
+    A = np.cov(used.T, bias=True) + fit.detector_.ridge * np.eye(z.shape[1])
     M = np.einsum("ij,ji->i", y, np.linalg.solve(A, y.T))
     r = 1.0 - (z * z).sum(axis=1)
     a = M / n
-    left_out = r + n * fit.ridge_ * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
-    expected = np.where(in_use, left_out, r + fit.ridge_ * M)
-    others = np.setdiff1d(np.arange(len(rows)), fit.landmarks_)
+    left_out = r + n * fit.detector_.ridge * (n / (n - 1)) ** 2 * a / (1 - n * a / (n - 1))
+    expected = np.where(in_use, left_out, r + fit.detector_.ridge * M)
+    others = np.setdiff1d(np.arange(len(rows)), fit.detector_.landmarks)
     np.testing.assert_allclose(fit.novelty_scores_[others], expected[others], rtol=1e-9)
     tau = 1.0 - used.mean(axis=0) @ used.mean(axis=0)
-    assert fit.ridge_ == pytest.approx(0.05 * tau, rel=1e-9)
+    assert fit.detector_.ridge == pytest.approx(0.05 * tau, rel=1e-9)
     # Landmarks come from the rows in memory and in use.
     sampled = sample_positions(len(rows), 0)
-    assert np.isin(fit.landmarks_, sampled[in_use[sampled]]).all()
-    np.testing.assert_array_equal(fit.subspace_.points, rows[fit.landmarks_])
+    assert np.isin(fit.detector_.landmarks, sampled[in_use[sampled]]).all()
+    np.testing.assert_array_equal(fit.subspace_.points, rows[fit.detector_.landmarks])
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, None], ids=["one kernel", "default"])
@@ -106,7 +106,7 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     whole = detector().fit(rows)
     parted = detector().fit_rows(Parts(rows, 256))
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
-    np.testing.assert_array_equal(parted.landmarks_, whole.landmarks_)
+    np.testing.assert_array_equal(parted.detector_.landmarks, whole.detector_.landmarks)
     if kernel is None:
         of_one, of_other = (parts_of(one.combined_)[1] for one in (whole, parted))
         for name, array in of_one.items():
@@ -148,6 +148,6 @@ def test_sorted_rows_of_which_whole_parts_are_left_out_are_fitted_like_rows_in_m
     whole = KernelPCANovelty(random_state=0).fit(X)
     parted = KernelPCANovelty(random_state=0).fit_rows(parts)
     np.testing.assert_allclose(parted.novelty_scores_, whole.novelty_scores_, rtol=1e-10)
-    views, none = whole.views_, np.zeros(len(X), dtype=bool)
+    views, none = whole.detector_.views, np.zeros(len(X), dtype=bool)
     basis = LandmarkBasis.from_cholesky(views.kernel, views.transform(X[::30]))
     assert ArrayRows(X).sum(OfViews(views, FeatureSums(basis)), none).n == 0

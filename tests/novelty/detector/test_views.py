@@ -1,41 +1,31 @@
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
-from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.views import ColumnViews
+from kpca_apps.novelty.detector.views import ColumnRoles, ViewScales
 
 
 def fitted(X, as_is=None, groups=None, rows=None):
-    return ColumnViews(as_is=as_is, groups=groups, random_state=0).fit(X, rows=rows).scales_
-
-
-@parametrize_with_checks([ColumnViews(random_state=0), ColumnViews(as_is=[0], random_state=0)])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
+    rows = np.arange(len(X)) if rows is None else rows
+    columns = ColumnRoles.of(X.shape[1], as_is, groups)
+    return ViewScales.fit(X, rows, columns, np.random.default_rng(0))
 
 
 def test_views_and_kernel_pca_with_a_ridge_are_the_errors_of_the_detector():
     X = np.random.default_rng(1).normal(size=(300, 3))
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(X)
-    views = ColumnViews(random_state=0).fit(X)
+    views = fitted(X)
     options = {"method": "nystroem", "landmarks": detector.subspace_.points, "ridge": 0.1 / 300}
-    model = make_pipeline(views, KernelPCA(kernel=views.kernel_, **options)).fit(X)[-1]
-    assert model.ridge_ == pytest.approx(detector.ridge_, rel=1e-12)
+    model = KernelPCA(kernel=views.kernel, **options).fit(views.transform(X))
+    assert model.ridge_ == pytest.approx(detector.detector_.ridge, rel=1e-12)
     np.testing.assert_allclose(
         model.reconstruction_error(views.transform(X)),
-        detector.subspace_.reconstruction_error(detector.views_.transform(X)),
+        detector.subspace_.reconstruction_error(detector.detector_.views.transform(X)),
         rtol=0,
         atol=1e-9,
     )
-
-
-def test_views_have_names():
-    views = ColumnViews(random_state=0).fit(np.random.default_rng(1).normal(size=(30, 2)))
-    assert len(views.get_feature_names_out()) == 8
 
 
 def test_the_four_views_are_those_of_the_formulas():

@@ -20,12 +20,8 @@ from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.novelty.screening.run import (
-    explain_row,
-    score,
-    screen,
-    write_scored_table,
-)
+from kpca_apps.novelty.screening.run import explain_row, score, screen
+from kpca_apps.novelty.written_tables import write_scored_table
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table

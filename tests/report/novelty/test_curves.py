@@ -42,19 +42,14 @@ def test_an_area_well_below_chance_asks_about_the_label(area: float, is_hinted: 
         assert ("well below 0.5" in verdict(judged)) == is_hinted
 
 
-def test_best_and_worst() -> None:
+def test_best_and_worst_and_alone() -> None:
     (evaluation,) = examples.evaluations()
     ours, *baselines = evaluation.methods
-    best = replace(evaluation, methods=(replace(ours, auroc=1.0), *baselines))
-    worst = replace(evaluation, methods=(replace(ours, auroc=0.1), *baselines))
-    assert "is 1st of 6: ahead of Parzen" in verdict(best).split(";")[0]
-    assert "behind" not in verdict(best).split(";")[0]
-    assert "ahead of" not in verdict(worst).split(";")[0]
-    assert "is 6th of 6: behind Parzen" in verdict(worst)
-
-
-def test_without_baselines_there_is_no_verdict() -> None:
-    (evaluation,) = examples.evaluations()
+    best = verdict(replace(evaluation, methods=(replace(ours, auroc=1.0), *baselines)))
+    worst = verdict(replace(evaluation, methods=(replace(ours, auroc=0.1), *baselines)))
+    assert "is 1st of 6: ahead of Parzen" in best.split(";")[0]
+    assert "behind" not in best.split(";")[0]
+    assert "ahead of" not in worst.split(";")[0]
+    assert "is 6th of 6: behind Parzen" in worst
     alone = replace(evaluation, methods=evaluation.methods[:1])
-    assert verdict(alone) == ""
-    assert standing([alone], ROC) == ""
+    assert verdict(alone) == standing([alone], ROC) == ""

@@ -1,25 +1,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.result import PlaneAxis, ScoreMark, ScoreScale
+from kpca_apps.novelty.result import PlaneAxis, ScoreMark, ScoreScale, ScreeningResult
 from kpca_apps.report.drawing import PALETTE, Drawing, house_style, to_svg
 from kpca_apps.report.novelty.figures import (
     ScreeningDrawings,
-    column_plane,
     comparison_figures,
     component_map,
-    evenly,
     flagged_against_threshold,
     score_contours,
     score_distribution,
     scree,
     screening_figures,
 )
+from kpca_apps.report.novelty.marks import evenly
+from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.text import join
 from tests.report import examples
 
@@ -36,55 +38,45 @@ def test_comparisons_in_several_settings_number_their_files() -> None:
     assert list(comparison_figures(examples.comparison())) == ["roc-1", "pr-1", "roc-2", "pr-2"]
 
 
-@pytest.mark.parametrize("value", [0.0, 0.5, -3.0])
-def test_scores_all_alike(value: float) -> None:
-    result = replace(examples.screening(), scores=np.full(344, value))
+def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningResult) -> Drawing:
     with house_style():
-        assert to_svg(score_distribution(result))
-        assert to_svg(flagged_against_threshold(result))
+        drawing = draw(result)
+    assert drawing is not None
+    return drawing
 
 
-def test_scores_over_many_magnitudes() -> None:
-    result = replace(
-        examples.screening(), scores=np.geomspace(1e-6, 10.0, 344), ranks=np.arange(344, 0, -1)
-    )
-    with house_style():
-        drawing = score_distribution(result)
-        assert drawing.figure.axes[0].get_xscale() == "log"
-        assert to_svg(drawing)
+@pytest.mark.parametrize(
+    "scores", [np.full(344, 0.0), np.full(344, -3.0), np.geomspace(1e-6, 10.0, 344)]
+)
+def test_scores_alike_or_over_many_magnitudes_are_drawn(scores: np.ndarray) -> None:
+    result = replace(examples.screening(), scores=scores, ranks=np.arange(344, 0, -1))
+    drawing = drawn(score_distribution, result)
+    assert drawing.figure.axes[0].get_xscale() == ("log" if np.ptp(scores) else "linear")
+    assert to_svg(drawing) and to_svg(drawn(flagged_against_threshold, result))
 
 
 def test_the_scale_people_read_is_marked_above_the_scores() -> None:
     result = examples.screening()
     assert result.scale is not None
     beyond = replace(result.scale, marks=(*result.scale.marks, ScoreMark(99.0, "1 in 1,000")))
-    with house_style():
-        drawing = score_distribution(replace(result, scale=beyond))
-        plain = score_distribution(replace(result, scale=None))
+    drawing = drawn(score_distribution, replace(result, scale=beyond))
     svg = to_svg(drawing)
     assert ">1 in 10<" in svg and ">1 in 100<" in svg and ">how rare<" in svg
     assert "1 in 1,000" not in svg
     assert result.threshold.rarity is not None
     assert f"which {result.threshold.rarity.words} usual rows reach" in drawing.caption
+    plain = drawn(score_distribution, replace(result, scale=None))
     assert "marks on top" in drawing.caption and "marks on top" not in plain.caption
-
-
-def test_marks_that_would_touch_are_left_out() -> None:
-    result = examples.screening()
+    # Marks that would touch are left out.
     marks = tuple(ScoreMark(0.3 + 0.01 * i, f"1 in {10**i}") for i in range(1, 5))
-    scale = ScoreScale("how rare", "", marks)
-    with house_style():
-        svg = to_svg(score_distribution(replace(result, scale=scale)))
-    assert svg.count(">1 in ") == 1
+    close = replace(result, scale=ScoreScale("how rare", "", marks))
+    assert to_svg(drawn(score_distribution, close)).count(">1 in ") == 1
 
 
 def test_the_curve_of_counts_is_right_at_the_threshold() -> None:
     result = examples.screening()
-    with house_style():
-        drawing = flagged_against_threshold(result)
-    curve = drawing.figure.axes[0].get_lines()[0]
-    scores, counts = np.asarray(curve.get_xdata()), np.asarray(curve.get_ydata())
-    for score, n in zip(scores, counts, strict=True):
+    curve = drawn(flagged_against_threshold, result).figure.axes[0].get_lines()[0]
+    for score, n in zip(np.asarray(curve.get_xdata()), curve.get_ydata(), strict=True):
         assert n == (result.scores >= score).sum()
 
 
@@ -99,8 +91,7 @@ def told_counts(caption: str) -> dict[int, float]:
 @pytest.mark.parametrize("n_flagged", [1, 12, 13, 200])
 def test_the_caption_says_where_half_and_twice_as_many_would_be_flagged(n_flagged: int) -> None:
     result = examples.screening(n_flagged=n_flagged)
-    with house_style():
-        caption = flagged_against_threshold(result).caption
+    caption = drawn(flagged_against_threshold, result).caption
     told = told_counts(caption)
     wanted = {n_flagged // 2, 2 * n_flagged} - {0}
     assert set(told) == {n for n in wanted if n < 344}
@@ -118,17 +109,15 @@ def test_tied_scores_promise_no_list_that_cannot_be() -> None:
         is_flagged=np.arange(344) < 10,
         threshold=replace(examples.screening().threshold, value=0.5),
     )
-    with house_style():
-        caption = flagged_against_threshold(result).caption
+    caption = drawn(flagged_against_threshold, result).caption
     assert "half" not in caption  # none or ten rows score above any threshold up there
     assert told_counts(caption) == {20: 0.1}
 
 
 def test_an_infinite_threshold_is_said_not_drawn() -> None:
     result = examples.infinite_threshold()
-    with house_style():
-        drawing = score_distribution(result)
-        curve = flagged_against_threshold(examples.infinite_threshold())
+    drawing = drawn(score_distribution, result)
+    curve = drawn(flagged_against_threshold, result)
     assert "There is no threshold to draw: nothing is flagged." in drawing.caption
     assert not drawing.figure.axes[0].texts
     assert "Nothing is flagged; the highest score is 0.589." in curve.caption
@@ -140,70 +129,51 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     [(0, "no row scores above it"), (1, "the tick below the axis is the one flagged row")],
 )
 def test_the_distribution_of_few_flagged_rows(n_flagged: int, said: str) -> None:
-    with house_style():
-        assert said in score_distribution(examples.screening(n_flagged=n_flagged)).caption
+    assert said in drawn(score_distribution, examples.screening(n_flagged=n_flagged)).caption
 
 
 def test_contours_without_a_line_say_nothing_of_one() -> None:
     result = examples.two_columns()
-    captions = []
-    for value in (0.5, np.inf):
-        with house_style():
-            drawing = score_contours(
-                replace(result, threshold=replace(result.threshold, value=value))
-            )
-        captions.append(drawing.caption if drawing else "")
-    assert "accented line" in captions[0]
-    assert "line" not in captions[1]
+    for value, has_line in ((0.5, True), (np.inf, False)):
+        at = replace(result, threshold=replace(result.threshold, value=value))
+        assert ("accented line" in drawn(score_contours, at).caption) == has_line
     assert score_contours(replace(result, contours=None)) is None
 
 
-def test_the_map_names_the_oddest_rows() -> None:
-    with house_style():
-        drawing = component_map(examples.screening())
-    ranks = [text.get_text() for text in drawing.figure.axes[0].texts]
-    assert ranks
-    assert set(ranks) <= {"1", "2", "3", "4", "5"}
-    assert f"the numbers {join(ranks)} are ranks" in drawing.caption
-
-
-def test_labels_on_the_map_do_not_overlap() -> None:
+def test_the_map_names_the_oddest_rows_where_there_is_room() -> None:
     result = examples.screening()
+    drawing = drawn(component_map, result)
+    ranks = [text.get_text() for text in drawing.figure.axes[0].texts]
+    assert ranks and set(ranks) <= {"1", "2", "3", "4", "5"}
+    assert f"the numbers {join(ranks)} are ranks" in drawing.caption
     points = result.map
     oddest = (points.rank > 0) & (points.rank <= 5)
     heap = replace(points, x=np.where(oddest, 0.0, points.x), y=np.where(oddest, 0.0, points.y))
-    with house_style():
-        drawing = component_map(replace(result, map=heap))
+    drawing = drawn(component_map, replace(result, map=heap))
     drawing.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in drawing.figure.axes[0].texts]
     assert 1 <= len(boxes) < 5
-    for i, box in enumerate(boxes):
-        assert box.count_overlaps(boxes[:i]) == 0
+    assert not any(box.count_overlaps(boxes[:i]) for i, box in enumerate(boxes))
 
 
-def test_hard_and_soft_cuts_are_told_apart() -> None:
+def test_truncation_and_a_filter_are_distinguished() -> None:
     soft = examples.screening()
     hard = replace(soft, map=replace(soft.map, gains=(np.arange(60) < 7).astype(float)))
-    with house_style():
-        assert "(a Tikhonov filter)" in scree(soft).caption
-        assert "the first 7 are kept whole and the rest dropped" in scree(hard).caption
+    assert "(a Tikhonov filter)" in drawn(scree, soft).caption
+    assert "the first 7 are kept whole and the rest dropped" in drawn(scree, hard).caption
 
 
 def test_thinning_keeps_the_ends() -> None:
     places = np.arange(10_000)
     kept = evenly(places, 100)
-    assert len(kept) == 100
-    assert kept[0] == 0 and kept[-1] == 9_999
+    assert (len(kept), kept[0], kept[-1]) == (100, 0, 9_999)
     assert evenly(places, 20_000) is places
 
 
-def drawn_plane(**changes: object) -> Drawing:
+def drawn_plane(**changes: Any) -> Drawing:
     result = examples.screening()
     assert result.plane is not None
-    with house_style():
-        drawing = column_plane(replace(result, plane=replace(result.plane, **changes)))
-    assert drawing is not None
-    return drawing
+    return drawn(column_plane, replace(result, plane=replace(result.plane, **changes)))
 
 
 def marks(drawing: Drawing, colour: str) -> int:
@@ -223,13 +193,9 @@ def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
     assert axes.get_xlim()[1] < 300  # the row at 1950 does not press the crowd together
     svg = str(to_svg(drawing))
     assert ">1 N262A1<" in svg and ">2 N" not in svg
-
-
-def test_flagged_rows_are_drawn_over_the_crowd() -> None:
-    lines = drawn_plane().figure.axes[0].get_lines()
-    colours = [line.get_color() for line in lines if len(line.get_xdata())]
-    assert colours[0] == PALETTE["band"]
-    assert set(colours[1:]) == {PALETTE["accent"]}
+    # Flagged rows are drawn over the crowd.
+    colours = [line.get_color() for line in axes.get_lines() if len(line.get_xdata())]
+    assert (colours[0], {*colours[1:]}) == (PALETTE["band"], {PALETTE["accent"]})
 
 
 def test_one_column_is_drawn_against_the_score() -> None:
@@ -271,8 +237,7 @@ def test_the_axis_of_scores_ends_where_the_threshold_can_be_seen() -> None:
     )
     assert result.distribution.n_beyond == 2
     assert result.distribution.counts.sum() == 342
-    with house_style():
-        drawing = score_distribution(result)
+    drawing = drawn(score_distribution, result)
     low, high = drawing.figure.axes[0].get_xlim()
     assert 0.2 < (1.11 - low) / (high - low) < 0.8
     assert "2 rows score above its end, up to 25.0" in drawing.caption

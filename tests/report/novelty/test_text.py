@@ -12,7 +12,6 @@ from kpca_apps.novelty.result import Reason
 from kpca_apps.report.novelty.text import headline, scores_text
 from kpca_apps.report.text import (
     Verbatim,
-    count,
     cut,
     join,
     number,
@@ -26,17 +25,32 @@ from tests.report import examples
 
 @given(st.floats(1e-8, 1e12) | st.floats(-1e12, -1e-8))
 def test_numbers_read_back_to_three_digits(value: float) -> None:
-    back = float(number(value).replace(",", ""))
-    assert math.isclose(back, value, rel_tol=0.5e-2)
+    assert math.isclose(float(number(value).replace(",", "")), value, rel_tol=0.5e-2)
 
 
-def test_numbers_in_words() -> None:
-    assert number(0.0) == "0"
-    assert number(0.4) == "0.4"
-    assert number(0.4, keep_zeros=True) == "0.400"
-    assert number(999.6) == "1,000"
-    assert number(-math.inf) == "minus infinite"
-    assert number(math.nan) == "not a number"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (number(0.4), "0.4"),
+        (number(0.4, keep_zeros=True), "0.400"),
+        (number(999.6), "1,000"),
+        (number(-math.inf), "minus infinite"),
+        (number(math.nan), "not a number"),
+        (percent(0.0), "0 %"),
+        (percent(0.00001), "< 0.1 %"),
+        (percent(0.123), "12 %"),
+        (percent(1.0), "100 %"),
+        (join([]), ""),
+        (join(["a"]), "a"),
+        (join(["a", "b", "c"]), "a, b and c"),
+        (" ".join(map(ordinal, (1, 2, 3, 11, 12, 13, 21, 112))),
+         "1st 2nd 3rd 11th 12th 13th 21st 112th"),
+        (", ".join(plural(n, "row") for n in (0, 1, 2_000)), "0 rows, 1 row, 2,000 rows"),
+        (writable("a\udcffb"), "a?b"),
+    ],
+)  # fmt: skip
+def test_small_words(text: str, expected: str) -> None:
+    assert text == expected
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1), st.floats(1e-3, 1e3))
@@ -53,29 +67,11 @@ def test_scores_are_told_from_the_threshold(scores: list[float], threshold: floa
     assert len(set(texts)) > told_apart
 
 
-def test_rows_equal_but_for_rounding_cost_no_decimals() -> None:
+def test_scores_of_any_size_are_written_without_needless_decimals() -> None:
     assert scores_text([1.25 + 2e-16, 1.25, 1.1], 1.0)[0] == ["1.25", "1.25", "1.10"]
-
-
-def test_scores_of_any_size_are_written() -> None:
     assert scores_text([1.5e-9], math.inf) == (["1.50e-09"], "none")
     assert scores_text([0.0], 0.0) == (["0.00"], "0.00")
     assert scores_text([], 0.5) == ([], "0.500")
-
-
-def test_small_words() -> None:
-    assert percent(0.0) == "0 %"
-    assert percent(0.00001) == "< 0.1 %"
-    assert percent(0.123) == "12 %"
-    assert percent(1.0) == "100 %"
-    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
-        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th",
-    ]  # fmt: skip
-    assert join([]) == ""
-    assert join(["a"]) == "a"
-    assert join(["a", "b", "c"]) == "a, b and c"
-    assert count(1_000_000) == "1,000,000"
-    assert [plural(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
 
 
 @given(st.text(), st.integers(2, 50))
@@ -84,10 +80,6 @@ def test_cut_text_is_one_short_line(text: str, length: int) -> None:
     assert len(short) <= length
     assert len(short.splitlines()) <= 1
     assert isinstance(short, Verbatim)
-
-
-def test_what_cannot_be_encoded_is_replaced() -> None:
-    assert writable("a\udcffb").encode() == b"a?b"
 
 
 @pytest.mark.parametrize(
@@ -130,10 +122,6 @@ def test_the_first_sentence(name: str, sentence: str) -> None:
     assert "".join(headline(examples.SCREENINGS[name]())) == sentence
 
 
-def test_the_first_sentence_when_all_are_flagged() -> None:
-    assert "".join(headline(examples.screening(20, 20))).startswith("All 20 rows stand out; N")
-
-
 @pytest.mark.parametrize(
     ("n_rows", "n_flagged", "start"),
     [
@@ -142,11 +130,10 @@ def test_the_first_sentence_when_all_are_flagged() -> None:
         (2, 2, "Both rows stand out; N"),
         (2, 0, "Neither of 2 rows stands out; N"),
         (2, 1, "1 of 2 rows stands out: N"),
+        (20, 20, "All 20 rows stand out; N"),
     ],
 )
-def test_the_first_sentence_of_a_table_of_one_or_two_rows(
-    n_rows: int, n_flagged: int, start: str
-) -> None:
+def test_the_first_sentence_of_a_small_table(n_rows: int, n_flagged: int, start: str) -> None:
     assert "".join(headline(examples.screening(n_rows, n_flagged))).startswith(start)
 
 
@@ -160,23 +147,28 @@ def test_the_first_sentence_when_the_one_flagged_row_is_odd_for_a_hidden_column(
     )
 
 
-def test_the_first_sentence_of_a_missing_value() -> None:
-    reason = Reason("Sex", 1.0, "", "MALE", None, "MALE")
-    sentence = "".join(headline(examples.screening(reasons=(reason,))))
-    assert sentence.endswith(": its Sex is missing where MALE was expected.")
-
-
-def test_the_first_sentence_of_an_unexpected_value() -> None:
-    reason = Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None)
-    sentence = "".join(headline(examples.screening(reasons=(reason,))))
-    assert sentence.endswith(": its Comments reads Broken band where no value was expected.")
-
-
-def test_the_first_sentence_of_free_text() -> None:
-    result = examples.screening(reasons=(Reason("note", 1.0, "N2A2", "about 5 characters"),))
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        (
+            Reason("Sex", 1.0, "", "MALE", None, "MALE"),
+            ": its Sex is missing where MALE was expected.",
+        ),
+        (
+            Reason("Comments", 1.0, "Broken band", "(missing)", "Broken band", None),
+            ": its Comments reads Broken band where no value was expected.",
+        ),
+        (
+            Reason("note", 1.0, "N2A2", "about 5 characters"),
+            ": its note reads N2A2 where text of about 5 characters was expected.",
+        ),
+    ],
+)
+def test_the_first_sentence_of_gaps_and_free_text(reason: Reason, end: str) -> None:
+    result = examples.screening(reasons=(reason,))
     text = replace(result.columns[1], name="note", role="text", distribution=None)
-    sentence = "".join(headline(replace(result, columns=(text,))))
-    assert sentence.endswith(": its note reads N2A2 where text of about 5 characters was expected.")
+    sentence = headline(replace(result, columns=(*result.columns, text)))
+    assert "".join(sentence).endswith(end)
 
 
 def test_the_first_sentence_without_a_ranked_row() -> None:

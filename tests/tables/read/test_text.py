@@ -23,7 +23,7 @@ from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.delimited import DelimitedText
 from kpca_apps.tables.read.layout import ONE_COLUMN, header_is_missing, sniff_delimiter
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.source_info import ReadOptions
+from kpca_apps.tables.read_options import ReadOptions
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from kpca_apps.novelty.detector.surprise import LEARNED, RIDGE, USUAL, CellModel
+from kpca_apps.novelty.detector.views import ColumnRoles
 
-NONE = np.empty(0, dtype=np.int64)
 N = 600
 NAMES = ("bell", "other", "follows", "heavy", "lopsided", "mostly zero")
 
@@ -17,14 +17,12 @@ def table_of(seed):
     return np.column_stack([bell, other, follows, heavy, lopsided, rain])
 
 
-def fit(X, scores=None, groups=None, as_is=NONE, contaminated=True):
-    groups = [np.array([j]) for j in range(X.shape[1])] if groups is None else groups
+def fit(X, scores=None, groups=None, as_is=None, contaminated=True):
     scores = np.zeros(len(X)) if scores is None else scores
     return CellModel.fit(
         X,
         scores,
-        groups,
-        np.asarray(as_is),
+        ColumnRoles.of(X.shape[1], as_is, groups),
         contaminated=contaminated,
         normal=np.zeros(len(X), dtype=bool),
     )

@@ -14,10 +14,10 @@ from kpca_apps.novelty.detector.surprise import (
     RARE,
     CombinedScore,
 )
+from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits
 
 SEEDS = st.integers(0, 10**6)
-NONE = np.empty(0, dtype=np.int64)
 
 
 def mixed(seed, n=200):
@@ -35,10 +35,8 @@ def detector_of(X, as_is=None, groups=None, **parameters):
 
 
 def fit_combined(X, errors, contaminated=True):
-    groups = [np.array([j]) for j in range(X.shape[1])]
-    return CombinedScore.fit(
-        X, errors, groups, NONE, contaminated=contaminated, normal=np.zeros(len(X), dtype=bool)
-    )
+    columns, normal = ColumnRoles.of(X.shape[1]), np.zeros(len(X), dtype=bool)
+    return CombinedScore.fit(X, errors, columns, contaminated=contaminated, normal=normal)
 
 
 @pytest.mark.parametrize("contaminated", [True, False])
@@ -118,10 +116,8 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     model, scores = fit_combined(X, errors, contaminated)
     e, a, b, o, c = CONTAMINATED if contaminated else CLEAN
     assert (e, o) == (1.0, 0.0)
-    groups, normal = [np.array([j]) for j in range(5)], np.zeros(len(X), dtype=bool)
-    _, rows = type(model.cells).fit(
-        X, errors, groups, NONE, contaminated=contaminated, normal=normal
-    )
+    columns, normal = ColumnRoles.of(5), np.zeros(len(X), dtype=bool)
+    _, rows = type(model.cells).fit(X, errors, columns, contaminated=contaminated, normal=normal)
     p_k, p_g, p_l = (
         (values[:, None] <= values).mean(axis=1) for values in (errors, rows.mean, rows.scatter)
     )

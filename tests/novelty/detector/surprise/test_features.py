@@ -4,13 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.detector.surprise import BULK, DEGREE, FEWEST, AdditiveFeatures
+from kpca_apps.novelty.detector.views import ColumnRoles
 
-NONE = np.empty(0, dtype=np.int64)
 
-
-def fit(X, as_is=NONE, groups=None):
-    groups = [np.array([j]) for j in range(X.shape[1])] if groups is None else groups
-    return AdditiveFeatures.fit(X, groups, np.asarray(as_is))
+def fit(X, as_is=None, groups=None):
+    return AdditiveFeatures.fit(X, ColumnRoles.of(X.shape[1], as_is, groups))
 
 
 def columns_of(seed, n=300):

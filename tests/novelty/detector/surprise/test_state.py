@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import ModelFileError
+from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups
-from kpca_apps.novelty.detector.state import DetectorState
 from tests.quick import quick
 from tests.system.model_parts import from_file, model_from, parts_of
 
@@ -40,7 +40,7 @@ def test_every_part_is_among_the_arrays(detector):
 
 
 def restored(detector):
-    return from_file(DetectorState.of(detector)).restored()
+    return from_file(detector.detector_)
 
 
 def test_a_score_comes_back_to_the_last_bit(detector):
@@ -51,7 +51,7 @@ def test_a_score_comes_back_to_the_last_bit(detector):
     second = parts_of(again)[1]
     for name, array in parts_of(detector.combined_)[1].items():
         np.testing.assert_array_equal(second[name], array)
-    np.testing.assert_array_equal(restored(detector).score_samples(X), detector.score_samples(X))
+    np.testing.assert_array_equal(restored(detector).scores(X), detector.novelty_scores(X))
 
 
 def test_a_table_without_varying_numbers_comes_back_too():
@@ -60,7 +60,7 @@ def test_a_table_without_varying_numbers_comes_back_too():
     fitted = KernelPCANovelty(random_state=0).fit(X)
     assert not fitted.combined_.cells.map.number.size
     again = restored(fitted)
-    np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+    np.testing.assert_array_equal(again.scores(X), fitted.novelty_scores(X))
 
 
 def first_set(array, value):
@@ -83,15 +83,15 @@ BROKEN = {
 
 
 def damaged(detector, name, array):
-    model, arrays = parts_of(DetectorState.of(detector))
+    model, arrays = parts_of(detector.detector_)
     del arrays[name]
     if array is not None:
         arrays[name] = array
-    return model_from(DetectorState, model, arrays).restored()
+    return model_from(Detector, model, arrays)
 
 
 def arrays_of(detector):
-    arrays = parts_of(DetectorState.of(detector))[1]
+    arrays = parts_of(detector.detector_)[1]
     return {name: array for name, array in arrays.items() if name.startswith("combined.")}
 
 
@@ -149,7 +149,7 @@ def test_other_numbers_are_refused_or_lead_to_scores(detector, value):
                 assert "\n" not in str(error)
                 continue
             try:
-                assert np.isfinite(again.score_samples(X)).all()
+                assert np.isfinite(again.scores(X)).all()
             except ValueError as error:
                 assert "has no score" in str(error)
 

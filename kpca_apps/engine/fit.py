@@ -1,0 +1,318 @@
+"""Fit kernel PCA to rows, wherever they are: a function of rows, kernel and options to a value."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.landmarks import draw_landmarks
+from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, Missed, subspace_from_sums
+from kpca_apps.engine.plan import (
+    ExactPlan,
+    FitOptions,
+    NystroemPlan,
+    choose_landmarks,
+    choose_regime,
+)
+from kpca_apps.engine.precision import (
+    LARGEST_CHANGE,
+    MEAN_ROWS,
+    SAMPLE,
+    agreeing_precision,
+    evenly_drawn,
+)
+from kpca_apps.engine.rows import RowSource, map_row_blocks
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.errors import MemoryLimitError
+
+__all__ = ["LandmarkFit", "SubspaceFit", "add_rows", "fit_subspace", "fit_through_landmarks"]
+
+Matrix = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_log = logging.getLogger(__name__)
+
+MOST_JITTER = 0.1
+"""Jitter on the landmarks' Gram matrix, over landmarks and ridge, above which a warning is due. At
+a hundredth errors differed by 1 to 4 % from those of an exact fit, at 1 by twice their size."""
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFit:
+    """What a fit through landmarks keeps of its rows, so that more can be added."""
+
+    basis: LandmarkBasis
+    sums: CovarianceSums
+    index: Index | None  # positions of the landmarks among the rows; None if they are none of them
+    # Estimated from some rows; None where all directions are kept, and the sums tell it.
+    outside: Missed | None
+    # That landmarks and kernel were chosen from; None once a warning has said that they are few.
+    first_rows: int | None
+
+    @property
+    def missed(self) -> float:
+        """Mean share of a row's squared length that lies outside the landmarks' span."""
+        sums = self.sums
+        return sums.missed / sums.norm if self.outside is None else self.outside.share
+
+
+@dataclass(frozen=True, eq=False)
+class SubspaceFit:
+    """A fitted subspace, how it was found, and what a reader of it must know."""
+
+    subspace: KernelSubspace
+    plan: ExactPlan | NystroemPlan
+    scoring_precision: Resolved
+    ridge: float | None  # rho, as a variance in feature space
+    warnings: tuple[str, ...]
+    landmarks: LandmarkFit | None = None  # only of a Nystrom fit
+
+    def lost_to_float32(self, n_components: int | None) -> bool:
+        """Return whether float32 found fewer components than were asked for and can be there."""
+        wanted = int(n_components or 0)
+        if self.landmarks is not None:
+            wanted = min(wanted, self.landmarks.basis.transform.shape[1])
+        return self.plan.precision == "float32" and self.subspace.n_components < wanted
+
+
+def fit_subspace(
+    source: RowSource, kernel: Kernel, options: FitOptions, rng: np.random.Generator
+) -> SubspaceFit:
+    """Fit kernel PCA to the rows of a source; ``rng`` makes all draws.
+
+    An exact fit needs all rows in memory; through landmarks, these come from the source's sample,
+    means and covariances from all rows. ValueError for fewer rows than components; MemoryLimitError
+    if the fit would exceed the memory budget.
+    """
+    n, wanted = source.n_rows, options.n_components
+    if wanted is not None and wanted > n:
+        raise ValueError(
+            f"n_components = {wanted} is more than there are rows, n_samples = {n}: ask for fewer "
+            "components, or None for all there are."
+        )
+    plan = choose_regime(kernel, source.sample, options, n_rows=n)
+    if isinstance(plan, NystroemPlan):
+        fit = fit_through_landmarks(source, kernel, options, rng, plan)
+    else:
+        try:
+            fit = _fit_exactly(source, kernel, options, rng, plan)
+        except MemoryLimitError as error:
+            if options.method != "auto" or not kernel.is_psd:
+                raise
+            _log.info("%s Landmarks take over.", error)
+            fit = fit_through_landmarks(source, kernel, options, rng)
+    if options.precision != "auto" or not fit.lost_to_float32(wanted):
+        return fit
+    # Again in float64; where that takes too much memory, the first fit and its warning stay.
+    method = "exact" if fit.landmarks is None else "nystroem"
+    try:
+        return fit_subspace(
+            source, kernel, replace(options, method=method, precision="float64"), rng
+        )
+    except MemoryLimitError as error:
+        _log.info("%s The fit in float32 stays.", error)
+        return fit
+
+
+def _fit_exactly(
+    source: RowSource,
+    kernel: Kernel,
+    options: FitOptions,
+    rng: np.random.Generator,
+    plan: ExactPlan,
+) -> SubspaceFit:
+    subspace = fit_exact(
+        kernel,
+        np.array(source.sample[:]),  # The fit keeps its rows; the caller's stay the caller's.
+        rng=rng,
+        center=options.center,
+        n_jobs=options.n_jobs,
+        plan=plan,
+    )
+    length = float(subspace.kernel.diagonal(subspace.points).mean())
+    ridge = _absolute_ridge(options, length, subspace.mean_norm)
+    if ridge is not None:
+        subspace = subspace.with_soft_cut(ridge)
+    return _finished(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
+
+
+def fit_through_landmarks(
+    source: RowSource,
+    kernel: Kernel,
+    options: FitOptions,
+    rng: np.random.Generator,
+    plan: NystroemPlan | None = None,
+) -> SubspaceFit:
+    """Draw landmarks, sum rows up in their span, and turn the sums into components."""
+    sample, seen, index = source.sample, kernel, None
+    if plan is None:
+        chosen = choose_regime(
+            kernel, sample, replace(options, method="nystroem"), n_rows=source.n_rows
+        )
+        assert isinstance(chosen, NystroemPlan)
+        plan = chosen
+    if isinstance(options.landmarks, str):
+        if options.center and kernel.gains_from_centring:
+            seen = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
+        way = choose_landmarks(seen, sample.shape[1], options.landmarks)
+        points, drawn = draw_landmarks(
+            way, seen, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
+        )
+        index = drawn
+    else:
+        points = options.landmarks
+    # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
+    kernel = about_landmarks(kernel, points) if options.center else kernel
+    outside = None
+    if options.keeps_span:
+        basis = LandmarkBasis.from_cholesky(kernel, points)
+        if options.precision == "auto":
+            # What is missed of a landmark is the jitter, of which float32 knows nothing.
+            other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
+            precision = agreeing_precision(
+                lambda p: map_row_blocks(basis.residuals(p), sample[other], block=SAMPLE),
+                source.n_rows,
+            )
+            plan = replace(plan, precision=precision)
+    else:
+        basis = LandmarkBasis.from_eigen(kernel, points)
+        outside = _outside(source, basis, options)
+    sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
+    positions = None if index is None else source.sample_index[index]
+    landmarks = LandmarkFit(basis, sums, positions, outside, source.n_rows)
+    return _solved(source, options, plan, landmarks)
+
+
+def add_rows(fit: SubspaceFit, source: RowSource, options: FitOptions) -> SubspaceFit:
+    """Return the Nystrom fit as if the rows of a source had been there when it was made."""
+    before, plan = fit.landmarks, fit.plan
+    assert before is not None and isinstance(plan, NystroemPlan)
+    more = CovarianceSums.of_rows(before.basis, source, precision=plan.precision)
+    sums, outside = before.sums + more, before.outside
+    if outside is not None:
+        outside += _outside(source, before.basis, options)
+    landmarks = replace(before, sums=sums, outside=outside)
+    return _solved(source, options, replace(plan, n=sums.n), landmarks)
+
+
+def _outside(source: RowSource, basis: LandmarkBasis, options: FitOptions) -> Missed:
+    # Only components that were not asked for are held to what landmarks miss.
+    wanted = options.n_components is None
+    return Missed.of_rows(basis, source.sample, n_rows=source.n_rows, with_variance=wanted)
+
+
+def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> float | None:
+    """Return the ridge from rows' mean k(x, x) and the squared length of their mean."""
+    if options.ridge is None:
+        return None
+    variance = length - (mean_norm if options.center else 0.0)
+    # Of rows that are all the same nothing is left, and nothing to cut.
+    return max(options.ridge * variance, float(np.finfo(np.float64).tiny))
+
+
+def _solved(
+    source: RowSource, options: FitOptions, plan: NystroemPlan, landmarks: LandmarkFit
+) -> SubspaceFit:
+    """Turn the sums into components; leave out those that landmarks do not determine."""
+    basis, sums, doubt = landmarks.basis, landmarks.sums, ""
+    ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
+    if landmarks.outside is None:
+        subspace = subspace_from_sums(basis, sums, rho=ridge, center=options.center)
+        if basis.jitter > MOST_JITTER * len(basis.points) * (ridge or 0.0):
+            doubt = (
+                "The variance in feature space is so small beside k(x, x) that rounding of the "
+                "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
+                "use a narrower kernel, a larger ridge or method='exact'."
+            )
+    else:
+        subspace = subspace_from_sums(
+            basis,
+            sums,
+            n_components=options.n_components,
+            center=options.center,
+            precision=plan.precision,
+        )
+        if ridge is not None:
+            # As in an exact fit, a Tikhonov filter is one of the components found.
+            subspace = subspace.with_soft_cut(ridge)
+        elif options.n_components is None:
+            subspace, doubt = _determined(subspace, landmarks.outside)
+    fit = SubspaceFit(subspace, plan, "float64", ridge, (doubt,) if doubt else (), landmarks)
+    return _finished(source, options, fit)
+
+
+def _determined(subspace: KernelSubspace, outside: Missed) -> tuple[KernelSubspace, str]:
+    """Keep the components whose variance the landmarks determine, and say how many they are."""
+    # A part that is left out of a positive semi-definite matrix lowers no eigenvalue by more than
+    # its own largest one (Weyl).
+    right = outside.variance <= LARGEST_CHANGE * subspace.variances
+    q, every = int(np.count_nonzero(right)), subspace.n_components
+    if not q and every:
+        return subspace, (
+            f"All {every} components are approximations: what the landmarks miss may have "
+            "changed each variance by more than a thousandth. Use more landmarks or "
+            "method='exact' for better ones."
+        )
+    doubt = (
+        f"{q} of {every} components kept: what the landmarks miss may have changed the "
+        "variances of the others by more than a thousandth. Use more landmarks or "
+        "method='exact', or give n_components for approximations."
+    )
+    return subspace.leading(q), doubt if q < every else ""
+
+
+def _finished(source: RowSource, options: FitOptions, fit: SubspaceFit) -> SubspaceFit:
+    """Add the warning of components that were not found, and the precision of scores."""
+    warnings, wanted = fit.warnings, options.n_components
+    if wanted is not None and fit.subspace.n_components < wanted:
+        found = f"{fit.subspace.n_components} of {wanted} components found"
+        warnings = (f"{found}: {_why_short(fit, wanted)}", *warnings)
+    return replace(
+        fit, warnings=warnings, scoring_precision=_scoring_precision(source, options, fit)
+    )
+
+
+def _why_short(fit: SubspaceFit, wanted: int) -> str:
+    if fit.lost_to_float32(wanted):
+        return (
+            "in float32 the variances of the others, below 0.1 % of the largest, have less "
+            "than three digits right: use precision='float64' for all there are."
+        )
+    if fit.landmarks is not None and isinstance(fit.plan, NystroemPlan):
+        m, span = fit.landmarks.basis.transform.shape
+        if fit.plan.n_landmarks <= m == span <= wanted:
+            return f"{m} landmarks span no more directions: use more of them."
+    return (
+        "the others have no variance beyond rounding, as with repeated rows, few columns or a "
+        "wide kernel."
+    )
+
+
+def _scoring_precision(source: RowSource, options: FitOptions, fit: SubspaceFit) -> Resolved:
+    """Return float32 where the fit has used it and training rows score the same in it."""
+    plan, subspace = fit.plan, fit.subspace
+    if options.precision != "auto" or plan.precision == "float64":
+        return plan.precision
+    # Of all directions of a span some have next to no variance: float32 keeps no digit of them.
+    if not subspace.kernel.is_psd or options.keeps_span:
+        return "float64"
+    rows = source.sample[evenly_drawn(len(source.sample))]
+    spread = np.sqrt(subspace.variances)
+
+    def allowed(values: Matrix) -> Matrix:
+        """Of projections, in standard deviations, and of errors: a thousandth."""
+        sizes: Matrix = np.column_stack([np.tile(spread, (len(rows), 1)), values[:, -1]])
+        bounds: Matrix = LARGEST_CHANGE * np.abs(sizes)
+        return bounds
+
+    return agreeing_precision(
+        lambda p: np.column_stack(subspace.project_and_error(rows, precision=p)),
+        plan.n,
+        allowed,
+    )

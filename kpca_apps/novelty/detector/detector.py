@@ -1,0 +1,219 @@
+"""A fitted detector: a value that scores rows, maps and explains them, and is its own file form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+# A file names the kernel it holds: those of the engine must be known where it is read.
+from kpca_apps.engine import kernels  # noqa: F401
+from kpca_apps.engine.linalg.gram import about_origin
+from kpca_apps.engine.rows import ArrayRows
+from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.detector.leave_one_out import NoveltyScores, leave_landmark_out
+from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.reasons import (
+    TYPICAL,
+    TYPICAL_ROWS,
+    Attribution,
+    ColumnDrop,
+    NeighbourRows,
+)
+from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
+
+__all__ = ["Detector", "Parameters", "StoredRows"]
+
+# Rows of its reference that a model must have a score for, about.
+SCORED = 100
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a detector that are plain values, as `KernelPCANovelty` has them."""
+
+    contaminated: bool
+    share: Annotated[float, Meta(gt=0, lt=1)]
+    alpha: Annotated[float, Meta(gt=0, lt=1)]
+    n_components: Annotated[int, Meta(ge=0)] | None
+    gamma: Annotated[float, Meta(gt=0)] | None
+    ridge: Annotated[float, Meta(ge=1e-12, le=1e12)] | None
+    n_landmarks: Annotated[int, Meta(ge=2)] | None
+    calibration: Literal["auto", "leave-one-out", "split"]
+
+    @property
+    def calibrated_on(self) -> Literal["leave-one-out", "split"] | None:
+        """What the threshold is calibrated on; ``None`` where no rate can be known."""
+        truncates = self.n_components is not None
+        if self.contaminated:
+            return None
+        if self.calibration == "auto":
+            return "split" if truncates else "leave-one-out"
+        if self.calibration == "leave-one-out" and truncates:
+            raise ValueError(
+                "calibration='leave-one-out' has a closed form for the Tikhonov filter only; "
+                "use calibration='split' with n_components, or n_components=None."
+            )
+        return self.calibration
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of the reference that expected values are taken from, as they come."""
+
+    rows: Annotated[FloatArray, "s d"]
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]  # indicator columns
+    index: Annotated[IntArray, "s"]  # positions of the rows among the training rows
+
+
+@dataclass(frozen=True, eq=False)
+class Detector:
+    """What a detector learned, without the scores of its training rows.
+
+    The rows that expected values are taken from are part of it: a model file holds rows of its
+    reference. So are its landmarks, as they come, since all views of them are several times as
+    large.
+    """
+
+    stored_as: ClassVar[str] = "DetectorState"  # in model files
+
+    parameters: Parameters
+    n_features_in: Annotated[int, Meta(ge=1)]
+    n_samples_fit: Annotated[int, Meta(ge=2)]
+    landmark_miss: Annotated[float, Meta(ge=0)] | None
+    calibration: str | None
+    threshold: float | None  # None: infinite
+    ridge: Annotated[float, Meta(ge=0)] | None  # rho of a Tikhonov filter
+    precision: Literal["float32", "float64"]
+    warnings: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]  # of columns
+    subspace: KernelSubspace  # its points are rows as they come
+    views: ViewScales | RawColumns
+    neighbours: StoredRows
+    landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
+    calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty where a choice flags
+    combined: CombinedScore | None
+    rarity: Rarity | None
+
+    @property
+    def flags_above(self) -> float:
+        """Rows that score higher are novel; infinite where too few rows can calibrate."""
+        return np.inf if self.threshold is None else self.threshold
+
+    @cached_property
+    def viewed(self) -> KernelSubspace:
+        """The subspace as the kernel sees it, its points in all views of their columns."""
+        return replace(self.subspace, points=self.views.transform(self.subspace.points))
+
+    @cached_property
+    def reference(self) -> NeighbourRows:
+        """The rows that expected values are taken from, scaled for distances."""
+        kept = self.neighbours
+        standardised = self.views.standardised(kept.rows)
+        return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
+
+    def row_scores(self) -> NoveltyScores:
+        """Return what scores new rows, higher = more novel, wherever they are."""
+        return NoveltyScores(
+            self.views, self.viewed, precision=self.precision, combined=self.combined
+        )
+
+    def scores(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
+        """Return the novelty scores of new rows (r, d)."""
+        # Kernels of huge numbers overflow: that is the finding, and no warning beside it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = ArrayRows(X, n_jobs=n_jobs).map(self.row_scores())
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            column = int(np.abs(X[row]).argmax())
+            raise InputError(
+                f"Row {row} has no score: its column {column}, {X[row, column]:.3g}, is too large "
+                "for the kernel. Leave such rows out, or use the default kernel."
+            )
+        return scores
+
+    def map_components(self, X: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
+        """Return the coordinates of rows (r, d) on the leading two kernel components, (r, 2)."""
+        leading = np.zeros((len(X), 2))
+        projected = self.viewed.leading(2).project(self.views.transform(X), n_jobs=n_jobs)
+        leading[:, : projected.shape[1]] = projected
+        return leading
+
+    def explain(
+        self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
+    ) -> list[tuple[ColumnDrop, ...]]:
+        """Say for each row (r, d) which columns made it odd, and what was expected instead.
+
+        Of a training row `own` (r,) is its position, -1 of a new one: it serves neither as its own
+        neighbour nor as its own landmark.
+        """
+        score, rows = partial(self._scores_without, n_jobs=n_jobs), self.reference
+        some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
+        return Attribution(
+            X=X,
+            standardised=self.views.standardised(X),
+            scores=score(X, own),
+            score=lambda candidates, row: score(candidates, own[row]),
+            neighbours=rows,
+            groups=ColumnRoles.of(self.n_features_in, groups=self.groups).groups,
+            own=own,
+            typical=float(np.quantile(score(rows.rows[some], rows.index[some]), TYPICAL)),
+        ).explain()
+
+    def _scores_without(
+        self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Scores of rows, each without the landmark that training row `own` (-1: none) is."""
+        scores = self.scores(X, n_jobs=n_jobs)
+        is_landmark = np.isin(own, self.landmarks)
+        if self.ridge is not None and is_landmark.any():
+            position = np.searchsorted(self.landmarks, own[is_landmark])
+            rows = X[is_landmark]
+            residual, mahalanobis = leave_landmark_out(
+                self.viewed, self.ridge, self.views.transform(rows), position
+            )
+            errors = residual + self.ridge * mahalanobis
+            combined = self.combined
+            scores[is_landmark] = errors if combined is None else combined(rows, errors)
+        return scores
+
+    def validate(self) -> None:
+        """Refuse what no fit leads to, before it fails in a user's run."""
+        calibration, truncates = self.parameters.calibrated_on, self.ridge is None
+        views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
+        if isinstance(views, RawColumns):
+            # A fit may take column means away, of which the kernel it was asked for knows nothing.
+            sees_all = len(views.mean) == d and views.kernel == about_origin(self.subspace.kernel)
+        else:
+            used += [views.varying, views.as_is]
+        if self.combined is not None:
+            features = self.combined.cells.map
+            used += [features.number, features.source, features.group - len(features.group)]
+            used += [np.array([one.column for one in self.combined.large_groups.groups])]
+        sound = {
+            "views": sees_all,
+            "columns": rows.rows.shape[1] == d
+            and all((columns < d).all() for columns in (*used, rows.as_is)),
+            "landmark rows": isinstance(views, RawColumns) or self.subspace.points.shape[1] == d,
+            "landmarks": (np.diff(self.landmarks, append=self.n_samples_fit) > 0).all()
+            and (truncates or len(self.landmarks) == len(self.subspace.points)),
+            "calibration": self.calibration == calibration,
+            "calibration scores": (self.calibration_scores.size > 0) == (calibration is not None),
+            "rarity": self.rarity is None
+            or (calibration is None and self.parameters.n_components is None),
+            "rows": 2 <= len(rows.index) <= self.n_samples_fit,
+        }
+        if wrong := [name for name, is_sound in sound.items() if not is_sound]:
+            raise ValueError(f"{', '.join(wrong)} do not fit the rest")
+        ColumnRoles.of(d, rows.as_is, self.groups)
+        # Which refuses scores that are no numbers, and a kernel that asks for too much.
+        self.scores(rows.rows[:: 1 + len(rows.rows) // SCORED])

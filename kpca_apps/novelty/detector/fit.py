@@ -1,0 +1,421 @@
+"""Fit a detector to rows: trim, scale, fit kernel PCA, score the training rows, set a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from kpca_apps.engine.fit import fit_subspace
+from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.plan import FitOptions
+from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
+from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks
+from kpca_apps.engine.seeding import Seed, seeded_generator
+from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.novelty.detector.detector import Detector, Parameters, StoredRows
+from kpca_apps.novelty.detector.large_groups import LargeGroups
+from kpca_apps.novelty.detector.leave_one_out import (
+    SCORED_BLOCK,
+    NoveltyScores,
+    leave_landmark_out,
+    leave_row_out,
+)
+from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.reasons import rows_without_strays
+from kpca_apps.novelty.detector.surprise import CombinedScore, usual_rows
+from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
+from kpca_apps.novelty.detector.trim import trim
+from kpca_apps.novelty.detector.views import (
+    ColumnRoles,
+    RawColumns,
+    ViewedRows,
+    ViewScales,
+    ordinary_rows,
+)
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
+
+__all__ = ["Fit", "fit_detector"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Views = ViewScales | RawColumns
+
+CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
+# A density is smooth: fewer tell the dense half of many rows from the sparse one.
+DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
+MAX_EXACT_ROWS = 5_000
+# Rows that expected values are taken from, and their cells: a model holds them.
+MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
+# Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
+# many columns fewer, for memory.
+MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
+
+
+class Fit(NamedTuple):
+    """A detector, and what it makes of its training rows."""
+
+    detector: Detector
+    # (n,): as if each row had been left out for a Tikhonov filter, in-sample for rows that
+    # truncation was fitted on.
+    scores: FloatArray
+    in_use: BoolArray  # (n,), the training subset
+
+
+def fit_detector(
+    source: RowSource,
+    parameters: Parameters,
+    columns: ColumnRoles,
+    *,
+    kernel: Literal["rbf"] | Kernel | None = None,
+    normal: ArrayLike | None = None,
+    large_groups: LargeGroups | None = None,
+    n_jobs: int | None = None,
+    random_state: Seed = None,
+) -> Fit:
+    """Fit a detector to rows of finite numbers, n >= 3; arguments are as of `KernelPCANovelty`.
+
+    Scalings, landmarks and calibration come from the source's sample; means, covariances and
+    trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
+    those of each group are learned from like others, and ranked among themselves.
+    """
+    rng = seeded_generator(random_state)
+    check_array(source.sample, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
+    _refuse_contradictions(parameters, kernel)
+    is_normal = _normal_rows(normal, source.n_rows, parameters)
+    fitting = _Fitting(source, parameters, columns, kernel, is_normal, large_groups, n_jobs, rng)
+    return fitting.run()
+
+
+def _refuse_contradictions(parameters: Parameters, kernel: Literal["rbf"] | Kernel | None) -> None:
+    """Refuse parameters of which one would be ignored."""
+    gamma, ridge, calibration = parameters.gamma, parameters.ridge, parameters.calibration
+    if gamma is not None and kernel != "rbf":
+        raise ValueError(f"gamma={gamma} needs kernel='rbf', got kernel={kernel!r}.")
+    if ridge is not None and parameters.n_components is not None:
+        raise ValueError(
+            f"ridge={ridge} belongs to the Tikhonov filter; use n_components=None, or ridge out."
+        )
+    if calibration != "auto" and parameters.contaminated:
+        raise ValueError(
+            f"calibration={calibration!r} needs rows known to be normal: contaminated=False."
+        )
+
+
+def _normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) -> BoolArray:
+    """Check the mask of rows known to be normal; without one, none is."""
+    if normal is None:
+        return np.zeros(n_rows, dtype=bool)
+    marked = np.asarray(normal)
+    if marked.dtype != bool or marked.shape != (n_rows,):
+        raise ValueError(
+            f"normal must be a mask of {n_rows} booleans, got {marked.dtype} of shape "
+            f"{marked.shape}."
+        )
+    if not parameters.contaminated:
+        raise ValueError(
+            "normal= names rows of a table that may hold outliers; with contaminated=False "
+            "all rows are normal."
+        )
+    if marked.all():
+        raise ValueError("normal= names all rows: fit with contaminated=False.")
+    return marked
+
+
+class _Model(NamedTuple):
+    """Kernel PCA of the training subset, and the scores of all rows by it."""
+
+    subspace: KernelSubspace
+    points: FloatArray  # of the subspace, as they come
+    rho: float | None  # of a Tikhonov filter
+    landmarks: IntArray  # positions of the points among all rows
+    precision: Resolved
+    scores: FloatArray  # (n,)
+    warnings: tuple[str, ...]
+    landmark_miss: float | None = None
+    combined: CombinedScore | None = None
+    usual_scores: FloatArray | None = None  # of the rows that the regressions were learned from
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """What the steps of a fit all need."""
+
+    source: RowSource
+    parameters: Parameters
+    columns: ColumnRoles
+    kernel: Literal["rbf"] | Kernel | None
+    is_normal: BoolArray
+    large_groups: LargeGroups | None
+    n_jobs: int | None
+    rng: np.random.Generator
+
+    def run(self) -> Fit:
+        """Fit the detector."""
+        source, parameters, index = self.source, self.parameters, self.source.sample_index
+        calibration = parameters.calibrated_on
+        dense = self._dense_rows()
+        in_use = dense | self.is_normal
+        # Scales stay those of the dense rows: one value far out would flatten its column for all.
+        views = self._fit_views(np.flatnonzero(dense[index]))
+        truncates = parameters.n_components is not None
+        model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
+        scores, warnings = model.scores, model.warnings
+        neighbours = self._neighbours(views, scores, np.flatnonzero(in_use[index]))
+        calibrating = index[(~in_use if calibration == "split" else in_use)[index]]
+        calibration_scores, rarity = np.empty(0), None
+        if calibration is None:
+            judged = scores[~self.is_normal] if self.is_normal.any() else scores
+            threshold = Rule("share", parameters.share).threshold(judged)
+            if not truncates:
+                usual = model.usual_scores
+                rarity = Rarity.fit(scores[calibrating] if usual is None else usual)
+        else:
+            calibration_scores = np.sort(scores[calibrating])
+            rule = Rule("alpha", parameters.alpha)
+            threshold = rule.threshold(scores, calibration_scores)
+            if not math.isfinite(threshold):
+                n = len(calibration_scores)
+                warnings = (
+                    *warnings,
+                    f"{n} calibrating rows are too few for a false-alarm rate of "
+                    f"{parameters.alpha:g}: the threshold is infinite and nothing is flagged. The "
+                    f"smallest rate they allow is {smallest_rate(n):.3g}.",
+                )
+        detector = Detector(
+            parameters=parameters,
+            n_features_in=source.sample.shape[1],
+            n_samples_fit=source.n_rows,
+            landmark_miss=model.landmark_miss,
+            calibration=calibration,
+            threshold=float(threshold) if math.isfinite(threshold) else None,
+            ridge=model.rho,
+            precision=model.precision,
+            warnings=warnings,
+            groups=tuple(tuple(group.tolist()) for group in self.columns.groups),
+            subspace=replace(model.subspace, points=model.points),
+            views=views,
+            neighbours=neighbours,
+            landmarks=model.landmarks,
+            calibration_scores=calibration_scores,
+            combined=model.combined,
+            rarity=rarity,
+        )
+        return Fit(detector, scores, in_use)
+
+    def _dense_rows(self) -> BoolArray:
+        """Mark the rows (n,) that scales are learned from, those known to be normal left out."""
+        source, rng, n = self.source, self.rng, self.source.n_rows
+        dense = np.ones(n, dtype=bool)
+        if self.parameters.contaminated:
+            # A first look at a table, in which nothing is known to be normal.
+            sample, groups = source.sample[:], self.large_groups
+            views = self._fit_views(ordinary_rows(sample))
+            draft = DRAFT_LANDMARKS if n > MANY_ROWS else CONTAMINATED_LANDMARKS
+            return trim(
+                ViewedRows(source, views),
+                views.kernel,
+                n_landmarks=self.parameters.n_landmarks or draft,
+                rng=rng,
+                n_jobs=self.n_jobs,
+                place=None if groups is None else source.map(groups).astype(np.int64),
+            )
+        if self.parameters.calibrated_on == "split":
+            dense[rng.permutation(n)[max(2, n // 2) :]] = False
+        return dense
+
+    def _fit_views(self, rows: IntArray) -> Views:
+        """Learn from some rows of the sample what the kernel sees of a row."""
+        sample = self.source.sample[:]
+        if self.kernel is None:
+            seen, used = sample, rows
+            if self.parameters.calibrated_on == "split":
+                # Rows held back to calibrate must not lend a scale even to a constant column.
+                seen, used = sample[rows], np.arange(len(rows))
+            return ViewScales.fit(seen, used, self.columns, self.rng)
+        X = sample[rows]
+        why = "whose squares no float can hold, and kernel= takes columns as they come"
+        refuse_larger(X, LARGEST_TO_SQUARE, why)
+        kernel = resolved_kernel(self.kernel, X, self.rng, gamma=self.parameters.gamma)
+        if not kernel.is_psd:
+            raise ValueError(
+                f"kernel {kernel.describe()} is indefinite and has no reconstruction error; use "
+                "a positive semi-definite kernel."
+            )
+        return RawColumns.fit(X, kernel)
+
+    def _filtered(self, views: Views, in_use: BoolArray) -> _Model:
+        """Fit with the Tikhonov filter and score all rows, training rows as if each was left out.
+
+        It cures self-masking: with truncation one isolated row can claim a component of its own
+        and score as normal.
+        """
+        source, contaminated = self.source, self.parameters.contaminated
+        rows = ViewedRows(source, views, in_use)
+        usual = 0.1 if contaminated else 0.1 / rows.n_rows
+        default = CONTAMINATED_LANDMARKS if contaminated else CLEAN_LANDMARKS
+        options = FitOptions(
+            ridge=self.parameters.ridge or usual,
+            method="nystroem",
+            landmarks="residual",
+            n_landmarks=self.parameters.n_landmarks or default,
+            n_jobs=self.n_jobs,
+        )
+        fit = fit_subspace(rows, views.kernel, options, self.rng)
+        subspace, rho, through = fit.subspace, fit.ridge, fit.landmarks
+        assert rho is not None and through is not None and through.index is not None
+        landmarks, sums = np.searchsorted(rows.sample_index, through.index), through.sums
+        probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
+        errors = self._errors(views, subspace, rho, rows.sample.rows[probe])
+        # Landmarks are scored without themselves, too.
+        everyone = np.arange(len(landmarks))
+        alone, mahalanobis = leave_landmark_out(
+            subspace, rho, subspace.points, everyone, errors.precision
+        )
+        of_landmarks = leave_row_out(alone, mahalanobis, rho, subspace.n)
+        # A landmark with an equal row beside it keeps that one when it is left out.
+        single = _occur_once(rows.sample.rows, landmarks)
+        positions, of_landmarks = through.index[single], of_landmarks[single]
+        combined = usual_scores = None
+        if self.kernel is None:
+            learned, X = self._learned_rows(in_use)
+            of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
+            _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
+            of_rows[here] = of_landmarks[of_these]
+            combined, scores = CombinedScore.fit(
+                X,
+                of_rows,
+                self.columns,
+                contaminated=contaminated,
+                normal=self.is_normal[learned],
+                large_groups=self.large_groups,
+            )
+            place = combined.large_groups.places(X)
+            usual_scores = scores[usual_rows(of_rows, place, contaminated=contaminated)]
+            if len(X) < source.n_rows:
+                own, scores = scores, source.map(replace(errors, combined=combined), in_use)
+                scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
+                scores[learned] = own
+        else:
+            scores = source.map(errors, in_use)
+            scores[positions] = of_landmarks
+        # A landmark's own residual is jitter; what the other landmarks miss of it takes its place.
+        unseen = float((alone - through.basis.own_residuals).sum())
+        others = map_row_blocks(
+            through.basis.residuals(errors.precision), rows.sample[probe], block=SCORED_BLOCK
+        )
+        warnings = fit.warnings
+        if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
+            warnings = (
+                *warnings,
+                "Most rows resemble no landmark at all (bandwidth too small, or too many "
+                "unrelated columns): scores of such rows differ little and mean little.",
+            )
+        return _Model(
+            subspace=subspace,
+            points=rows.sample.rows[landmarks],
+            rho=rho,
+            landmarks=through.index,
+            precision=errors.precision,
+            scores=scores,
+            warnings=warnings,
+            landmark_miss=(sums.missed + unseen) / sums.norm,
+            combined=combined,
+            usual_scores=usual_scores,
+        )
+
+    def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
+        """Fit Hoffmann's classic: keep some components, score by what they leave.
+
+        No closed form of leave-one-out exists: scores of the training subset are in-sample.
+        """
+        rows, n_components = ViewedRows(self.source, views, in_use), self.parameters.n_components
+        n_landmarks = self.parameters.n_landmarks
+        spanned = ValueError(
+            f"n_components={n_components} components span the {rows.n_rows} training rows: their "
+            "reconstruction errors are rounding noise. Choose fewer components."
+        )
+        if n_components is not None and n_components >= rows.n_rows:
+            raise spanned
+        exact = n_landmarks is None and len(rows.sample) == rows.n_rows <= MAX_EXACT_ROWS
+        options = FitOptions(
+            n_components,
+            method="exact" if exact else "nystroem",
+            landmarks="residual",
+            n_landmarks=n_landmarks or HARD_LANDMARKS,
+            n_jobs=self.n_jobs,
+        )
+        fit = fit_subspace(rows, views.kernel, options, self.rng)
+        subspace = fit.subspace
+        positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
+        assert positions is not None
+        landmarks = np.searchsorted(rows.sample_index, positions)
+        probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
+        errors = self._errors(views, subspace, None, rows.sample.rows[probe])
+        scores = self.source.map(errors)
+        typical = subspace.kernel.diagonal(subspace.points).mean()
+        if np.median(scores[rows.sample_index]) < 1e-10 * typical:
+            raise spanned
+        points = rows.sample.rows[landmarks]
+        return _Model(subspace, points, None, positions, errors.precision, scores, fit.warnings)
+
+    def _errors(
+        self, views: Views, subspace: KernelSubspace, rho: float | None, probe: FloatArray
+    ) -> NoveltyScores:
+        """Return how a model scores rows, in float32 where that gives some the same scores."""
+        scores, rows = partial(NoveltyScores, views, subspace, rho), ArrayRows(probe)
+        # Every second of them in use.
+        used = np.arange(len(probe)) % 2 == 0
+        n_rows = self.source.n_rows
+        return scores(agreeing_precision(lambda p: rows.map(scores(p), used), n_rows))
+
+    def _learned_rows(self, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
+        """Rows in memory that what cells add is learned from: their positions, and they."""
+        source, sample = self.source, self.source.sample[:]
+        learnable = np.arange(len(sample))
+        if self.parameters.calibrated_on == "split":
+            learnable = np.flatnonzero(in_use[source.sample_index])
+        most = max(FEWEST_ROWS, min(MOST_ROWS, MOST_CELLS // sample.shape[1]))
+        if len(learnable) > most:
+            learnable = np.sort(self.rng.choice(learnable, most, replace=False))
+        everyone = len(learnable) == len(sample)
+        return source.sample_index[learnable], sample if everyone else sample[learnable]
+
+    def _neighbours(self, views: Views, scores: FloatArray, in_use: IntArray) -> StoredRows:
+        """Choose rows that expected values are taken from.
+
+        Of a clean reference those in use; of other tables, dense or not, all but the share that
+        is flagged, of which rows known to be normal are none.
+        """
+        source, contaminated = self.source, self.parameters.contaminated
+        drawn = np.arange(len(source.sample)) if contaminated else in_use
+        most = min(MAX_NEIGHBOUR_ROWS, max(MAX_NEIGHBOUR_CELLS // source.sample.shape[1], 100))
+        if len(drawn) > most:
+            drawn = np.sort(self.rng.choice(drawn, most, replace=False))
+        rows, index = source.sample[drawn], source.sample_index[drawn]
+        if contaminated:
+            # Half of all rows remain, and two at least, whatever share of them is flagged.
+            n_novel = min(top_count(len(rows), self.parameters.share), len(rows) // 2)
+            of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
+            kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
+            rows, index = rows[kept], index[kept]
+        # A model file holds arrays that are the same object once: these are stored beside the
+        # views' own.
+        return StoredRows(rows, self.columns.as_is.copy(), index)
+
+
+def _occur_once(X: FloatArray, rows: IntArray) -> BoolArray:
+    """Mark those of some rows of X (n, d) that no other row of X is equal to."""
+    # Equal rows have equal sums; rows of equal sums are compared to the bit. No minus zero.
+    sums = X.sum(axis=1)
+    alike = X[np.isin(sums, sums[rows])]
+    times = Counter(row.tobytes() for row in alike + 0.0)
+    return np.array([times[row.tobytes()] == 1 for row in X[rows] + 0.0], dtype=bool)

@@ -1,0 +1,298 @@
+"""Rows put into words: the ranked list, the flagged rows, and those with an odd cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
+from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.columns.encoded import Encoded, encode
+from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.parts import rows_of
+from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.result import FlaggedRow, FloatArray, IntArray, OddCell, RankedRow, Reason
+from kpca_apps.novelty.screening.judge import Verdict, top_rows
+from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
+from kpca_apps.tables.table import Table
+
+# Reasons below this share are noise to a reader, unless a row has no larger one.
+MIN_SHARE = 0.05
+# Columns whose cells a listed row carries, besides those among its reasons; the scored table has
+# all of them, and a report of a wide table stays small.
+MAX_CELLS = 60
+# Flagged rows that are listed, each with its first reason: so many cells, whatever the width of
+# the table, but at least and at most so many rows. A reason takes 1 ms a row of 13 columns and 8
+# of 100.
+MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
+# Rows explained together; reasons depend on it in their last bits, so it is no one's choice.
+ROWS_A_BLOCK = 256
+# A longer text stands in full in its own cell.
+MAX_TEXT = 200
+SHARE_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """Rows to explain that one model judges."""
+
+    model: ModelPiece
+    table: Table  # they as they stand
+    matrix: FloatArray  # (r, d), they encoded
+    places: IntArray  # (r,), among all that are to be explained
+    positions: IntArray  # (r,), among the rows that the model judges
+    own: IntArray  # (r,), among its training rows, or -1
+    judged: IntArray  # positions of all rows of the table that the model judges
+
+    def compared(self, verdict: Verdict) -> Encoded:
+        """Return rows of the table that the model judges, to compare these with."""
+        if self.model.is_whole:
+            return verdict.rows
+        judged = self.judged
+        drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
+        rows = encode(self.model.encoder, verdict.rows.take(judged[drawn]), checked=False)
+        return replace(rows, sample_index=drawn)
+
+
+def judged_by(verdict: Verdict, table: Table, positions: IntArray) -> Iterator[JudgedRows]:
+    """Part rows at some positions, the first of `table`, by the model that judges them."""
+    for piece in verdict.pieces:
+        places, among = piece.places(positions)
+        if len(places):
+            rows = rows_of(table, places)
+            matrix = piece.model.encoder.matrix(rows)
+            own = among if verdict.in_training else np.full(len(among), -1)
+            yield JudgedRows(piece.model, rows, matrix, places, among, own, piece.positions)
+
+
+def explain_rows(
+    encoder: TableEncoder,
+    detector: Detector,
+    table: Table,
+    matrix: FloatArray,
+    own: IntArray,
+    n_jobs: int | None = None,
+) -> list[tuple[Reason, ...]]:
+    """Reasons of the first rows of a table, most important first.
+
+    `matrix` (r, d) are they encoded, `own` (r,) their positions among the training rows or -1.
+    """
+    names = [group.name for group in encoder.groups]
+    explained = []
+    for row, drops in enumerate(detector.explain(matrix, own, n_jobs=n_jobs)):
+        reasons = []
+        for drop in drops:
+            is_first = drop.group in (drops[0].group, *drops[0].together)
+            if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
+                seen, seen_value = encoder.seen(table, row, drop.group)
+                expected, expected_value = encoder.describe(drop.group, drop.expected)
+                together = tuple(names[group] for group in drop.together)
+                values = seen, expected, seen_value, expected_value
+                reasons.append(Reason(names[drop.group], drop.share, *values, together))
+        # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
+        differing = [one for one in reasons if one.seen != one.expected] or reasons
+        left = {reason.column for reason in differing}
+        sets = [tuple(name for name in reason.together if name in left) for reason in differing]
+        explained.append(
+            tuple(
+                replace(reason, together=together if len(together) > 1 else ())
+                for reason, together in zip(differing, sets, strict=True)
+            )
+        )
+    return explained
+
+
+def list_rows(
+    model: NoveltyModel,
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    n_explained: int,
+    id_column: str | None,
+    suggestions: Suggestions,
+) -> tuple[RankedRow, ...]:
+    """Put some rows into words, those of `table`; reasons and hints for the first of them.
+
+    `positions` are their places in the table that was scored, of which `id_column` names the rows.
+    What is expected of cells that are odd by themselves agrees with what is suggested for them.
+    """
+    reasons: dict[int, tuple[Reason, ...]] = {}
+    hints: dict[int, tuple[str, ...]] = {}
+    for part in judged_by(verdict, table, positions[:n_explained]):
+        encoder, places = part.model.encoder, part.places.tolist()
+        detector, n_jobs = part.model.detector, verdict.rows.n_jobs
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
+        rows = [int(positions[place]) + 1 for place in places]
+        found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
+        reasons |= zip(places, found, strict=True)
+        meant = [suggestions.numbers(row) for row in rows]
+        compared = part.compared(verdict)
+        hinted = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
+        hints |= zip(places, hinted, strict=True)
+    group_of = np.full(len(positions), "", dtype=object)
+    for piece in verdict.pieces:
+        group_of[piece.places(positions)[0]] = piece.name
+    rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
+    listed = []
+    names = _names(verdict, table, positions, id_column)
+    for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
+        rare = None
+        if rarity is not None and rarities is not None:
+            rare = rarity.describe(float(rarities[position]))
+        why = reasons.get(place, ())
+        shown = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
+        cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
+        listed.append(
+            RankedRow(
+                **name,
+                score=float(verdict.scores[position]),
+                p_value=None if p_values is None else float(p_values[position]),
+                flagged=bool(verdict.flagged[position]),
+                reasons=why,
+                explained=place < n_explained,
+                hints=hints.get(place, ()),
+                cells=tuple(cells),
+                rarity=rare,
+                group=group_of[place],
+            )
+        )
+    return tuple(listed)
+
+
+def list_flagged(
+    model: NoveltyModel,
+    verdict: Verdict,
+    ranked: Sequence[RankedRow],
+    id_column: str | None,
+    *,
+    explain: bool,
+) -> tuple[FlaggedRow, ...]:
+    """List the oddest flagged rows; what `ranked` says of the first of them is not sought again."""
+    # A flagged row scores higher than any other: they are the first of the list.
+    flagged = top_rows(verdict.ranks, min(int(verdict.flagged.sum()), _most_listed(verdict)))
+    known = [row for row in ranked[: len(flagged)] if row.explained or not explain]
+    found = [
+        FlaggedRow(
+            rank=row.rank,
+            row=row.row,
+            line=row.line,
+            id=row.id,
+            hint=" ".join(row.hints),
+            **_first_reason(row.reasons),
+        )
+        for row in known
+    ]
+    others = flagged[len(known) :]
+    if len(others):
+        table = verdict.rows.take(others)
+        empty: list[dict[str, Any]] = [{}] * len(others)
+        reasons = _first_reasons(verdict, table, others) if explain else empty
+        names = _names(verdict, table, others, id_column)
+        found += [FlaggedRow(**name, **why) for name, why in zip(names, reasons, strict=True)]
+    return tuple(found)
+
+
+def list_odd_cell_rows(
+    verdict: Verdict, cells: Sequence[OddCell], id_column: str | None
+) -> tuple[FlaggedRow, ...]:
+    """List the rows that are not flagged, but have a cell that is odd by itself, by rank."""
+    of_row: dict[int, list[OddCell]] = {}
+    for cell in cells:
+        for row in (cell.row, *cell.more_rows):
+            if not verdict.flagged[row - 1]:
+                of_row.setdefault(row, []).append(cell)
+    ranked = sorted(of_row, key=lambda row: int(verdict.ranks[row - 1]))[: _most_listed(verdict)]
+    if not ranked:
+        return ()
+    positions = np.array(ranked, dtype=np.int64) - 1
+    names = _names(verdict, verdict.rows.take(positions), positions, id_column)
+    return tuple(
+        FlaggedRow(
+            **name,
+            columns=tuple(cell.column for cell in of_row[row]),
+            seen=tuple(_cut(cell.seen) for cell in of_row[row]),
+            expected=tuple(_cut(cell.suggestion) for cell in of_row[row]),
+            hint=" ".join(f"{quoted(cell.column)}: {cell.sentence}" for cell in of_row[row]),
+            flagged=False,
+        )
+        for row, name in zip(ranked, names, strict=True)
+    )
+
+
+def _names(
+    verdict: Verdict, table: Table, positions: IntArray, id_column: str | None
+) -> Iterator[dict[str, Any]]:
+    """Rank, row, line and id of rows at some positions, those of `table`."""
+    ids = None if id_column is None else table.column(id_column)
+    for place, position in enumerate(positions.tolist()):
+        yield {
+            "rank": int(verdict.ranks[position]),
+            "row": position + 1,
+            "line": None if table.lines is None else int(table.lines[place]),
+            "id": None if ids is None else ids.text(place),
+        }
+
+
+def _most_listed(verdict: Verdict) -> int:
+    n_cells = max(len(verdict.rows.sample_table.frame.columns), 1)
+    return min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some rows to explain, as they stand and encoded."""
+
+    table: Table
+    matrix: FloatArray  # (b, d)
+    own: IntArray  # (b,), positions among the training rows, or -1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.own)
+
+
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
+    """Explain rows of a table, a block at a time, by whoever works on the table."""
+    reasons: dict[int, dict[str, Any]] = {}
+    for part in judged_by(verdict, table, positions):
+        own, whole = part.own, np.arange(len(part.own))
+        blocks = [
+            _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
+            for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
+        ]
+        model = part.model
+        found = verdict.rows.over(
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
+        )
+        of_part = (reason for of_block in found for reason in of_block)
+        reasons |= zip(part.places.tolist(), of_part, strict=True)
+    return [reasons[place] for place in range(len(positions))]
+
+
+def _explain_block(
+    block: _Block, encoder: TableEncoder, detector: Detector
+) -> list[dict[str, Any]]:
+    explained = explain_rows(encoder, detector, block.table, block.matrix, block.own)
+    return [_first_reason(reasons) for reasons in explained]
+
+
+def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
+    """Take the first of some reasons, of one column or several, as fields of a `FlaggedRow`."""
+    if not reasons:
+        return {}
+    first = [one for one in reasons if one is reasons[0] or one.column in reasons[0].together]
+    return {
+        "columns": tuple(reason.column for reason in first),
+        "seen": tuple(_cut(reason.seen) for reason in first),
+        "expected": tuple(_cut(reason.expected) for reason in first),
+        "share": round(sum(reason.share for reason in first), SHARE_DIGITS),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."

@@ -1,0 +1,313 @@
+"""The scored table, the flagged rows and the odd cells: as columns, and as the files of a run.
+
+The flagged rows stand in a file of their own with those that have an odd cell; all cells that are
+odd by themselves stand in another, or in another sheet.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, in_parts, take_rows
+from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
+from kpca_apps.system.output import atomic_write
+from kpca_apps.tables.frames import frame_without
+from kpca_apps.tables.read.layout import ONE_COLUMN
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, TablePart
+from kpca_apps.tables.values import Column, NumberFormat
+from kpca_apps.tables.write import (
+    PLAIN,
+    Added,
+    CsvStyle,
+    csv_bytes,
+    input_names,
+    literal,
+    open_scored,
+    scored_bytes,
+    scored_kind,
+    scored_notes,
+)
+from kpca_apps.tables.write_excel import (
+    MAX_CELL,
+    Sheet,
+    SheetColumn,
+    cells_of,
+    workbook_bytes,
+)
+
+# Columns of the list of flagged rows beside those of the input.
+N_ADDED = 8
+# What the columns of a workbook mean, shown where the pointer rests on their names.
+ABOUT = {
+    "flagged": "FALSE where the row as a whole is usual and only the coloured cells are odd by "
+    "themselves.",
+    "reason_column": "The column that made the row odd, or several that are odd together: their "
+    "cells are coloured.",
+    "expected": "What the rows that are otherwise most like this one read there.",
+    "share": "Of all that the score of the row drops when the values of its reasons are replaced "
+    "by those expected: the part of this reason, 0 to 1.",
+}
+
+
+def write_tables(
+    folder: Path,
+    table: AnyTable,
+    result: ScreeningResult,
+    plan: ColumnPlan,
+    *,
+    format: str = "csv",
+    keep_hidden: bool = False,
+    execution: Execution | None = None,
+) -> tuple[str, ...]:
+    """Write the scored table, the flagged rows and the odd cells into a folder.
+
+    `format` is that of the scored table; ``"same"`` is that of a Parquet file, and for all three
+    the delimiter and decimal sign of a text file, as the `plan` of its columns has it. Return
+    sentences on what had to be changed.
+    """
+    source, style, kind = result.source, PLAIN, format
+    if format == "same":
+        kind = "parquet" if source.format == "parquet" else "csv"
+        style = _style_of(source, plan)
+    notes = write_scored_table(
+        table, result, folder / f"scored.{kind}", execution, keep_hidden=keep_hidden, style=style
+    )
+    flagged = folder / result.flagged_file
+    notes += write_flagged_rows(table, result, plan, flagged, execution, style)
+    if result.odd_cells_file != result.flagged_file:
+        columns = odd_cell_columns(table, result, execution)
+        with atomic_write(folder / result.odd_cells_file) as file:
+            file.write(csv_bytes(pl.DataFrame(columns), style=style))
+    # Both may have renamed a column for the same reason.
+    return tuple(dict.fromkeys(notes))
+
+
+def _style_of(source: SourceInfo, plan: ColumnPlan) -> CsvStyle:
+    """Return how a text file is written; of other files, and rare delimiters, the plain style."""
+    cut = source.delimiter
+    if cut is None or not cut.isascii() or cut == ONE_COLUMN:
+        return PLAIN
+    formats = [spec.format for spec in plan.specs]
+    comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in formats)
+    return CsvStyle(cut, "," if comma else ".")
+
+
+@dataclass(frozen=True)
+class _ScoredPart:
+    """A part of a table and what was found about its rows."""
+
+    part: TablePart
+    found: Added
+    n_rows: int
+    hidden: frozenset[str]  # columns that are left empty
+
+    def __str__(self) -> str:
+        return str(self.part)
+
+
+def write_scored_table(
+    table: AnyTable,
+    result: ScreeningResult,
+    path: Path,
+    execution: Execution | None = None,
+    *,
+    keep_hidden: bool = False,
+    style: CsvStyle = PLAIN,
+) -> tuple[str, ...]:
+    """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
+
+    The cells of hidden columns are empty, unless they are to be kept. Return sentences on input
+    columns that had to be renamed.
+    """
+    table, kind = in_parts(table), scored_kind(path)
+    hidden = frozenset() if keep_hidden else result.hidden_columns
+    with open_scored(path) as append:
+        if isinstance(table, PartedTable):
+            parts, work = _scored_parts(table, result, hidden), execution or Execution()
+            for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
+                append(data)
+        else:
+            rows = _without(table, hidden)
+            append(scored_bytes(rows, found_columns(result), kind, style=style))
+    return scored_notes(column_names(table), found_columns(result, slice(0)))
+
+
+def _scored_parts(
+    table: PartedTable, result: ScreeningResult, hidden: frozenset[str]
+) -> Iterator[_ScoredPart]:
+    for part in table.parts:
+        found = found_columns(result, slice(part.start, part.stop))
+        yield _ScoredPart(part, found, part.stop - part.start, hidden)
+
+
+def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> bytes:
+    rows = _without(task.part.read(), task.hidden)
+    return scored_bytes(rows, task.found, kind, header=task.part.number == 0, style=style)
+
+
+def _without(rows: Table, hidden: frozenset[str]) -> Table:
+    """Empty the cells of hidden columns."""
+    return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))
+
+
+def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:
+    """Return what was found about every row, or some of them, by the names of the scored table.
+
+    Numbers are arrays (n,). The first reason of each flagged row is in series of polars of as many
+    rows, null elsewhere: ``reason_column``, ``seen`` and ``expected`` are text, in which several
+    columns that are odd together are joined by ", "; ``share`` is a number (`FlaggedRow.share`).
+    """
+    numbers = {
+        "rarity": result.rarities,
+        "p_value": result.p_values,
+        "novelty_score": result.scores,
+        "flagged": result.is_flagged,
+        "rank": result.ranks,
+        **({} if result.is_accepted is None else {"accepted": result.is_accepted}),
+    }
+    here = {name: None if of is None else np.asarray(of[rows]) for name, of in numbers.items()}
+    start, stop, _ = rows.indices(result.n_rows)
+    listed = result.flagged_by_row
+    first, last = (bisect_right(listed, place, key=lambda one: one.row) for place in (start, stop))
+    places = [one.row - 1 - start for one in listed[first:last]]
+    empty = pl.select(pl.repeat(None, stop - start, dtype=pl.String)).to_series()
+    return here | {
+        name: empty.cast(cells.dtype).scatter(places, cells).alias(name)
+        for name, cells in _reason_columns(listed[first:last]).items()
+    }
+
+
+def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
+    """Return the first reasons of rows as columns; those of several columns are joined."""
+    texts = {"reason_column": "columns", "seen": "seen", "expected": "expected"}
+    joined = {
+        name: pl.Series(
+            name,
+            [", ".join(getattr(one, field)) if one.columns else None for one in listed],
+            pl.String,
+        )
+        for name, field in texts.items()
+    }
+    return joined | {"share": pl.Series("share", [one.share for one in listed], pl.Float64)}
+
+
+def write_flagged_rows(
+    table: AnyTable,
+    result: ScreeningResult,
+    plan: ColumnPlan,
+    path: Path,
+    execution: Execution | None = None,
+    style: CsvStyle = PLAIN,
+) -> tuple[str, ...]:
+    """Write the flagged rows and those with an odd cell, oddest first, to a file to send on.
+
+    Rank, line (or row), id and whether it is flagged are followed by the first reason or the odd
+    cells, the hint and the cells of the row, those of hidden columns left out. A workbook has the
+    odd cells in a second sheet. Return sentences on what had to be changed.
+    """
+    listed = (*result.flagged_rows, *result.odd_cell_rows)
+    positions = np.array([one.row - 1 for one in listed], dtype=np.int64)
+    rows = take_rows(table, positions, execution or Execution())
+    shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
+    # The id leads, beside the place of the row, and is not repeated among its cells.
+    shown.sort(key=lambda name: name != result.id_column)
+    n_leading = 2 + (result.id_column in shown)
+    of_row = "row" if rows.lines is None else "line"
+    added = {
+        "rank": pl.Series([one.rank for one in listed], dtype=pl.Int64),
+        of_row: pl.Series([getattr(one, of_row) for one in listed], dtype=pl.Int64),
+        "flagged": pl.Series([one.flagged for one in listed], dtype=pl.Boolean),
+        **_reason_columns(listed),
+        "hint": pl.Series([one.hint or None for one in listed], dtype=pl.String),
+    }
+    names, notes = input_names(shown, added)
+    # Of each column its cells, and its name in the input, if it is of it.
+    found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
+    own = [
+        (Column(_as_it_stands(rows.frame[old]).alias(new)), old)
+        for new, old in zip(names, shown, strict=True)
+    ]
+    columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]
+    if path.suffix == ".csv":
+        frame = pl.DataFrame([column.cells for column, _ in columns])
+        written, n_cut = csv_bytes(frame, style=style), 0
+    else:
+        formats = {spec.name: spec.format for spec in plan.specs}
+        sheet = [
+            SheetColumn(
+                column.name,
+                cells_of(column, formats.get(source)),
+                is_added=not source,
+                note="" if source else ABOUT.get(column.name, ""),
+            )
+            for column, source in columns
+        ]
+        places = {source: place for place, (_, source) in enumerate(columns)}
+        odd = [{places[name] for name in one.columns if name in places} for one in listed]
+        odd_sheet = [
+            SheetColumn(name, cells.to_list())
+            for name, cells in odd_cell_columns(table, result, execution).items()
+        ]
+        sheets = [
+            Sheet("flagged", sheet, odd, n_leading),
+            Sheet("odd cells", odd_sheet, [()] * len(odd_sheet[0].cells), 0),
+        ]
+        written, n_cut = workbook_bytes(sheets)
+    with atomic_write(path) as file:
+        file.write(written)
+    if n_cut:
+        notes += (
+            f"{path.name} holds the first {MAX_CELL:,} characters of {n_cut:,} longer texts: a "
+            "cell of Excel holds no more.",
+        )
+    return notes
+
+
+def _as_it_stands(cells: pl.Series) -> pl.Series:
+    """Keep a lone ``*`` from meaning any value where the list comes back as accepted rows."""
+    return literal(cells) if cells.dtype == pl.String else cells
+
+
+def odd_cell_columns(
+    table: AnyTable, result: ScreeningResult, execution: Execution | None = None
+) -> dict[str, pl.Series]:
+    """Return the cells of `result.odd_cells`, one each, as the columns of a list of them.
+
+    File, line, row, id, column, what it reads, what was probably meant and why it is odd: the
+    clearest cells first, equal ones in the order of the table.
+    """
+    cells = [cell for cell in result.odd_cells for _ in range(1 + len(cell.more_rows))]
+    rows = [row for cell in result.odd_cells for row in (cell.row, *cell.more_rows)]
+    lines: list[int | None] = []
+    for cell in result.odd_cells:
+        lines += (cell.line, *(cell.more_lines or (None,) * len(cell.more_rows)))
+    source, hidden = result.source, result.hidden_columns
+    texts: dict[str | None, list[str | None]] = {}
+    named = [name for name in (source.file_column, result.id_column) if name is not None]
+    if cells and named:
+        positions, back = np.unique(np.array(rows) - 1, return_inverse=True)
+        taken = take_rows(table, positions, execution or Execution())
+        for name in set(named) - hidden:
+            column = taken.column(name)
+            texts[name] = [column.text(place) for place in back.tolist()]
+    none: list[str | None] = [None] * len(cells)
+    files = none if source.file_column else [source.name] * len(cells)
+    return {
+        "file": pl.Series(texts.get(source.file_column, files), dtype=pl.String),
+        "line": pl.Series(lines, dtype=pl.Int64),
+        "row": pl.Series(rows, dtype=pl.Int64),
+        "id": pl.Series(texts.get(result.id_column, none), dtype=pl.String),
+        "column": pl.Series([cell.column for cell in cells], dtype=pl.String),
+        "reads": pl.Series([cell.seen for cell in cells], dtype=pl.String),
+        "suggestion": pl.Series([cell.suggestion or None for cell in cells], dtype=pl.String),
+        "why": pl.Series([cell.sentence for cell in cells], dtype=pl.String),
+    }

@@ -1,0 +1,1 @@
+"""Aguilera and Antonanzas (2019), On kernel principal component analysis."""

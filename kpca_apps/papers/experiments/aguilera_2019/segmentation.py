@@ -1,0 +1,298 @@
+"""Image segmentation: test errors on components of four kernels (Table I and Fig. 5).
+
+Every test row is also trained on, and the last row of the table was not run at sigma 0.01: the
+script passes ``par`` where ``ksvm`` reads ``kpar``, which estimated its own. One error is .0048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from sklearn.svm import SVC
+
+from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.figures import Curves, Table
+from kpca_apps.papers.measuring import components
+from kpca_apps.papers.methods.explicit_maps import monomials
+from kpca_apps.papers.registry import Experiment
+from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+
+Names = NDArray[np.str_]
+
+KERNELS: dict[str, Kernel] = {
+    "linear": Linear(),
+    "polynomial": Polynomial(2, 1.0, 1.0),
+    "Gaussian": RBF(0.01),
+    "Laplace": Laplacian(0.01, "euclidean"),
+}
+
+# Test errors with all components and with 50; and of the SVM on the rows themselves.
+PAPER: dict[str, tuple[float, float | None]] = {
+    "linear": (0.0380, None),
+    "polynomial": (0.0095, 0.0238),
+    "Gaussian": (0.0, 0.4333),
+    "Laplace": (0.0, 0.0333),
+}
+SVM_ALONE = 0.0381
+
+ROUNDING = (
+    "The last components of the polynomial kernel drown in rounding when they are taken from the "
+    "Gram matrix: an independent implementation, which cut by it, had 0.0381 where the error on "
+    "new test rows with all components is 0.0571 here, and 0.1189 for 0.1562 the other way round. "
+    "Here they are taken from the monomials, and which variances exceed 1e-4 is firm."
+)
+
+ONE_ERROR = 0.005
+LEAST_VARIANCE = 1e-4
+MEMORY = "every test row is also a training row; the table has the error without the repeated rows"
+
+
+@dataclass(eq=False)
+class _Split:
+    """Training and test rows, and what kernel PCA makes of them with one kernel."""
+
+    train: Matrix
+    train_names: Names
+    test: Matrix
+    test_names: Names
+
+    def features(self, kernel: Kernel) -> tuple[Matrix, Matrix]:
+        """Return training and test rows on components of unit variance."""
+        if isinstance(kernel, Polynomial):
+            return self._mapped()
+        subspace = components(kernel, self.train)
+        kept = subspace.leading(int(np.count_nonzero(subspace.variances > LEAST_VARIANCE)))
+        scale = np.sqrt(kept.variances)
+        return kept.project(self.train) / scale, kept.project(self.test) / scale
+
+    def _mapped(self) -> tuple[Matrix, Matrix]:
+        """Do so for (x.y + 1)^2 = ((x, 1).(y, 1))^2, by its map into monomials."""
+        train, test = (
+            monomials(np.column_stack([rows, np.ones(len(rows))]), 2)
+            for rows in (self.train, self.test)
+        )
+        centre = train.mean(axis=0)
+        _, lengths, axes = np.linalg.svd(train - centre, full_matrices=False)
+        scale = lengths / np.sqrt(len(train))
+        kept = int(np.count_nonzero(scale**2 > LEAST_VARIANCE))
+        onto = axes[:kept].T / scale[:kept]
+        return (train - centre) @ onto, (test - centre) @ onto
+
+    def error(self, features: tuple[Matrix, Matrix], count: int | None = None) -> float:
+        """Return the test error of linear SVMs on the first components."""
+        train, test = (part[:, :count] for part in features)
+        machine = SVC(kernel="linear", C=1.0).fit(train, self.train_names)
+        return float(np.mean(machine.predict(test) != self.test_names))
+
+    def standardised(self) -> tuple[Matrix, Matrix]:
+        """Return training and test rows, each attribute of mean 0 and variance 1 in training."""
+        centre, scale = self.train.mean(axis=0), self.train.std(axis=0)
+        scale[scale == 0.0] = 1.0
+        return (self.train - centre) / scale, (self.test - centre) / scale
+
+    @cached_property
+    def every(self) -> dict[str, tuple[Matrix, Matrix]]:
+        """Training and test rows on the components of each kernel."""
+        return {name: self.features(kernel) for name, kernel in KERNELS.items()}
+
+    @cached_property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The test error of each kernel, with all components and with 50."""
+        return {name: (self.error(part), self.error(part, 50)) for name, part in self.every.items()}
+
+    def curve(self, name: str, counts: Iterable[int]) -> Matrix:
+        """Return the test error of a kernel for each number of components."""
+        return np.array([self.error(self.every[name], count) for count in counts])
+
+    def alone(self, sigma: float) -> float:
+        """Return the test error of the SVM with the Laplace kernel and no components."""
+        kernel, (train, test) = Laplacian(sigma, "euclidean"), self.standardised()
+        machine = SVC(kernel="precomputed", C=1.0).fit(kernel(train), self.train_names)
+        return float(np.mean(machine.predict(kernel(test, train)) != self.test_names))
+
+
+def run(data: PaperData) -> Outcome:
+    """Run the table as published, and without the repeated rows; then the curves."""
+    small, small_names, large, large_names = data.segmentation()
+    published = _Split(large, large_names, small, small_names)
+    known = {row.tobytes() for row in small}
+    new = np.array([row.tobytes() not in known for row in large])
+    fresh = _Split(large[new], large_names[new], small, small_names)
+    sigma = estimated_sigma(published.standardised()[0])
+    machines = published.alone(sigma), fresh.alone(sigma)
+    curves, more = _curves(published, fresh)
+    claims = (
+        *_published(published, sigma, machines[0]),
+        *_caption(published, fresh, machines),
+        *more,
+    )
+    others = np.intersect1d(np.flatnonzero(new), np.unique(large, axis=0, return_index=True)[1])
+    turned = _other_way(_Split(small, small_names, large[others], large_names[others]))
+    tables = (_table(published, fresh, machines), turned)
+    return Outcome(claims, (curves,), tables, (_repeated(small, large), ROUNDING))
+
+
+def _published(split: _Split, sigma: float, estimated: float) -> list[Claim]:
+    """Compare the numbers of Table I, the last of which is the kernel SVM without components."""
+    near, claims = partial(close_to, tolerance=ONE_ERROR), []
+    for name, (full, few) in PAPER.items():
+        ours = split.errors[name]
+        claims.append(near(f"{name}, all components", full, ours[0], condition=MEMORY))
+        if few is not None:
+            claims.append(near(f"{name}, 50 components", few, ours[1], condition=MEMORY))
+    machine = "SVM with the Laplace kernel, sigma"
+    assumed = f"sigma {sigma:.3f}, not the 0.01 of the table; test rows trained on"
+    reason = "the script's sigma did not reach ksvm, which estimated its own"
+    return [
+        *claims,
+        near(f"{machine} as ksvm estimates it", SVM_ALONE, estimated, condition=assumed),
+        near(f"{machine} 0.01 as printed", SVM_ALONE, split.alone(0.01), reason=reason),
+    ]
+
+
+def _repeated(small: Matrix, large: Matrix) -> str:
+    """Say how many of the test rows are trained on."""
+    known = {row.tobytes() for row in large}
+    inside = sum(row.tobytes() in known for row in small)
+    how_many = "All" if inside == len(small) else f"{inside} of the"
+    return (
+        f"{how_many} {len(small)} test rows are also in the training set, with the same "
+        "attributes: segmentation.data is contained in segmentation.test."
+    )
+
+
+def _caption(published: _Split, fresh: _Split, machines: tuple[float, float]) -> tuple[Claim, ...]:
+    """Judge what the caption of Table I makes of its numbers."""
+    ours, true = published.errors, fresh.errors
+    counts = {name: parts[0].shape[1] for name, parts in published.every.items()}
+    linear, (alone, fair) = true["linear"][0], machines
+    best, *worse = sorted((true[name][0], name) for name in KERNELS if name != "linear")
+    others = ", ".join(f"{name} {error:.4f}" for error, name in worse)
+    everywhere = ", ".join(f"{name} {error:.4f}" for name, (error, _) in true.items())
+    return (
+        stated(
+            "the other kernels give more than 100 components",
+            "more than 100",
+            ", ".join(f"{name} {count}" for name, count in counts.items()),
+            all(count > 100 for name, count in counts.items() if name != "linear"),
+        ),
+        stated(
+            "50 components of the polynomial and Laplace kernels beat PCA and the kernel SVM",
+            "enough",
+            ", ".join(f"{name} {ours[name][1]:.4f}" for name in ("polynomial", "Laplace"))
+            + f", linear {ours['linear'][0]:.4f}, SVM {alone:.4f}",
+            max(ours["polynomial"][1], ours["Laplace"][1]) < min(ours["linear"][0], alone),
+            condition="on rows trained on; on new test rows polynomial "
+            f"{true['polynomial'][1]:.4f}, Laplace {true['Laplace'][1]:.4f}, linear {linear:.4f}, "
+            f"SVM {fair:.4f}",
+        ),
+        stated(
+            "the kernel SVM does not perform as well as the other methods",
+            "does not",
+            f"{alone:.4f}, linear {ours['linear'][0]:.4f}",
+            alone > max(error for error, _ in ours.values()),
+            reason=f"it makes {round(210 * alone)} errors of 210, linear components "
+            f"{round(210 * ours['linear'][0])}, and both 8 in the paper; "
+            f"on new test rows {fair:.4f}, and {everywhere}",
+        ),
+        stated(
+            "with more components kernel PCA does better than linear PCA",
+            "0 against 0.0380",
+            f"on new test rows {best[0]:.4f} with the {best[1]} kernel against {linear:.4f}",
+            best[0] < linear,
+            condition=f"by {round(210 * (linear - best[0]))} rows of 210, which may be chance, and "
+            f"with the kernel picked on the test rows; the others are worse: {others}",
+        ),
+    )
+
+
+def _table(published: _Split, fresh: _Split, machines: tuple[float, float]) -> Table:
+    rows = []
+    for name, (full, few) in PAPER.items():
+        (ours, ours_few), (true, true_few) = published.errors[name], fresh.errors[name]
+        cells = [f"{error:.4f}" for error in (full, ours, true)]
+        cells += ["n.a."] * 3 if few is None else [f"{e:.4f}" for e in (few, ours_few, true_few)]
+        rows.append((name, str(published.every[name][0].shape[1]), *cells))
+    alone = (f"{error:.4f}" for error in (SVM_ALONE, *machines))
+    rows.append(("Laplace, no components", "none", *alone, "n.a.", "n.a.", "n.a."))
+    heads = (
+        "kernel", "components", "paper", "ours", "new test rows", "paper, 50", "ours, 50",
+        "new test rows, 50",
+    )  # fmt: skip
+    note = "New test rows: trained without the 210 rows that are also test rows."
+    return Table("Test error", heads, tuple(rows), note)
+
+
+def _other_way(split: _Split) -> Table:
+    """Return the errors in the direction the data were made for: 210 rows to train on."""
+    counts = {name: parts[0].shape[1] for name, parts in split.every.items()}
+    rows = tuple(
+        (name, str(counts[name]), f"{full:.4f}", f"{few:.4f}" if counts[name] > 50 else "n.a.")
+        for name, (full, few) in split.errors.items()
+    )
+    title = f"The other way round: 210 rows to train on, {len(split.test)} others to test"
+    return Table(title, ("kernel", "components", "all", "50"), rows)
+
+
+def estimated_sigma(X: Matrix) -> float:
+    """Return the inverse width that ``ksvm`` estimates of rows, as kernlab's ``sigest`` has it."""
+    # The mean of one over the quantiles .1 and .9 of the squared distances between rows, those of 0
+    # left out. sigest takes them of a random half of the rows, this function of every pair.
+    squared = pdist(X, "sqeuclidean")
+    return float(np.mean(1.0 / np.quantile(squared[squared > 0.0], (0.1, 0.9))))
+
+
+def _curves(published: _Split, fresh: _Split) -> tuple[Curves, tuple[Claim, ...]]:
+    """Return Fig. 5, the errors on new test rows beside it, and what its caption claims."""
+    few, both = np.arange(1, 15), np.array([*range(1, 15), *range(15, 101, 5)])
+    linear, laplace = published.curve("linear", few), published.curve("Laplace", both)
+    true = fresh.curve("Laplace", both)
+    series = {
+        "linear": (few.astype(float), linear),
+        "Laplace": (both.astype(float), laplace),
+        "Laplace, new test rows": (both.astype(float), true),
+    }
+    title = "Fig. 5: test error by number of components"
+    figure = Curves(title, "components", "test error", series)
+    worse = [int(n) for n, a, b in zip(few, linear, laplace, strict=False) if a > b]
+    return figure, (
+        stated(
+            "Fig. 5: PCA beats kernel PCA for the first 14 dimensions",
+            "in all of them",
+            "in all" if not worse else f"in all but {_counted(worse)}",
+            len(worse) <= 1,
+            condition="but for one number of components" if worse else "",
+        ),
+        stated(
+            "Fig. 5: with more components kernel PCA reaches very low errors",
+            "very low",
+            f"{laplace[-1]:.4f} with 100",
+            bool(laplace[-1] < linear.min()),
+            condition=f"on rows trained on; {true[-1]:.4f} on new test rows",
+        ),
+    )
+
+
+def _counted(numbers: list[int]) -> str:
+    """Say how many numbers of components, and which."""
+    which = f"{', '.join(map(str, numbers))} component{'s' if numbers != [1] else ''}"
+    return f"{'one' if len(numbers) == 1 else len(numbers)} ({which})"
+
+
+EXPERIMENT = Experiment(
+    "segmentation",
+    "Aguilera and Antonanzas (2019), Table I and Fig. 5",
+    "Image segmentation: linear SVM on components",
+    ("segmentation",),
+    run,
+    "As the authors' public script has it: kernel PCA of the raw attributes, components of "
+    f"variance above {LEAST_VARIANCE:g} brought to unit variance, then one-vs-one linear support "
+    "vector machines with C = 1. That components are brought to unit variance is assumed, as "
+    "kernlab does.",
+)

@@ -1,0 +1,1 @@
+"""What is of no single paper: properties, formulas and methods."""

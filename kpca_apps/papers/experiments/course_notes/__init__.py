@@ -1,0 +1,1 @@
+"""Two sets of course notes, one in English and one in Spanish."""

@@ -1,0 +1,1 @@
+"""The encyclopedia's article Kernel PCA."""

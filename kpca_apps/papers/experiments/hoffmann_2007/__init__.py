@@ -1,0 +1,1 @@
+"""Hoffmann (2007), Kernel PCA for novelty detection."""

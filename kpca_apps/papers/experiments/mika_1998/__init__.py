@@ -1,0 +1,1 @@
+"""Mika et al. (1998), Kernel PCA and de-noising in feature spaces."""

@@ -1,0 +1,379 @@
+"""Every flagged row has its first reason, and stands in a file to send on."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import polars as pl
+import pytest
+
+from kpca_apps.novelty import findings, listed_rows
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
+from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.written_tables import (
+    found_columns,
+    odd_cell_columns,
+    write_flagged_rows,
+    write_scored_table,
+    write_tables,
+)
+from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.system.workers import Workers
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable
+from tests.quick import quick
+
+# Workers of Dask are closed while their connections still speak.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+N_ROWS, N_ODD = 400, 16
+FOUND = ["rank", "line", "flagged", "reason_column", "seen", "expected", "share", "hint"]
+
+
+def parcels() -> pl.DataFrame:
+    """Sizes that agree but for one of each odd row: its length, or its width and depth at once."""
+    rng = np.random.default_rng(0)
+    size = rng.uniform(20, 40, N_ROWS)
+    length, width, depth = (factor * size + rng.normal(size=N_ROWS) * 0.3 for factor in (3, 2, 1))
+    length[:10] += 60.0
+    width[10:N_ODD], depth[10:N_ODD] = 0.0, 0.0
+    return pl.DataFrame(
+        {
+            "id": [f"{row:05d}" for row in range(N_ROWS)],
+            "length": [f"{value:.2f}" for value in length],
+            "width": [f"{value:.2f}" for value in width],
+            "depth": [f"{value:.2f}" for value in depth],
+            "weight": [f"{value:.1f}" for value in 9 * size],
+            "sent": [f"2024-03-{1 + row % 28:02d}" for row in range(N_ROWS)],
+            "note": ["=1+1" if row == 3 else f"für {row % 7}" for row in range(N_ROWS)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("parcels") / "parcels.csv"
+    parcels().write_csv(path)
+    return path
+
+
+OPTIONS = ScreeningOptions(
+    count=N_ODD, columns=ColumnOptions(id="id", exclude=("note",)), explain=3
+)
+Screened = tuple[ScreeningResult, NoveltyModel]
+
+
+@pytest.fixture(scope="module")
+def screened(file: Path) -> Screened:
+    return screen(read_table(file), options=OPTIONS)
+
+
+def in_parts(path: Path) -> PartedTable:
+    table = open_table(path, in_memory_rows=50, part_rows=64)
+    assert isinstance(table, PartedTable)
+    return table
+
+
+def write(screened: Screened, table: AnyTable, path: Path) -> tuple[str, ...]:
+    result, model = screened
+    return write_flagged_rows(table, result, model.encoder.plan, path)
+
+
+def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -> None:
+    listed = screened[0].flagged_rows
+    assert [one.rank for one in listed] == list(range(1, N_ODD + 1))
+    assert {one.row for one in listed} == set(range(1, N_ODD + 1))
+    for one in listed:
+        if one.row <= 10:
+            assert one.columns == ("length",)
+        else:
+            assert {"width", "depth"} <= {*one.columns}
+        cells = parcels().row(one.row - 1, named=True)
+        assert one.seen == tuple(cells[name] for name in one.columns)
+        if one.columns == ("length",):
+            assert float(one.expected[0]) == pytest.approx(float(cells["weight"]) / 3, 0.1)
+        assert one.share is not None
+        assert 0.5 < one.share <= 1.0
+        assert (one.id, one.line) == (cells["id"], one.row + 1)
+
+
+def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
+    file: Path, screened: Screened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
+    result = screen(read_table(file), options=OPTIONS)[0]
+    assert sum(row.explained for row in result.ranked) == 3
+    for one, other in zip(result.flagged_rows, screened[0].flagged_rows, strict=True):
+        assert (one.columns, one.seen, one.expected, one.share, one.id, one.line) == (
+            (other.columns, other.seen, other.expected, other.share, other.id, other.line)
+        )
+
+
+@pytest.mark.parametrize("executor", quick(["threads", "processes", "dask"], "threads"))
+def test_whoever_works_writes_the_same_bytes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
+) -> None:
+    if executor == "dask":
+        pytest.importorskip("distributed")
+    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
+    written = []
+    for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
+        with workers:
+            table, execution = in_parts(file), Execution(workers)
+            result, model = screen(table, options=OPTIONS, execution=execution)
+            path = tmp_path / f"{len(written)}.csv"
+            write_flagged_rows(table, result, model.encoder.plan, path, execution)
+            write_scored_table(table, result, tmp_path / "scored.csv", execution)
+            written.append(path.read_bytes() + (tmp_path / "scored.csv").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_what_is_not_listed_is_said_and_stays_empty(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_rows, "MOST_ROWS", 4)
+    result = screen(read_table(file), options=OPTIONS)[0]
+    assert [one.rank for one in result.flagged_rows] == [1, 2, 3, 4]
+    (said,) = (text for text in result.warnings if "are flagged" in text)
+    assert said.startswith("16 rows are flagged: the 4 oddest stand in the list")
+    found = found_columns(result)
+    has_reason = found["reason_column"].is_not_null().to_numpy()  # type: ignore[union-attr]
+    np.testing.assert_array_equal(has_reason, result.ranks <= 4)
+
+
+def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path: Path) -> None:
+    unexplained = ScreeningOptions(count=N_ODD, columns=OPTIONS.columns, explain=0)
+    result, model = screen(read_table(file), options=unexplained)
+    write((result, model), read_table(file), tmp_path / "flagged.csv")
+    rows = read_back(tmp_path / "flagged.csv")
+    assert len(rows) == N_ODD
+    assert {row["reason_column"] + row["share"] for row in rows} == {""}
+
+
+def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> None:
+    def found(rows: slice) -> pl.DataFrame:
+        columns = found_columns(screened[0], rows)
+        return pl.DataFrame({name: of for name, of in columns.items() if of is not None})
+
+    whole = found(slice(None))
+    assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
+    assert whole.height == N_ROWS
+    of_set = next(one for one in screened[0].flagged_rows if one.row == 13)
+    assert whole["reason_column"][0] == "length"
+    assert whole["reason_column"][12] == ", ".join(of_set.columns)
+    assert whole["seen"][12] == ", ".join(of_set.seen)
+    assert whole["seen"][12].count("0.00") == 2
+    assert whole["share"][50] is None
+
+
+def read_back(path: Path) -> list[dict[str, str]]:
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    with path.open(encoding="utf-8-sig", newline="") as handle:
+        return list(csv.DictReader(handle, strict=True))
+
+
+def test_the_csv_holds_the_flagged_rows_oddest_first(
+    file: Path, screened: Screened, tmp_path: Path
+) -> None:
+    assert write(screened, read_table(file), tmp_path / "flagged.csv") == ()
+    rows = read_back(tmp_path / "flagged.csv")
+    given = parcels()
+    others = [name for name in given.columns if name != "id"]
+    assert list(rows[0]) == [*FOUND[:2], "id", *FOUND[2:], *others]
+    assert [row["rank"] for row in rows] == [str(rank) for rank in range(1, N_ODD + 1)]
+    for row, one in zip(rows, screened[0].flagged_rows, strict=True):
+        cells = given.row(one.row - 1, named=True)
+        assert row["line"] == str(one.row + 1)
+        assert {name: row[name] for name in ("id", *others[:-1])} == {
+            name: cells[name] for name in ("id", *others[:-1])
+        }
+        assert row["note"] == ("'=1+1" if cells["note"] == "=1+1" else cells["note"])
+        assert row["reason_column"] == ", ".join(one.columns)
+        assert row["seen"] == ", ".join(one.seen)
+        assert float(row["share"]) == one.share
+    hinted = {one.row: one.hint for one in screened[0].flagged_rows}
+    assert {int(row["line"]) - 1: row["hint"] for row in rows} == hinted
+
+
+def test_parts_give_the_bytes_of_the_whole(file: Path, screened: Screened, tmp_path: Path) -> None:
+    for name in ("flagged.csv", "flagged.xlsx"):
+        write(screened, read_table(file), tmp_path / f"whole-{name}")
+        write(screened, in_parts(file), tmp_path / f"parts-{name}")
+        whole, parts = ((tmp_path / f"{kind}-{name}").read_bytes() for kind in ("whole", "parts"))
+        assert whole == parts
+
+
+def test_the_workbook_colours_the_odd_cells_and_no_other(
+    file: Path, screened: Screened, tmp_path: Path
+) -> None:
+    write(screened, read_table(file), tmp_path / "flagged.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["flagged"]
+    header, *rows = sheet.iter_rows()
+    names = [cell.value for cell in header]
+    assert names == [*FOUND[:2], "id", *FOUND[2:], *parcels().columns[1:]]
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D2", f"A1:O{N_ODD + 1}")
+    assert "odd together" in header[names.index("reason_column")].comment.text
+    for cells, one in zip(rows, screened[0].flagged_rows, strict=True):
+        coloured = {
+            name for name, cell in zip(names, cells, strict=True) if cell.fill.fill_type == "solid"
+        }
+        assert coloured == set(one.columns)
+        by_name = {name: cell.value for name, cell in zip(names, cells, strict=True)}
+        given = parcels().row(one.row - 1, named=True)
+        assert by_name["id"] == given["id"]  # text, with its leading zeros
+        assert by_name["length"] == float(given["length"])
+        assert str(by_name["sent"].date()) == given["sent"]
+        assert by_name["note"] == given["note"]
+    assert {cell.data_type for row in rows for cell in row} <= {"s", "n", "d", "b", "inlineStr"}
+
+
+def test_values_of_hidden_columns_reach_neither_list_nor_file(file: Path, tmp_path: Path) -> None:
+    hide = ColumnOptions(id="id", exclude=("note",), hide=("length", "id"))
+    table = read_table(file)
+    result, model = screen(table, options=ScreeningOptions(count=N_ODD, columns=hide))
+    by_length = [one for one in result.flagged_rows if one.columns == ("length",)]
+    assert by_length
+    assert {(*one.seen, *one.expected, one.id) for one in by_length} == {
+        ("(hidden)", "(hidden)", None)
+    }
+    secrets = {row[name] for row in parcels()[:N_ODD].to_dicts() for name in ("length", "id")}
+    write((result, model), table, tmp_path / "flagged.csv")
+    write((result, model), table, tmp_path / "flagged.xlsx")
+    rows = read_back(tmp_path / "flagged.csv")
+    assert not {"length", "id"} & set(rows[0])
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
+    texts = {str(cell.value) for row in sheet.iter_rows() for cell in row}
+    for secret in secrets:
+        assert not any(secret in text for row in rows for text in row.values())
+        assert not any(secret in text for text in texts)
+
+
+def test_columns_with_names_of_ours_are_renamed_and_long_texts_cut(
+    file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "clash.csv"
+    frame = parcels().rename({"weight": "share", "id": "rank"})
+    frame.with_columns(note=pl.lit("x" * 40_000)).write_csv(path)
+    options = ScreeningOptions(count=3, columns=ColumnOptions(exclude=("note",), id="rank"))
+    table = read_table(path)
+    said = write(screen(table, options=options), table, tmp_path / "flagged.xlsx")
+    assert [text.split(" is written as ")[0] for text in said[:2]] == [
+        'The input column "rank"',
+        'The input column "share"',
+    ]
+    assert said[2].startswith("flagged.xlsx holds the first 32,767 characters of 3 longer texts")
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
+    names = [cell.value for cell in next(sheet.iter_rows())]
+    assert names[:3] == ["rank", "line", "rank_input"]
+    assert "share_input" in names
+
+
+@pytest.mark.release
+def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
+    clean = read_table(file)
+    options = ScreeningOptions(alpha=0.0001, columns=OPTIONS.columns)
+    for table in (clean, in_parts(file)):
+        screened = screen(table, reference=clean, options=options)
+        assert screened[0].n_flagged == 0
+        for name in ("flagged.csv", "flagged.xlsx"):
+            write(screened, table, tmp_path / name)
+        assert (tmp_path / "flagged.csv").read_text("utf-8-sig").count("\n") == 1
+        sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx").active
+        assert (sheet.max_row, sheet["A1"].value) == (1, "rank")
+
+
+PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
+    ("depth", row): "-999" for row in range(200, 230, 2)
+}
+
+
+def with_odd_cells() -> pl.DataFrame:
+    columns = parcels().to_dict(as_series=False)
+    for (name, row), text in PLANTED.items():
+        columns[name][row] = text
+    return pl.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Write the table as two files."""
+    folder = tmp_path_factory.mktemp("two")
+    paths = [folder / "a.csv", folder / "b.csv"]
+    for path, rows in zip(paths, (slice(0, 150), slice(150, None)), strict=True):
+        with_odd_cells()[rows].write_csv(path)
+    return paths
+
+
+def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_path: Path) -> None:
+    options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
+    table = open_table(of_two)
+    result, model = screen(table, options=options)
+    assert result.n_odd_cells == len(PLANTED) > MAX_ODD_CELLS_A_COLUMN
+    written = replace(result, flagged_file="flagged.csv")
+    write_tables(tmp_path, table, written, model.encoder.plan)
+    rows = read_back(tmp_path / "odd_cells.csv")
+    assert {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows} == PLANTED
+    for row in rows:
+        at = int(row["row"]) - 1
+        place = ("a.csv", at + 2) if at < 150 else ("b.csv", at - 148)
+        assert (row["file"], int(row["line"]), row["id"]) == (*place, f"{at:05d}")
+        assert row["why"]
+    assert {row["suggestion"] for row in rows} == {"", "210.3"}
+    assert {*result.row_files.values()} == {"a.csv", "b.csv"}
+    # A line would be one of each file.
+    assert any(
+        '"weight": 2 cells are no numbers' in w and "in row 8 " in w for w in result.warnings
+    )
+    # The page names the file of each, and of the rows on the cards.
+    page = " ".join(re.sub("<[^>]+>", " ", render_screening(result)).split())
+    assert re.search(r"b\.csv\D+52", page)
+    oddest = result.ranked[0]
+    assert f"line {oddest.line} of {'a' if oddest.row <= 150 else 'b'}.csv" in page
+    assert "of the file" not in page
+
+
+@pytest.mark.parametrize("hide", [(), ("depth",)])
+def test_rows_with_an_odd_cell_are_on_the_list_too(
+    of_two: list[Path], tmp_path: Path, hide: tuple[str, ...]
+) -> None:
+    options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id", hide=hide))
+    table = open_table(of_two)
+    result, model = screen(table, options=options)
+    rows_of_cells = {row + 1 for _, row in PLANTED}
+    others = {one.row for one in result.odd_cell_rows}
+    assert others == rows_of_cells - {one.row for one in result.flagged_rows}
+    assert 201 in others
+    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.csv")
+    rows = read_back(tmp_path / "flagged.csv")
+    assert [row["flagged"] for row in rows] == ["true"] * N_ODD + ["false"] * len(others)
+    ranks = [int(row["rank"]) for row in rows]
+    assert ranks == sorted(ranks)
+    by_id = {row["id"]: row for row in rows}
+    found = by_id["00200"]
+    assert found["reason_column"] == "depth"
+    assert found["seen"] == ("(hidden)" if hide else "-999")
+    assert ("missing value?" in found["hint"]) == (not hide)
+
+
+def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
+    table = open_table(of_two)
+    result, model = screen(table, options=ScreeningOptions(count=N_ODD))
+    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]
+    header, *rows = sheet.iter_rows(values_only=True)
+    columns = odd_cell_columns(table, result)
+    assert list(header) == list(columns)
+    assert rows == list(zip(*columns.values(), strict=True))
+    assert len(rows) == len(PLANTED)

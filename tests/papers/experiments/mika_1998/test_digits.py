@@ -1,0 +1,42 @@
+"""Digits cleaned by linear and kernel PCA, where ``KPCA_PAPERS`` names their folder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.decomposition import PCA
+
+from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.experiments.mika_1998 import digits
+from kpca_apps.papers.measuring import components
+
+
+def test_noise_and_linear_pca_of_the_digits_are_as_far_off_as_elsewhere(papers_folder):
+    train, clean = digits.digits(PaperData(papers_folder))
+    assert (train.shape, clean.shape) == ((3000, 256), (500, 256))
+    linear, rng = components(Linear(), train, 64), np.random.default_rng(1)
+    pca = PCA(64).fit(train)
+    for kind, known in digits.NOISY.items():
+        noisy = digits.spoil(kind, clean, rng)
+        assert digits._distance(noisy, clean) == pytest.approx(known, rel=0.05)
+        cleaned = digits._project(linear, noisy)
+        assert_allclose(cleaned, pca.inverse_transform(pca.transform(noisy)), atol=1e-8)
+        distance = digits._distance(cleaned, clean)
+        known_at_64 = digits.LINEAR[kind][digits.LINEAR_COUNTS.index(64)]
+        assert distance == pytest.approx(known_at_64, rel=digits.WITHIN)
+
+
+def test_cleaned_digits_are_fixed_points(papers_folder):
+    """At z the weighted mean of the training digits, weights g_i k(z, x_i), is z itself."""
+    train, clean = (rows[::25] for rows in digits.digits(PaperData(papers_folder)))
+    gamma = 2.0 / 256.0
+    subspace = components(RBF(gamma), train, 16)
+    noisy = digits.spoil("Gaussian", clean, np.random.default_rng(0))
+    cleaned = digits._clean(subspace, noisy)
+    weights = subspace.project(noisy) @ subspace.weights.T + 1.0 / len(train)
+    distances = ((cleaned[:, None] - train) ** 2).sum(axis=2)
+    terms = weights * np.exp(-gamma * distances)
+    again = terms @ train / terms.sum(axis=1)[:, None]
+    assert_allclose(again, cleaned, atol=1e-4)

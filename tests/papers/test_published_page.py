@@ -1,0 +1,45 @@
+"""``reports/papers.html`` is what its command makes now, but for times and rounding."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.errors import KpcaError
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.registry import all_experiments, gathered, reproduce
+from kpca_apps.report.papers.page import render_gallery
+
+TIMED = "complexity"
+FOLDER = os.environ.get("KPCA_PAPERS")
+
+
+def words_of(page: str, name: str) -> list[str]:
+    """Words of the section of an experiment, without its drawings and what rounding decides."""
+    section = re.search(rf'<article class="experiment" id="{name}".*?</article>', page, re.DOTALL)
+    assert section, f"{name} is not on the page"
+    text = re.sub(r"<svg.*?</svg>|<[^>]+>", " ", section[0], flags=re.DOTALL)
+    return re.sub(r"\b\d(\.\d+)?e-(0[7-9]|1\d)\b", "rounding", text).split()
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", sorted(all_experiments().keys() - {TIMED}))
+def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> None:
+    experiment, data = all_experiments()[name], PaperData(FOLDER and Path(FOLDER))
+    try:
+        for needed in experiment.data:
+            data.require(needed)
+    except KpcaError as error:
+        pytest.skip(str(error))
+    page = render_gallery(gathered([reproduce(experiment, data)]))
+    published = (repository / "reports" / "papers.html").read_text(encoding="utf-8")
+    assert words_of(published, name) == words_of(page, name), "run reports/make.py"
+
+
+def test_the_package_holds_code_and_templates_only(repository: Path) -> None:
+    package = repository / "kpca_apps"
+    kinds = {path.suffix for path in package.rglob("*") if path.is_file()}
+    assert kinds - {".pyc", ".nbi", ".nbc"} == {".py", ".j2", ".css", ".js", ".typed"}
