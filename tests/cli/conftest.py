@@ -49,7 +49,7 @@ class Terminal(io.StringIO):
 @pytest.fixture(scope="session")
 def compiled() -> None:
     """Compile the inner loops of denoising, so that no test is the one that is told of it."""
-    from kpca_apps.denoise.passes import warm_up
+    from kpca_apps.denoise.passes.warming import warm_up
 
     warm_up(lambda: None)
 

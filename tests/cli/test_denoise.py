@@ -21,7 +21,7 @@ from kpca_apps.cli.main import main
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
-from kpca_apps.images.front_door import FORMATS
+from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Done, Run, assert_refused
 from tests.cli.conftest import result as result_of
 from tests.denoise.toy import contents

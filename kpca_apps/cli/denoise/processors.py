@@ -8,7 +8,7 @@ from pathlib import Path
 import joblib
 from PIL import Image
 
-from kpca_apps.denoise.passes import STRIP_SAMPLES
+from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.system.memory import available_bytes
 
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.

@@ -32,9 +32,9 @@ from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.batch.work import BUG
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import KEPT_NOWHERE, is_kept, warm_up
+from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
 from kpca_apps.errors import InputError, RefusedError, StoppedError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
     has_figures,
@@ -263,13 +263,13 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
     process would compile for itself: then one does all the work.
     """
-    is_linear, stack = batch.denoiser.is_linear, batch.options.stack
+    is_linear = batch.denoiser.is_linear
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
-        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear, stack=stack)
+        warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
         return jobs
     batch.console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
-    warm_up(lambda: None, is_linear=is_linear, stack=stack)
+    warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
 

@@ -49,7 +49,10 @@ def rows_needed(rule: Rule) -> int:
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Places of the groups that get a piece of their own, largest first; ConfigError if none."""
+    """Places of the groups that get a piece of their own, largest first; ConfigError if none.
+
+    `codes` are those of the rows that are judged.
+    """
     if len(keys) == 1:
         raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))
