@@ -20,7 +20,8 @@ from kpca_apps.images.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.limits import opening, require_memory
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
