@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
@@ -87,10 +87,9 @@ def _fit(
 ) -> tuple[NoveltyModel, Encoded]:
     rule, by, seed = resolve_rule(options, clean=clean), options.columns.by, options.seed
     if by and (options.kernel is not None or options.n_components is not None):
-        flag_of = "kernel" if options.n_components is None else "components"
-        raise ConfigError(
-            f"--{flag_of} scores rows by an error whose scale differs from group to group: leave "
-            f"it or --by out"
+        raise OptionError(
+            "kernel" if options.n_components is None else "n_components",
+            "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
     check_options(options.columns, column_names(table), table.source.name)
     judged = np.s_[:] if is_accepted is None else ~is_accepted
@@ -255,14 +254,15 @@ def _parameters(
     # With a clean reference a choice is about the tables scored later, not about this one.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
-        raise ConfigError(
-            f"--count {rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
+        raise OptionError(
+            "count", f"{rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
         )
     share = rule.setting / n_judged if rule.name == "count" else rule.setting
     if options.calibration != "auto" and not clean:
-        raise ConfigError(
-            f"--calibration {options.calibration} needs a clean reference: give one with "
-            "--reference, or leave calibration out"
+        raise OptionError(
+            "calibration",
+            f"{options.calibration} needs a clean reference: give one with --reference, or leave "
+            "calibration out",
         )
     # As many components as the rows can span would leave no error to score by. Truncation is
     # fitted on half of a clean reference: the other half calibrates it.
@@ -270,9 +270,9 @@ def _parameters(
     spanned = min(n_used, options.n_landmarks or n_used)
     if options.n_components is not None and options.n_components >= spanned:
         spanning = "training rows" if spanned == n_used else "landmarks"
-        raise ConfigError(
-            f"--components {options.n_components} would span all that {spanned:,} {spanning} can: "
-            "choose fewer"
+        raise OptionError(
+            "n_components",
+            f"{options.n_components} would span all that {spanned:,} {spanning} can: choose fewer",
         )
     gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
     kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views

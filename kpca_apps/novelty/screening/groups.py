@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.parts import GroupKey
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
@@ -54,7 +54,7 @@ def own_groups(
     `codes` are those of the rows that are judged.
     """
     if len(keys) == 1:
-        raise ConfigError(f"{where}: --by {listed(by)} makes one group only: leave it out")
+        raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))
     names = [[text or "" for text in key] for key in keys]
     order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))
