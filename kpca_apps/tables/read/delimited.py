@@ -21,7 +21,6 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import long_row, require_columns
 from kpca_apps.tables.numbers import is_number_like
-from kpca_apps.tables.read.bad_lines import BadLines
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
@@ -31,7 +30,7 @@ from kpca_apps.tables.read.layout import (
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 __all__ = ["DELIMITED", "DelimitedText"]
