@@ -257,8 +257,8 @@ def blurred_spectrum(blur: float) -> Array:
     reach = np.arange(-12, 13)
     weights = np.exp(-(reach**2) / (2 * blur**2)) if blur > 0 else (reach == 0).astype(float)
     shared = np.correlate(weights, weights, "full")[2 * 12 :]
-    apart = np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
-    along = np.diag(BASIS @ (shared[apart] / shared[0]) @ BASIS.T)
+    lags = np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
+    along = np.diag(BASIS @ (shared[lags] / shared[0]) @ BASIS.T)
     return np.asarray(np.outer(along, along))
 
 
@@ -273,8 +273,7 @@ def measure_laws(
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
     `step` is that of the values, whose rounding is white noise of its own. The blur is that of all;
-    of noise that is known to be white it is so small that it can hardly be told from none. A plane
-    of one value has no noise.
+    of noise that is known to be white it is next to none. A plane of one value has no noise.
     """
     n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
     found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]

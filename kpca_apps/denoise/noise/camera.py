@@ -13,7 +13,7 @@ by ridge regression on pairs with and without noise (`tests/benchmarks/camera_co
 Found. Fine texture has the same spectrum. So part of the photograph is denoised as if all that were
 noise. What that removes is as strong wherever it is if it was noise, and looks like the picture
 if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
-A logistic regression on a few features of it tells the two apart, with an error that is known.
+A logistic regression on a few features of it distinguishes the two, with an error that is known.
 
 Removal. A variance-stabilising transform makes noise as strong in the dark as in the light.
 Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van Trees 1968,
@@ -23,8 +23,8 @@ frequency and whose detail is little, are whitened wholly, luminance in part onl
 edges ring, so that patches have fewer alike, and costs more there than what is left of the
 correlation.
 
-Texture. What cannot be told from noise goes with it: bark and canvas come out waxy. Where what was
-removed looks like the picture, some of it is put back. Its constants are a compromise between
+Texture. What looks like noise goes with it: bark and canvas come out waxy. Where what was removed
+looks like the picture, some of it is put back. Its constants are a compromise between
 textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about a
 hundredth of one (`tests/benchmarks/texture_kept.py`).
 """

@@ -1,4 +1,4 @@
-"""Which kind of noise an image has, where that is not said: the rules, and what they look at.
+"""Which kind of noise an image has, where that is not given: the rules, and what they look at.
 
 The noise of a stack is that of a few of its pages.
 """
@@ -29,7 +29,7 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
-# Pixels of the blur from which neighbours share their noise: less is hardly told from none.
+# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
 SHARED_BLUR = 0.4
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.

@@ -79,7 +79,7 @@ def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArra
     """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark.
 
     With noise of its own in the dark, as strong as that of the intensity `dark`, it is the
-    generalised logarithm, which is odd: negative values stay apart.
+    generalised logarithm, which is odd: negative values keep their sign.
     """
     values = np.asarray(intensity, np.float64)
     if dark > 0:
