@@ -206,7 +206,7 @@ def stabilise(planes: Planes, curve: tuple[Array, Array]) -> Planes:
     stable = np.empty_like(planes)
     for out, plane in zip(stable, planes, strict=True):
         out[...] = np.interp(plane, *curve)
-    return to_opponent(stable) if len(planes) == 3 else stable
+    return to_opponent(stable)
 
 
 def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -334,8 +334,7 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     stable = stabilise(planes, noise.curve)
     cleaned = whitened_denoising(stable, noise.spectra, whole)
     cleaned[0] = with_texture_back(stable[0], cleaned[0])
-    if len(planes) == 3:
-        cleaned = from_opponent(cleaned)
+    cleaned = from_opponent(cleaned)
     for plane in cleaned:
         plane[...] = np.interp(plane, *noise.curve[::-1])
     return cleaned, noise.levels

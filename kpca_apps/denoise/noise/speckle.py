@@ -57,7 +57,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
     darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
     usual = float(np.sqrt(np.mean(np.square(deviations)))) * unit
     scaled = ((lifted - darkest) * unit).astype(np.float32)
-    cleaned = denoise_gaussian(scaled, usual, options)[0] / unit + darkest
+    cleaned = denoise_gaussian(scaled, (usual,) * len(planes), options) / unit + darkest
     light = [
         speckle_from_log(p, s, dark) for p, s, dark in zip(cleaned, relative, darks, strict=True)
     ]
