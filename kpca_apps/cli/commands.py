@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
+from kpca_apps.options import NoveltyOptions
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
@@ -27,18 +29,7 @@ HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
 # How a table is read.
 READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-_PATHS = (
-    "table",
-    "reference",
-    "accept",
-    "model",
-    "per_image",
-    "out",
-    "inputs",
-    "data",
-    "old",
-    "new",
-)
+_PATHS = frozenset("table reference accept model per_image out inputs data old new".split())
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
@@ -116,10 +107,9 @@ def next_steps(
     by_line = top.line is not None and result.source.file_column is None
     words += ["--line", str(top.line)] if by_line else ["--row", row]
     for name in READING:
-        (parameter,) = (one for one in context.command.params if one.name == name)
-        if params[name] != parameter.default:
-            words += [f"--{name.replace('_', '-')}", str(params[name])]
-    if saved is None:  # the model was not told
+        if params[name] != getattr(NoveltyOptions, name):
+            words += [flag_of(name), str(params[name])]
+    if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     accepted = [str(params["accept"])] if params["accept"] else []

@@ -28,8 +28,6 @@ from kpca_apps.images.types import (
     damage_refused,
 )
 
-__all__ = ["FORMAT", "PIXELS_PER_BYTE", "decode_whole", "read_jpeg"]
-
 QUALITY = 95
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # Each block of 8 x 8 pixels takes at least one bit of the file.

@@ -28,8 +28,6 @@ from kpca_apps.images.types import (
     damage_refused,
 )
 
-__all__ = ["FORMAT", "SIGNATURE", "read_png"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER, _HEADER_END = ">IIBBBBB", 33
 _GREY, _RGB, _PALETTE = 0, 2, 3

@@ -1,6 +1,6 @@
 """Raw files of cameras: the mosaic their sensor saw, and the picture LibRaw develops of it.
 
-LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags tell what is kept of
+LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags hold what is kept of
 the metadata, and the noise where the camera's maker measured it.
 
 Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
@@ -51,7 +51,6 @@ from kpca_apps.images.types import (
 if TYPE_CHECKING:
     import rawpy
 
-__all__ = ["FORMAT"]
 
 _STDERR = threading.Lock()
 NOISE_PROFILE = 51041

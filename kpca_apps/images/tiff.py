@@ -22,7 +22,7 @@ from tifffile import TIFF
 from kpca_apps.errors import InputError
 from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.large import Content
-from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.tags import (
     DESCRIBING,
     DESCRIPTION,
@@ -46,8 +46,6 @@ from kpca_apps.images.types import (
     check_size,
     damage_refused,
 )
-
-__all__ = ["EXTRA", "FORMAT", "read_tiff", "write_tiff"]
 
 WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284

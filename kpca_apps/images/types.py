@@ -20,20 +20,6 @@ from kpca_apps.errors import InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
 
-__all__ = [
-    "DEFLATE_RATIO",
-    "FRONT",
-    "MAX_PIXELS",
-    "Format",
-    "ImageFile",
-    "Metadata",
-    "Mosaic",
-    "Page",
-    "Parts",
-    "check_size",
-    "damage_refused",
-]
-
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
 MAX_PIXELS = 178_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more lies.

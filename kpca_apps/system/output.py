@@ -18,31 +18,24 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.temporary import TemporaryPath, lock, remove_leftovers, retired_path
+from kpca_apps.system.temporary import (
+    TemporaryPath,
+    lock,
+    private_path,
+    remove_leftovers,
+    retired_path,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike
 
-__all__ = [
-    "MARKER",
-    "OutputFolder",
-    "atomic_write",
-    "remove_spools",
-    "require_disk",
-    "spilled",
-    "spool",
-    "spool_folder",
-    "storage_error",
-    "unusable",
-]
 
 MARKER = "run.json"
 _TOOL = "kpca"
@@ -63,27 +56,34 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     label = one_line(str(target), 200)
     if target.is_dir():
         raise InputError(f"{label}: this is a folder; name a file to write.")
-    remove_leftovers(target)
     try:
         # Not tempfile: its files are private, and these should get the permissions of any other.
         held = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
     try:
-        with held.path.open("r+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            held.path.replace(target)
-        except OSError as error:
-            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
+        with storage_named(label):
+            with held.path.open("r+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                held.path.replace(target)
+            except OSError as error:
+                raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
+    finally:
+        held.close()
+
+
+@contextmanager
+def storage_named(label: str) -> Iterator[None]:
+    """Say of what is labelled so that its disk is full or failing, where that caused an error."""
+    try:
+        yield
     except Exception as error:
         if (failure := storage_error(error, label)) is not None:
             raise failure from error
         raise
-    finally:
-        held.close()
 
 
 def storage_error(error: BaseException | None, label: str) -> InputError | None:
@@ -106,15 +106,14 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
 def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
     """Write bytes to a temporary file that only this user can read; the label says whose."""
     held = spool_folder(folder=False)
+    folder = held.path.parent
     try:
-        with held.path.open("wb") as file:
+        with storage_named(one_line(str(folder), 200)), held.path.open("wb") as file:
             for chunk in chunks:
-                require_disk(held.path.parent, len(chunk), label)
+                require_disk(folder, len(chunk), label)
                 file.write(chunk)
-    except BaseException as error:
+    except BaseException:
         held.close()
-        if (failure := storage_error(error, one_line(str(held.path.parent), 200))) is not None:
-            raise failure from error
         raise
     return held
 
@@ -169,9 +168,8 @@ def remove_spools() -> None:
 
 def spool_folder(*, folder: bool = True) -> TemporaryPath:
     """Make a temporary folder, or file, that only this user can look into."""
-    target = _temporary_folder() / _SPOOL
     try:
-        return TemporaryPath(target, folder=folder, private=True)
+        return private_path(_SPOOL, folder=folder)
     except OSError as error:
         raise unusable(error) from None
 
@@ -204,13 +202,13 @@ class OutputFolder:
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
-        self.force, given = force, Path(path)
+        self.force, folder = force, Path(path)
         try:
-            if given.name in ("", ".."):
-                self.path = given.resolve()
+            if folder.name in ("", ".."):
+                self.path = folder.resolve()
             else:
                 # Never the folder itself: a link there must be seen as one.
-                self.path = given.parent.resolve() / given.name
+                self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
         except (OSError, ValueError, RuntimeError) as error:
@@ -223,25 +221,22 @@ class OutputFolder:
         self._begun().close()
 
     def __enter__(self) -> Path:
-        self._held = self._begun()
-        return self._held.path
+        self._run = self._building()
+        return self._run.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._run.__exit__(*error)
+
+    @contextmanager
+    def _building(self) -> Iterator[Path]:
+        held = self._begun()
         try:
-            if kind is None:
-                _sign(self._held.path)
-                self._swap(self._held.path)
-        except OSError as failed:
-            raise storage_error(failed, self._label) or failed from None
+            with storage_named(self._label):
+                yield held.path
+                _sign(held.path)
+                self._swap(held.path)
         finally:
-            self._held.close()
-        if (failure := storage_error(error, self._label)) is not None:
-            raise failure from error
+            held.close()
 
     def _begun(self) -> TemporaryPath:
         """Make the temporary folder, or say why none can be made."""

@@ -160,8 +160,8 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it begins like no text."""
-        return b"\0" in self.head
+        """Whether it begins like no text, or ends as it begins."""
+        return b"\0" in self.head or self.tail == self.head[:4]
 
     @property
     def source(self) -> SourceInfo:
@@ -172,7 +172,8 @@ class InputFile:
         if self.file.packing:
             notes.append(f"Unpacked from {self.file.packing}.")
         notes += self.notes
-        reading = self.options.reading
+        skipped, bad = self.options.skip_rows, self.options.bad_lines == "skip"
+        reading = f"skip {skipped}{', bad lines' * bad}" * bool(skipped or bad)
         return SourceInfo(
             self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
         )
@@ -182,8 +183,9 @@ class InputFile:
         """A copy on disk of what it holds, where that is packed or came through a pipe."""
         return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
 
+    @property
     def sha256(self) -> str:
-        """Hash the bytes on disk, as 64 hex digits."""
+        """The hash of the bytes on disk, as 64 hex digits."""
         return self.file.sha256()
 
     def contents(self) -> bytes:

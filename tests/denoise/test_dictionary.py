@@ -9,12 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from kpca_apps.denoise.dictionary import (
-    DictionaryDenoiser,
-    ResidualLevel,
-    choose,
-    over_patches,
-)
+from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.denoise.dictionary.choosing import choose
+from kpca_apps.denoise.dictionary.level import ResidualLevel
+from kpca_apps.denoise.dictionary.pixels import over_patches
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from tests.system.model_parts import read_parts, write_parts
 
@@ -202,14 +200,6 @@ def test_memory_grows_by_a_few_images_only(waves):
     assert peaks[1] - peaks[0] < 8 * 300 * 200 * 8
 
 
-def test_colour_patches_keep_their_colours(waves):
-    colour = [np.dstack([wave, 0.5 * wave, 1.0 - wave]) for wave in waves]
-    model = DictionaryDenoiser(20, bandwidth=20.0, patch_size=5, max_examples=300).fit(colour[:3])
-    noisy = colour[3] + np.random.default_rng(1).normal(0.0, 0.15, colour[3].shape)
-    result = model.denoise(noisy, sigma=0.15)
-    assert np.mean((result - colour[3]) ** 2) < 0.35 * np.mean((noisy - colour[3]) ** 2)
-
-
 def test_patches_taken_apart_and_averaged_are_the_image():
     image = np.random.default_rng(0).normal(size=(23, 140, 2))
     seen = []
@@ -285,14 +275,6 @@ def test_examples_are_stored_once(tmp_path, model):
     model.save(tmp_path / "m.kpca")
     points = [name for name in read_parts(tmp_path / "m.kpca")[1] if name.endswith("points")]
     assert points == ["subspaces.0.points"]
-
-
-def test_a_novelty_command_refuses_a_dictionary(tmp_path, model):
-    from kpca_apps.novelty.screening.model import load_model
-
-    model.save(tmp_path / "m.kpca")
-    with pytest.raises(ModelFileError):
-        load_model(tmp_path / "m.kpca")
 
 
 def test_components_are_shown_to_either_side_of_the_mean(model):

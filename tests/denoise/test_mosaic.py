@@ -11,10 +11,10 @@ from kpca_apps import denoise_mosaic
 from kpca_apps.denoise.mosaic import (
     PATTERNS,
     clean_mosaic,
-    generalised_anscombe,
     inverse_generalised_anscombe,
     measure_mosaic,
 )
+from kpca_apps.denoise.noise.poisson import anscombe
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 from tests.images.dng import NEUTRAL, exposed, mosaic_of
@@ -63,7 +63,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
     for mean in (0.0, 0.7, 3.0, 20.0, 300.0):
         rng = np.random.default_rng(0)
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
-        roots = generalised_anscombe(counts, added)
+        roots = anscombe(counts, added)
         deviation = float(np.std(roots))
         # Weaker where hardly anything is there to be counted; never stronger.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03

@@ -85,15 +85,6 @@ def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_empty_folder_is_replaced_by_force(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    path.mkdir()
-    with pytest.raises(RefusedError, match="--force"):
-        OutputFolder(path).check()
-    make_run(path, "first")
-    assert (path / MARKER).is_file()
-
-
 @pytest.mark.parametrize("force", [True, False])
 def test_a_folder_of_other_things_is_never_replaced(tmp_path: Path, force: bool) -> None:
     (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
@@ -379,11 +370,6 @@ def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_asking_leaves_nothing(tmp_path: Path) -> None:
-    OutputFolder(tmp_path / "run").check()
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a place without folders")
 def test_a_place_that_cannot_be_written_to_is_told_when_asked() -> None:
     with pytest.raises(InputError, match=r"^/proc/run: cannot be made \("):
@@ -425,15 +411,6 @@ def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path) -> Non
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_shows_until_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    with atomic_write(path) as file:
-        file.write(b"whole")
-        assert not path.exists()
-    assert path.read_bytes() == b"whole"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:

@@ -6,18 +6,20 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kpca_apps.cli.commands import next_steps, reproduce, without_label
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.cli.options import Options, command, files, general, panel
+from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
+from kpca_apps.options import NoveltyOptions
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.columns.execution import Execution
@@ -38,12 +40,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
-CalibrationName = Literal["auto", "leave-one-out", "split"]
-WorkersName = Literal["threads", "processes", "dask"]
-TableFormat = Literal["csv", "parquet", "same"]
-BadLinesName = Literal["refuse", "skip"]
-FlaggedFormat = Literal["csv", "xlsx"]
 TableArgument = Annotated[
     list[str],
     typer.Argument(
@@ -55,157 +51,6 @@ TableArgument = Annotated[
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that screen or fit wrote.")
 ]
-
-_rule, _column = panel("Threshold (give one)"), panel("Columns")
-_known = panel("Accepted rows")
-_model, _work = panel("Model"), panel("Parallel work")
-
-
-class NoveltyOptions(Options):
-    """The options of the commands; each command takes those of use to it."""
-
-    share: float | None = _rule(
-        "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
-        "S",
-        common=True,
-    )
-    count: int | None = _rule("Flag this many rows: a choice, not a test.", "N")
-    alpha: float | None = _rule(
-        "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
-        "A",
-        common=True,
-    )
-    fdr: float | None = _rule(
-        "Flag so that this share of the list is expected to be false discoveries. Needs clean "
-        "rows.",
-        "Q",
-    )
-    accept: str | None = _known(
-        "Table of rows judged fine: they are learned as normal and not listed. Usually a "
-        "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
-        "both have; * stands for any value, an empty cell for a missing one.",
-        "FILE",
-        common=True,
-    )
-    label: str | None = _column(
-        "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
-    )
-    positive: str | None = _column("The label that means outlier.", "VALUE")
-    id: str | None = _column(
-        "Column that names the rows. Default: a column that looks like an identifier and has no "
-        "value twice.",
-        "COL",
-        common=True,
-    )
-    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL", common=True)
-    categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
-    numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
-    by: list[str] | None = _column(
-        "Compare rows within groups that share a value of this column: one model for each group "
-        "of 50 rows or more. Repeatable.",
-        "COL",
-        common=True,
-    )
-    hide: list[str] | None = _column(
-        "Use this column, but keep its values out of all that is written but the model. "
-        "Repeatable.",
-        "COL",
-        common=True,
-    )
-    dayfirst: bool | None = _column(
-        "Order of day and month in dates that can be read both ways.",
-        flags=("--dayfirst/--monthfirst",),
-    )
-    explain: int = _model(
-        "Number of rows explained in full. Flagged rows are explained in full up to 500; beyond, "
-        "they get their first reason. 0 for none.",
-        "N",
-        default=100,
-    )
-    kernel: KernelName | None = _model(
-        "Use one kernel on the encoded columns instead of the default mean over four views of "
-        "them: rbf, laplacian, linear, poly or cosine.",
-        "NAME",
-    )
-    gamma: float | None = _model("Kernel bandwidth as in exp(-gamma r^2).", "G")
-    sigma: float | None = _model("Kernel bandwidth as in exp(-r^2 / (2 sigma^2)).", "S")
-    components: int | None = _model(
-        "Truncate to this many kernel components (Hoffmann 2007) instead of the Tikhonov filter.",
-        "Q",
-    )
-    ridge: float | None = _model(
-        "Regularisation of the Tikhonov filter, as a share of the variance.", "R"
-    )
-    landmarks: int | None = _model("Number of landmarks of the Nystrom approximation.", "M")
-    calibration: CalibrationName = _model(
-        "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
-        "HOW",
-        default="auto",
-    )
-    seed: int = _model("Seed of all random draws.", "N", default=0)
-    jobs: int | None = _work(
-        "Number of threads, processes or Dask workers. Results do not depend on it.", "N"
-    )
-    workers: WorkersName | None = _work(
-        "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
-        "processes, or dask for a local cluster.",
-        "KIND",
-    )
-    scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
-        "ADDRESS",
-    )
-    out: Path | None = files(
-        "Folder to write. Default: one here, named after the input.", "DIR", common=True
-    )
-    force: bool = files("Overwrite the results of an earlier run.", default=False)
-    format: TableFormat = files(
-        "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
-        "delimiter and decimal sign, too.",
-        "KIND",
-        default="csv",
-    )
-    keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
-    flagged: FlaggedFormat = files(
-        "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
-        "coloured, and listed in a second sheet.",
-        "KIND",
-        default="csv",
-    )
-    delimiter: str | None = files("Column separator. Default: detected.", "C")
-    encoding: str | None = files("Text encoding. Default: detected.", "NAME")
-    sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
-    skip_rows: int = files(
-        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
-    )
-    bad_lines: BadLinesName = files(
-        "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
-        "refuse|skip",
-        default="refuse",
-    )
-    dry_run: bool = general(
-        "Print how each column would be used, and stop.", default=False, common=True
-    )
-
-
-def screening_options(options: NoveltyOptions) -> ScreeningOptions:
-    """Turn the options of a command into those of a screening."""
-    from kpca_apps.novelty.columns.plan import ColumnOptions
-    from kpca_apps.novelty.screening.options import ScreeningOptions
-
-    columns: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in _given(options, ColumnOptions).items()
-    }
-    return ScreeningOptions(**_given(options, ScreeningOptions), columns=ColumnOptions(**columns))
-
-
-def _given(options: NoveltyOptions, kind: Any) -> dict[str, Any]:
-    """Return the fields of a class of options that a command was told."""
-    fields_of = {one.name for one in fields(kind)}
-    flags = {"components": "n_components", "landmarks": "n_landmarks"}
-    named = {flags.get(flag, flag): value for flag, value in vars(options).items()}
-    return {name: value for name, value in named.items() if name in fields_of and value is not None}
 
 
 @dataclass
@@ -221,18 +66,11 @@ class Run:
     def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
         from kpca_apps.tables.opening import open_table
+        from kpca_apps.tables.read_options import ReadOptions
 
-        told = self.options
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         with self.console.stage(f"Reading {paths[0]}{more}"):
-            return open_table(
-                paths,
-                delimiter=told.delimiter,
-                encoding=told.encoding,
-                sheet=told.sheet,
-                skip_rows=told.skip_rows,
-                bad_lines=told.bad_lines,
-            )
+            return open_table(paths, **self.options.given(ReadOptions))
 
     def read_accepted(self) -> Table | None:
         """Read the rows that were judged fine, if there are any."""
@@ -343,7 +181,7 @@ def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> S
 
     hide = tuple(options.hide or ()) or None
     columns = {"label": options.label, "id": options.id, "hide": hide}
-    return inherit_options(model, table, **_given(options, ScreeningOptions), **columns)
+    return inherit_options(model, table, **options.given(ScreeningOptions), **columns)
 
 
 def finish(
@@ -357,7 +195,6 @@ def finish(
     save: bool,
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
-    from kpca_apps.cli.commands import next_steps, reproduce, without_label
     from kpca_apps.cli.novelty.lines import held, say_findings
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
@@ -409,9 +246,9 @@ def screen(
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
     holds rows of the table: share it as you would share the data.
     """
-    from kpca_apps.novelty.screening.options import resolve_rule
+    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 
-    chosen = screening_options(options)
+    chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=reference is not None)
     if [reference, options.accept, *table].count("-") > 1:
         raise ConfigError("only one of table, reference and accepted rows can come from stdin")
@@ -425,7 +262,6 @@ def screen(
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce
         from kpca_apps.novelty.screening.run import screen as screen_rows
 
         with run.working("Screening", rows, clean):
@@ -460,10 +296,10 @@ def fit(
     The model file holds rows of the reference, among which reasons are found: share it as you would
     share the data.
     """
-    from kpca_apps.novelty.screening.options import resolve_rule
+    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
     from kpca_apps.system.model_files import check_model_path
 
-    chosen = screening_options(options)
+    chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=True)
     if not options.dry_run:
         check_model_path(model, force=options.force)
@@ -492,8 +328,8 @@ def fit(
 
 @command(
     app,
-    without="by exclude categorical numeric dayfirst kernel gamma sigma components ridge landmarks "
-    "calibration seed dry_run",
+    without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
+    "n_landmarks calibration seed dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
@@ -502,7 +338,6 @@ def score(
 
     Rows are flagged by the model's threshold unless another is given.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import score as score_rows
 
@@ -595,7 +430,9 @@ def compare(
     outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
     2007).
     """
-    chosen = screening_options(options)
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+
+    chosen = ScreeningOptions.of(options)
     folder = open_folder(options, "comparison", table)
     with running(options) as run:
         rows = run.read(table)
@@ -603,7 +440,6 @@ def compare(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce, without_label
         from kpca_apps.novelty.compare.comparison import compare_table
 
         with run.console.stage("Comparing"):
@@ -644,7 +480,6 @@ def diff(context: typer.Context, old: OldRun, new: NewRun, options: NoveltyOptio
     Rows newly flagged and no longer flagged, matched by identifier or else by their cells; columns
     whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.novelty.lines import diff_lines
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff

@@ -71,7 +71,7 @@ class JudgedPiece:
         """Which of some positions are of these rows, and where they are among the model's rows."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
-        return found, (positions if self.model.values is None else among)[found]
+        return found, (positions if self.model.is_whole else among)[found]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         calibration = detector.calibration_scores
         p_values = conformal_p_values(calibration, raw)
         for piece in pieces:
-            if piece.model.values is not None:
+            if not piece.model.is_whole:
                 own = piece.model.detector.calibration_scores
                 p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
@@ -135,7 +135,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         threshold = replace(threshold, rarity=detector.rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
     if model.groups:
-        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.values is None)
+        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
         notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
@@ -199,7 +199,6 @@ def _pieces(
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for group in model.groups:
-        assert group.values is not None
         positions = np.flatnonzero(codes == place_of.get(group.values, -1))
         if len(positions):
             is_rest[positions] = False
@@ -214,7 +213,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        is_whole = model.values is None
+        is_whole = model.is_whole
         judges_all = is_whole and len(positions) == rows.n_rows
         if in_training:
             require_own_scores(model, rows, np.arange(rows.n_rows) if is_whole else positions)
@@ -299,7 +298,7 @@ def _shifted(
     judged = []
     for piece in pieces:
         limit = value
-        if piece.model.values is not None:
+        if not piece.model.is_whole:
             limit = rate_threshold(piece.model.detector.calibration_scores, rate)
         own = raw[piece.positions]
         # Rounding must move no row to the other side.
@@ -355,7 +354,7 @@ def _notes_of_groups(
     """Say what the pieces of groups warn of, and where alone nothing can be flagged."""
     by, names = model.options.columns.by, dict[str, list[str]]()
     for piece in pieces:
-        if piece.model.values is not None:
+        if not piece.model.is_whole:
             detector = piece.model.detector
             few = piece.model.clean and not np.isfinite(detector.flags_above)
             for text in detector.warnings[:-1] if few else detector.warnings:

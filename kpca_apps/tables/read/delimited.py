@@ -22,12 +22,12 @@ from kpca_apps.system import limits
 from kpca_apps.system.limits import long_row, require_columns
 from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.bad_lines import BadLines
-from kpca_apps.tables.read.header import header_is_missing
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
     Layout,
     collapse_spaces,
+    header_is_missing,
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
@@ -71,7 +71,7 @@ class DelimitedText:
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
-        self._bad = BadLines(text.label) if text.options.leave_out else None
+        self._bad = BadLines(text.label) if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
 
@@ -393,15 +393,10 @@ def _cut_cause(error: str) -> tuple[str, str]:
     return "opens a quote that is never closed", "close it"
 
 
-def _knows(_: Text) -> bool:
-    """Any text that no other reader knows is a table of cells."""
-    return True
-
-
 def _read(text: Text) -> Table | PartedTable:
     table = DelimitedText(text)
     rows = Rows(table.pieces(), table.names, table.notes, True)
     return table_of(text, rows, format="csv", delimiter=table.delimiter)
 
 
-DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _knows, _read)
+DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _read)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
@@ -40,6 +40,7 @@ from kpca_apps.tables.table import (
     part_size,
     parted_table,
     require_cells,
+    require_same_columns,
 )
 
 if TYPE_CHECKING:
@@ -391,18 +392,9 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
-    for name in first:
-        if name not in columns:
-            raise InputError(
-                f'{label}: has no column "{one_line(name)}", which {model} has; the files of a '
-                f"folder make one table and need the same columns.{suggest(name, columns)}"
-            )
+    files = "the files of a folder make one table and"
+    require_same_columns(columns, first, label, model, files)
     for place, name in enumerate(columns):
-        if name not in first:
-            raise InputError(
-                f'{label}: its column "{one_line(name)}" is not in {model}; the files of a folder '
-                "make one table and need the same columns."
-            )
         if list(first)[place] != name or columns[name] != first[name]:
             here, there = one_line(columns[name]), one_line(first[name])
             what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
@@ -447,22 +439,17 @@ def _have_names(dates: pl.Series) -> pl.Series:
     return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
-def _knows(file: InputFile) -> bool:
-    # A header of text may start with these letters too.
-    return file.head.startswith(b"PAR1") and (file.is_binary or file.tail == b"PAR1")
-
-
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     known = KnownFile.at(copy.path, file.label) if copy else file.file
-    source = replace(file.source, sha256=file.sha256())
+    source = replace(file.source, sha256=file.sha256)
     return _read_files([known], source, file.label, file.options, copy)
 
 
 def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     """Read the Parquet files of a folder as one table."""
     known, label = _folder_files(path), one_line(str(path), 200)
-    options.refuse("delimiter encoding sheet skip_rows bad_lines", "Parquet", label)
+    options.refuse_others("", "Parquet", label)
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
@@ -494,4 +481,4 @@ def _read_files(
     return collect(rows, source, label, lambda: source.sha256, 0, size)
 
 
-PARQUET = Reader("Parquet", "", _knows, _read_file)
+PARQUET = Reader("Parquet", "", _read_file, (b"PAR1",))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read.header import find_header
+from kpca_apps.tables.read.layout import find_header
 from kpca_apps.tables.table import PartedTable
 
 BODY = [[str(n), str(2 * n), "xyz"[n % 3]] for n in range(20)]
