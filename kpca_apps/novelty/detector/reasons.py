@@ -260,9 +260,7 @@ class _Surroundings:
         nearest = nearest_rows(distances)
         return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
 
-    def _read(
-        self, groups: Sequence[int], nearest: IntArray, radius: FloatArray
-    ) -> list[_Expected]:
+    def _read(self, groups: Sequence[int], nearest: IntArray, radii: FloatArray) -> list[_Expected]:
         """Middle of the `nearest` rows (e, k), `radii` (e,) away, one line a group (e,)."""
         members = [self._groups.columns[g] for g in groups]
         sizes = np.array([len(columns) for columns in members])
