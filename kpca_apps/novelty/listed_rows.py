@@ -89,7 +89,7 @@ def explain_rows(
             is_first = drop.group in (drops[0].group, *drops[0].together)
             if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
                 seen, seen_value = encoder.seen(table, row, drop.group)
-                expected, expected_value = encoder.describe(drop.group, drop.expected)
+                expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
                 together = tuple(names[group] for group in drop.together)
                 values = seen, expected, seen_value, expected_value
                 reasons.append(Reason(names[drop.group], drop.share, *values, together))
