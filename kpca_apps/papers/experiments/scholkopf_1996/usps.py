@@ -201,8 +201,8 @@ def _advantages(ours: Matrix) -> tuple[Claim, ...]:
 
 def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
     paper = {d: np.array([PAPER[count][d - 1] for count in RAW[d]]) for d in RAW}
-    off = {d: float(np.abs(np.array(plain[d]) - paper[d]).max()) for d in RAW}
-    apart = max(
+    largest = {d: float(np.abs(np.array(plain[d]) - paper[d]).max()) for d in RAW}
+    difference = max(
         abs(ours - known)
         for d, column in plain.items()
         for ours, known in zip(column, RAW[d].values(), strict=True)
@@ -218,23 +218,23 @@ def _judge_raw(plain: dict[int, list[float]]) -> tuple[Claim, ...]:
         stated(
             "raw pixels, degree 1: each of 4 cells within 0.5 of a point",
             "Table 2",
-            f"{off[1]:.2f} off at most",
-            off[1] <= 0.5,
+            f"{largest[1]:.2f} off at most",
+            largest[1] <= 0.5,
             condition="C = 10, which the report does not name",
         ),
         stated(
             "raw pixels, degree 3: each of 4 cells within 0.7 of a point",
             "Table 2",
-            f"{off[3]:.2f} off at most",
-            off[3] <= TOLERANCE["degrees 1 to 5"],
+            f"{largest[3]:.2f} off at most",
+            largest[3] <= TOLERANCE["degrees 1 to 5"],
             condition="C = 10, which the report does not name",
             reason="the report does not say that its images are smoothed, but they seem to be",
         ),
         stated(
             "raw pixels: each of 8 cells within 0.3 of a point",
             "the same protocol",
-            f"{apart:.2f} apart at most",
-            apart <= 0.3,
+            f"{difference:.2f} apart at most",
+            difference <= 0.3,
             origin="another implementation",
         ),
     )
