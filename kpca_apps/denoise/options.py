@@ -17,20 +17,21 @@ Window = tuple[tuple[int, int], tuple[int, int]]
 
 
 class NoiseModel(NamedTuple):
-    """What is to be known of a kind of noise without its function in `kpca_apps.denoise.models`."""
+    """What is to be known of a kind of noise without its file in `kpca_apps/denoise/noise`."""
 
     about: str = ""  # in the help of --noise
     from_black: bool = False  # needs to know which value means no light
     relative: bool = False  # its level is a share of the intensity
+    beside: bool = False  # its level is that of white noise beside it
 
 
-# The one place in which kinds of noise are listed; `denoise_NAME` in `kpca_apps.denoise.models`
-# takes each out.
+# The one place in which kinds of noise are listed; the file of its name in
+# `kpca_apps/denoise/noise` measures each and takes it out.
 NOISE_MODELS = {
     "gaussian": NoiseModel(),
     "poisson": NoiseModel("counted light, which is noisier where it is brighter", from_black=True),
     "speckle": NoiseModel("multiplied", from_black=True, relative=True),
-    "impulse": NoiseModel("salt and pepper"),
+    "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(
         "photographs as a camera saves them, whose noise neighbouring pixels share"
     ),

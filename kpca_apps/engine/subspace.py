@@ -8,15 +8,11 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import BLOCK, map_row_blocks
-from kpca_apps.options import RIDGES
+from kpca_apps.system.arrays import Matrix
 
-__all__ = ["RIDGES", "SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
-
-Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""

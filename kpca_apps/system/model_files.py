@@ -39,8 +39,6 @@ from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
 
-__all__ = ["FORMAT_VERSION", "check_model_path", "load_model_file", "save_model_file"]
-
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"

@@ -24,8 +24,9 @@ from typing import Any
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.limits import opening, require_memory
-from kpca_apps.system.output import spool
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
+from kpca_apps.system.spools import spool
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo

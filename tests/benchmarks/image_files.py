@@ -30,8 +30,8 @@ from PIL import Image, ImageCms, ImageSequence
 from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from kpca_apps.images.front_door import read_image
-from kpca_apps.images.other import boxes
+from kpca_apps.images.files import read_image
+from kpca_apps.images.lossless import boxes
 from tests.benchmarks.mutated_images import picture
 from tests.hostile.images import saved, tiff, write_image
 

@@ -19,8 +19,8 @@ from skimage.io import imread
 from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.law import measure_laws
-from kpca_apps.denoise.models import anscombe, inverse_anscombe
+from kpca_apps.denoise.estimate.law import measure_laws
+from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 
 SETTINGS = ("auto", "gaussian", "poisson", "camera")
 psnr = partial(peak_signal_noise_ratio, data_range=255)

@@ -33,7 +33,7 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from tests.benchmarks.processes import Worker
 from tests.hostile.images import saved, tiff
 

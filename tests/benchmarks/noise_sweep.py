@@ -24,7 +24,8 @@ from skimage.io import imread
 from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.models import Light, denoise_poisson
+from kpca_apps.denoise.estimate.law import Light
+from kpca_apps.denoise.noise import poisson
 from kpca_apps.denoise.options import Options
 
 BLUR, WITHIN, DECIBELS = 0.7, 0.15, 0.2
@@ -85,7 +86,7 @@ def measure(seed: int, pictures: list[tuple[str, np.ndarray]], quality: str) -> 
     unit = 255.0 / np.iinfo(seen.noisy.dtype).max
     light = Light(seen.gain * unit, seen.constant / seen.gain * unit, seen.blur)
     planes = np.float32(unit) * seen.noisy[np.newaxis].astype(np.float32)
-    told = denoise_poisson(planes, (light,), Options(quality=quality))[0][0] / unit
+    told = poisson.denoise(planes, (light,), Options(quality=quality))[0][0] / unit
     ends = np.quantile(seen.clean, [0.05, 0.95])
     true = seen.gain * ends + seen.constant
     ratios = np.zeros(2)

@@ -33,7 +33,8 @@ from PIL import Image
 from scipy.ndimage import convolve
 
 from kpca_apps import denoise_kpca, denoise_mosaic
-from kpca_apps.denoise.mosaic import generalised_anscombe, inverse_generalised_anscombe
+from kpca_apps.denoise.mosaic import inverse_generalised_anscombe
+from kpca_apps.denoise.noise.poisson import anscombe
 
 SENSITIVITY = (0.5, 1.0, 0.65)  # of red, green and blue
 PLACES = ((0, 0), (0, 1), (1, 0), (1, 1))  # of red, the two greens and blue
@@ -72,7 +73,7 @@ def developed_simply(mosaic: np.ndarray) -> np.ndarray:
 def developed_by_libraw(mosaic: np.ndarray) -> np.ndarray:
     """Return the picture (h, w, 3), in 0..255, that LibRaw makes of a mosaic."""
     sys.path.append(str(Path(__file__).parents[2]))
-    from kpca_apps.images.front_door import read_image
+    from kpca_apps.images.files import read_image
     from tests.images.dng import write_dng
 
     counts = np.clip(np.rint(512 + 15000 * mosaic), 0, 15512).astype(np.uint16)
@@ -88,7 +89,7 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
 
     height, width = (side // 2 * 2 for side in mosaic.shape)
     planes = np.stack([mosaic[y:height:2, x:width:2] for y, x in PLACES], axis=-1)
-    roots = generalised_anscombe(planes / a, b / a**2)
+    roots = anscombe(planes / a, b / a**2)
     found = []
     components = np.linalg.eigh(np.cov(roots.reshape(-1, 4).T))[1].T[::-1]
     for mixing in (np.eye(4), components):

@@ -27,7 +27,7 @@ from skimage.metrics import structural_similarity
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import denoise_planes
+from kpca_apps.denoise.passes.planes import denoise_planes
 
 Image = NDArray[np.float64]
 Denoiser = Callable[[Image, float], Image]

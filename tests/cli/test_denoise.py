@@ -21,7 +21,7 @@ from kpca_apps.cli.main import main
 from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
-from kpca_apps.images.front_door import FORMATS
+from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Done, Run, assert_refused
 from tests.cli.conftest import result as result_of
 from tests.denoise.toy import contents
@@ -100,7 +100,7 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
 def test_one_worker_and_two_leave_the_same_bytes(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.cli.denoise.run._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
     made = []
     for jobs in (1, 2):
         assert kpca("run", "in", *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from kpca_apps.engine.fit import fit_subspace
@@ -41,12 +41,8 @@ from kpca_apps.novelty.detector.views import (
     ordinary_rows,
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Fit", "fit_detector"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Views = ViewScales | RawColumns
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000

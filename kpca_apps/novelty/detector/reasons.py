@@ -20,20 +20,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-__all__ = [
-    "Attribution",
-    "ColumnDrop",
-    "GroupDistances",
-    "NeighbourRows",
-    "nearest_rows",
-    "rows_without_strays",
-]
+from kpca_apps.system.arrays import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 GroupSet = tuple[int, ...]
 
 N_NEIGHBOURS = 10

@@ -34,7 +34,6 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca_apps.engine.rows import map_row_blocks
@@ -42,14 +41,9 @@ from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups, of_each_group
 from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, ordinary_rows
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, eight_digits, mean_and_sd, varies
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
-
-__all__ = ["LARGEST", "CombinedScore", "usual_rows"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 DEGREE = 3  # polynomials of a number
 # Of a wide table, which has more columns of numbers than these, and whose polynomials would be more

@@ -16,20 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
-from kpca_apps.options import CalibrationName
-
-__all__ = [
-    "CalibrationName",
-    "Rule",
-    "benjamini_hochberg",
-    "choice_threshold",
-    "conformal_p_values",
-    "rate_threshold",
-    "smallest_rate",
-    "top_count",
-]
-
-FloatArray = NDArray[np.float64]
+from kpca_apps.system.arrays import FloatArray
 
 
 @dataclass(frozen=True)

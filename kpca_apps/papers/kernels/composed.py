@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import RBF, Kernel, KernelRows, LinearlyMapped, Scaled, Wrapped
-from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_number, squared_lengths
+from kpca_apps.engine.kernels.base import WeightedGradient, as_number, squared_lengths
 from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Values
 
 
 @dataclass(frozen=True)
