@@ -226,7 +226,7 @@ def denoise_with_info(
 
 
 def _float_warnings() -> np.errstate:
-    """Leave what the caller wants to be told of floats out of range to the caller's own sums."""
+    """Leave the caller's settings for floats out of range to the caller's own sums."""
     return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 
 

@@ -207,7 +207,7 @@ def dtype_range(dtype: np.dtype[Any]) -> float | None:
 def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[float, float]:
     """Return the range of values of an image, and the value that is black: the one rule there is.
 
-    It is said in `denoise_kpca`; 1 where all values are equal.
+    It is stated in `denoise_kpca`; 1 where all values are equal.
     """
     by_dtype = dtype_range(pixels.dtype)
     if by_dtype is not None:

@@ -102,14 +102,9 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     keys, codes, pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows, in_training=in_training)
     judged = np.s_[:] if is_accepted is None else ~is_accepted
-    calibration, p_values, scores = None, None, raw
-    if model.clean:
-        calibration = detector.calibration_scores
-        p_values = conformal_p_values(calibration, raw)
-        for piece in pieces:
-            if not piece.model.is_whole:
-                own = piece.model.detector.calibration_scores
-                p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
+    calibration = detector.calibration_scores if model.clean else None
+    p_values = None if calibration is None else _p_values(calibration, pieces, raw)
+    scores = raw
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
@@ -266,6 +261,18 @@ def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) ->
             "the model holds other scores of the rows it was fitted on than its detector gives: "
             "its file was changed after it was saved; fit the model again"
         )
+
+
+def _p_values(
+    calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
+) -> FloatArray:
+    """Return the p-value of every row (n,), by default among those that calibrate the whole."""
+    p_values = conformal_p_values(calibration, raw)
+    for piece in pieces:
+        if not piece.model.is_whole:
+            own = piece.model.detector.calibration_scores
+            p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
+    return p_values
 
 
 def _common_threshold(

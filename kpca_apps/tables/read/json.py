@@ -10,7 +10,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sized
-from itertools import chain
 from math import inf
 from typing import Any
 
@@ -20,10 +19,10 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
-from kpca_apps.tables.read.bad_lines import BadLines
+from kpca_apps.tables.input_file import Chunks
 from kpca_apps.tables.read.json_document import JsonDocument, is_document
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 __all__ = ["JSON", "JsonLines", "json_rows"]
@@ -50,21 +49,14 @@ class JsonLines:
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield the numbers of lines that are not blank, and their text."""
-        held, number = b"", 0
-        for chunk in chain(self._chunks(), [b""]):
-            held += chunk
-            stop = held.rfind(b"\n") + 1 if chunk else len(held)
-            for raw in io.BytesIO(held[:stop]):
-                number += 1
-                if len(raw) > limits.LONGEST_ROW:
-                    raise long_row(self.label, number)
-                # Bytes that are no text are refused with their record.
-                line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
-                if line.strip():
-                    yield number, line
-            held = held[stop:]
-            if len(held) > limits.LONGEST_ROW:
-                raise long_row(self.label, number + 1)
+        file, most = io.BufferedReader(Chunks(self._chunks()), 1 << 16), limits.LONGEST_ROW + 1
+        for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
+            if len(raw) == most:
+                raise long_row(self.label, number)
+            # Bytes that are no text are refused with their record.
+            line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
+            if line.strip():
+                yield number, line
 
 
 def json_rows(
