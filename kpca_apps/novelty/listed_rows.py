@@ -172,7 +172,6 @@ def _explained(
 
 
 def list_flagged(
-    model: NoveltyModel,
     verdict: Verdict,
     ranked: Sequence[RankedRow],
     id_column: str | None,
