@@ -20,10 +20,11 @@ from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.options import (
+    READING,
     BadLinesName,
     CalibrationName,
     FlaggedFormat,
@@ -38,6 +39,7 @@ from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.workers import workers_for
 from kpca_apps.tables.frames import (
+    Frame,
     column_name,
     frame_beside,
     frame_like,
@@ -46,7 +48,6 @@ from kpca_apps.tables.frames import (
     read_frame,
 )
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.table import PartedTable, Table
 
 __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
@@ -438,21 +439,21 @@ def screen_table(
     }  # fmt: skip
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         reading = _reading(asked, table, reference)
-        given = _opened(table, id, reading)
+        opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
-            clean = _opened(reference, given.id, reading, name="reference", by_index=False)
-        categories = {*given.categories, *(clean.categories if clean else ())}
+            clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
+        categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept}
         result, model = screen(
-            given.table,
+            opened.table,
             reference=clean.table if clean else None,
-            accept=_accepted(accept, given.id),
-            options=_options(asked, given.id, categories),
+            accept=_accepted(accept, opened.id),
+            options=_options(asked, opened.id, categories),
             command=_call(screen_table, tables, asked),
             execution=work,
         )
-    return _screening(result, model, given)
+    return _screening(result, model, opened)
 
 
 def fit_model(
@@ -536,9 +537,9 @@ def fit_model(
         "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
     }  # fmt: skip
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
-        given = _opened(table, id, _reading(asked, table))
-        options = _options(asked, given.id, given.categories)
-        return fit_table(given.table, options, clean=clean, execution=work)[0]
+        opened = _opened(table, id, _reading(asked, table))
+        options = _options(asked, opened.id, opened.categories)
+        return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
 
 def score_table(
@@ -601,10 +602,6 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    of_model = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "positive": positive,
-        "explain": explain, "jobs": jobs,
-    }  # fmt: skip
     asked = {
         "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
         "positive": positive, "explain": explain, "jobs": jobs, "hide": hide,
@@ -612,50 +609,38 @@ def score_table(
         "bad_lines": bad_lines,
     }  # fmt: skip
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
-        given = _opened(table, id, _reading(asked, table))
+        opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
-        is_known = id is None and model.options.columns.id in column_names(given.table)
+        is_known = id is None and model.options.columns.id in column_names(opened.table)
         options = inherit_options(
             model,
-            given.table,
-            **of_model,
-            id=None if is_known else given.id,
+            opened.table,
+            **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
+            id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names(hide),
         )
         tables = {"model": model, "table": table, "accept": accept}
         result = score(
             model,
-            given.table,
-            accept=_accepted(accept, given.id),
+            opened.table,
+            accept=_accepted(accept, opened.id),
             options=options,
             command=_call(score_table, tables, asked),
             execution=work,
         )
-    return _screening(result, model, given)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A table that was given, in whatever form."""
-
-    table: AnyTable
-    frame: Any  # that was given, where it was one
-    id: str | None
-    categories: tuple[str, ...] = ()
+    return _screening(result, model, opened)
 
 
 def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
-) -> _Opened:
-    """Open or convert what was given as a table; `of_frame` are options of `read_frame`."""
-    named = None if id is None else column_name(id)
-    if isinstance(given, Table | PartedTable):
-        return _Opened(given, None, named)
+) -> Frame:
+    """Open or convert what stands for a table; `of_frame` are options of `read_frame`."""
     if _is_path(given):
-        return _Opened(open_table(given, **reading), None, named)
-    frame = read_frame(given, id, **of_frame)
-    return _Opened(frame.table, frame.given, frame.id, frame.categories)
+        given = open_table(given, **reading)
+    if isinstance(given, Table | PartedTable):
+        return Frame(None, given, None if id is None else column_name(id))
+    return read_frame(given, id, **of_frame)
 
 
 def _accepted(given: TableLike | None, id: str | None) -> Table | None:
@@ -665,13 +650,14 @@ def _accepted(given: TableLike | None, id: str | None) -> Table | None:
     if isinstance(given, str | Path):
         return read_table(given)
     # An index names rows only where that of the table does.
-    return read_frame(given, name="accept", by_index=id is not None).table
+    table = read_frame(given, name="accept", by_index=id is not None).table
+    assert isinstance(table, Table)
+    return table
 
 
 def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    defaults = {name: of for name, of in vars(ReadOptions()).items() if name in asked}
-    reading = {name: asked[name] for name in defaults if asked[name] != defaults[name]}
+    reading = {n: asked[n] for n in READING if asked[n] != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
@@ -758,7 +744,7 @@ def _in_python() -> Iterator[None]:
         raise
 
 
-def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
+def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
     notes = tuple(map(in_keywords, result.source.notes))
     found["source"] = replace(result.source, notes=notes)
@@ -766,4 +752,4 @@ def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> 
     found["columns"] = tuple(
         replace(column, why=in_keywords(column.why)) for column in result.columns
     )
-    return Screening(**found, model=model, _table=given.table, _frame=given.frame)
+    return Screening(**found, model=model, _table=opened.table, _frame=opened.given)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
@@ -27,6 +28,8 @@ FlaggedFormat = Literal["csv", "xlsx"]
 # widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
+# Of a table: how its file is read.
+READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -245,7 +248,6 @@ def _with_keyword(word: str) -> str:
 
 def check_limits(values: object) -> None:
     """Refuse numbers and choices that are outside what `NoveltyOptions` declares for them."""
-    hints = get_type_hints(NoveltyOptions)
     for one in fields(NoveltyOptions):
         value = getattr(values, one.name, None)
         if value is None:
@@ -257,16 +259,18 @@ def check_limits(values: object) -> None:
             _require_within(one.name, value, -math.inf, math.inf)
             if not low < value < high:
                 raise OptionError(one.name, f"must be between {low:g} and {high:g}, got {value:g}")
-        elif (choices := _choices(hints[one.name])) and value not in choices:
+        elif value not in (choices := _choices().get(one.name, (value,))):
             text = one_line(str(value))
             meant = suggest(text, choices)
             raise OptionError(one.name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
 
 
-def _choices(hint: Any) -> tuple[str, ...]:
-    """Return the names that a type allows."""
-    kinds = [kind for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal]
-    return get_args(kinds[0]) if kinds else ()
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the names that options may have, of those with a few."""
+    hints = get_type_hints(NoveltyOptions).items()
+    kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
+    return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
 
 
 def _require_within(name: str, value: Any, low: float, high: float) -> None:

@@ -33,9 +33,8 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import found_columns
-from kpca_apps.options import NoveltyOptions
+from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.report.novelty.page import render_in_notebook, render_screening
-from kpca_apps.tables.read_options import ReadOptions
 from tests.novelty.tables import correlated, frame_of
 from tests.report.examples import SCREENINGS
 
@@ -54,16 +53,15 @@ def result() -> Screening:
 
 
 def test_every_option_is_a_keyword_with_its_default() -> None:
-    declared = vars(NoveltyOptions())
-    reading = {name: of for name, of in vars(ReadOptions()).items() if name in declared}
-    known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions()) | reading
+    of_reading = {name: getattr(NoveltyOptions, name) for name in READING}
+    known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions()) | of_reading
     del known["columns"]
     for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
         found = {n: one.default for n, one in signature(function).items() if n in known}
         assert found == {n: value for n, value in known.items() if n not in lacking}
     of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
     found = {n: one.default for n, one in signature(score_table).items() if n in known}
-    assert found == of_model | reading
+    assert found == of_model | of_reading
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

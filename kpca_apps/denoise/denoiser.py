@@ -226,7 +226,7 @@ def denoise_with_info(
 
 
 def _float_warnings() -> np.errstate:
-    """Leave what the caller wants to be told of floats out of range to the caller's own sums."""
+    """Leave the caller's settings for floats out of range to the caller's own sums."""
     return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 
 
@@ -252,9 +252,9 @@ def _denoised(
             "one for each channel"
         )
     data_range = value_range(image, data_range)[0]
-    pictures = [read_picture(planes[[number]], axes, data_range) for number in range(count)]
     parts = [
-        _clean(picture, options, level) for picture, level in zip(pictures, levels, strict=True)
+        _clean(read_picture(planes[k : k + 1], axes, data_range), options, level)
+        for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
     sigmas = tuple(info.sigma for info in infos)

@@ -41,8 +41,6 @@ _REFUSED = {
     "czi": (rb"ZISRAWFILE", "a microscope's file of Zeiss (CZI)", _TO_OME),
     "nd2": (rb"\xda\xce\xbe\x0a", "a microscope's file of Nikon (ND2)", _TO_OME),
 }
-_MARKS = {kind: re.compile(mark, re.DOTALL) for kind, (mark, *_) in _REFUSED.items()}
-_MARKS |= {kind: format.mark for kind, format in FORMATS.items()}
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
 _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(
@@ -55,7 +53,9 @@ def image_kind(head: bytes, name: str = "") -> str | None:
 
     The name matters only where a camera's RAW file looks like a TIFF.
     """
-    kind = next((kind for kind, mark in _MARKS.items() if mark.match(head)), None)
+    marks = {kind: mark for kind, (mark, *_) in _REFUSED.items()}
+    marks |= {kind: format.mark for kind, format in FORMATS.items()}
+    kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)
     is_raw = kind == "tiff" and PurePath(name).suffix.lower() in raw.FORMAT.suffixes
     return "raw" if is_raw else kind
 

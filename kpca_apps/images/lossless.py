@@ -236,10 +236,11 @@ _MARKS = {
 }
 FORMATS = {
     kind: Format(
-        re.compile(mark, re.DOTALL),
-        tuple(suffixes.split()),
-        partial(read_lossless, kind),
-        _write_lossless,
+        mark=mark,
+        suffixes=tuple(suffixes.split()),
+        read=partial(read_lossless, kind),
+        write=_write_lossless,
+        size=partial(stated_size, kind),
     )
     for kind, (mark, suffixes) in _MARKS.items()
 }

@@ -413,10 +413,4 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)
 
 
-FORMAT = Format(
-    re.compile(rb"II[*+]\0|MM\0[*+]"),
-    (".tif", ".tiff"),
-    read_tiff,
-    write_tiff,
-    is_read_in_place=True,
-)
+FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff, size=None)

@@ -24,14 +24,16 @@ from typing import Any
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.limits import opening, require_memory
-from kpca_apps.system.output import spool
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
+from kpca_apps.system.spools import spool
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
 
 __all__ = [
     "CHUNK",
+    "Chunks",
     "InputFile",
     "KnownFile",
     "damage_refused",
@@ -334,16 +336,18 @@ def _damaged(label: str, packing: str) -> InputError:
     )
 
 
-class _Chunks(io.RawIOBase):
+class Chunks(io.RawIOBase):
     """Chunks as a file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks, self._left = iter(chunks), b""
 
     def readable(self) -> bool:
+        """Whether it is read from: always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as one chunk goes."""
         self._left = self._left or next(self._chunks, b"")
         n_bytes = min(len(buffer), len(self._left))
         buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
@@ -354,7 +358,7 @@ def _unpacked_zstd(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     import pyarrow as pa  # not above: the command's help is to come without it
 
     try:
-        with pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), "r"), "zstd") as stream:
+        with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), "zstd") as stream:
             yield from iter(lambda: stream.read(CHUNK), b"")
     except OSError:
         raise _damaged(label, "zstd") from None

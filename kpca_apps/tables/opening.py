@@ -13,7 +13,7 @@ from pathlib import Path
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.output import remove_spools
+from kpca_apps.system.spools import remove_spools
 from kpca_apps.tables.input_file import InputFile, find_file, only_member, packing_of
 from kpca_apps.tables.read import registry
 from kpca_apps.tables.read.excel import is_workbook

@@ -7,6 +7,7 @@ from math import inf
 
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
+from kpca_apps.options import READING
 
 __all__ = ["ReadOptions"]
 
@@ -49,7 +50,7 @@ class ReadOptions:
 
     def refuse_others(self, applying: str, kind: str, label: str) -> None:
         """Refuse options that were given and are not among those `applying` to a kind of file."""
-        for name in ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines"):
+        for name in READING:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
             if is_given and name not in applying.split():
                 raise OptionError(name, f"does not apply to {kind}; leave it out.", label)

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
+from kpca_apps.system.file_errors import storage_error
 from kpca_apps.system.limits import COPIES, require_memory, require_table
-from kpca_apps.system.output import require_disk, spool_folder, storage_error
+from kpca_apps.system.spools import require_disk, spool_folder
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column

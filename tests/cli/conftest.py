@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read every table of more than 50 rows in parts of 32."""
     small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.open_table", small)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
 def test_one_worker_and_two_leave_the_same_bytes(
     kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.cli.denoise.run._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
     made = []
     for jobs in (1, 2):
         assert kpca("run", "in", *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0

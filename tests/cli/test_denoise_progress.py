@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from kpca_apps.cli.console import Console, image_progress
-from kpca_apps.cli.denoise.run import count_samples
+from kpca_apps.cli.denoise.processors import count_samples
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import listening, part
@@ -58,7 +58,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.01)
-    monkeypatch.setattr("kpca_apps.cli.denoise.run._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
     monkeypatch.setenv("TERM", "xterm")
     for number in range(jobs):
         save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (4, 4)))

@@ -270,10 +270,10 @@ def test_who_asks_for_the_image_alone_is_told_of_impulses_and_of_no_noise() -> N
     with pytest.warns(UserWarning) as caught:
         out = denoise_kpca(noisy, noise="auto")
     np.testing.assert_array_equal(out, noisy)
-    told = [str(one.message) for one in caught]
+    messages = [str(one.message) for one in caught]
     assert [one.filename for one in caught] == [__file__] * 2
-    assert 'noise="impulse"' in told[0]
-    assert "the image is returned as it was" in told[1]
+    assert 'noise="impulse"' in messages[0]
+    assert "the image is returned as it was" in messages[1]
     with pytest.warns(UserWarning, match="the image is returned as it was") as caught:
         denoise_kpca(clean)
     assert len(caught) == 1

@@ -195,15 +195,15 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
     mosaic = mosaic_of(light)
     holed = mosaic.copy()
     holed[3, 5] = np.nan
-    for wrong, said in (
+    for wrong, message in (
         (light, "shape"),
         (mosaic[:1], "shape"),
         (mosaic.astype(complex), "complex"),
         (holed, "row 3, column 5"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             denoise_mosaic(wrong)
-    for options, said in (
+    for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),
@@ -212,5 +212,5 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
         ({"noise": "auto"}, "noise is"),
         ({"quality": "best"}, "quality"),
     ):
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             denoise_mosaic(mosaic, **options)  # type: ignore[arg-type]

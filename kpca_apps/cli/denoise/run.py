@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 import typer
-from PIL import Image
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
 from kpca_apps.cli.denoise.options import METHOD, RunOptions
+from kpca_apps.cli.denoise.processors import count_samples, processors
 from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
@@ -34,7 +32,6 @@ from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.batch.work import BUG
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
 from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.images.files import read_image
@@ -51,16 +48,12 @@ from kpca_apps.report.denoising.text import (
     trial_sentence,
     trial_title,
 )
-from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
-# Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
-_BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # values denoised in the time a worker takes to start
 
 
 @dataclass(frozen=True)
@@ -153,7 +146,7 @@ def run_whole(batch: Batch) -> int:
                 "remove it, or choose another folder with --out"
             )
         samples = [count_samples(one.source) for one in batch.planned]
-        jobs = _processors(options.jobs, samples, stack=options.stack)
+        jobs = processors(options.jobs, samples, stack=options.stack)
         if options.model is None:
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
@@ -232,7 +225,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
-    denoiser = batch.denoiser.by_threads(sum(_processors(options.jobs, [1])) - 1)
+    denoiser = batch.denoiser.by_threads(sum(processors(options.jobs, [1])) - 1)
     image = read_image(first.source, label=first.name)
     warm(batch, (1, 1))
     clock.lap("starting")
@@ -264,13 +257,6 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     print_result(console, folder.path, result, options.json)
 
 
-def _processors(asked: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    # A stack takes much memory, which is looked at when its size is known: one at a time.
-    if stack:
-        return 1, asked or joblib.cpu_count()
-    return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
-
-
 def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     """Compile the inner loops before there are workers that would all do it, and say so.
 
@@ -285,45 +271,6 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     batch.console.say(f"Compiling; about a minute. {KEPT_NOWHERE}")
     warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
-
-
-def count_samples(path: Path) -> int:
-    """Return the number of values in an image file, by its header; else a guess by its size."""
-    if not path.is_file():
-        # A pipe would never end; what it is, is said when its turn comes.
-        return 0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                pixels = image.width * image.height * getattr(image, "n_frames", 1)
-                return pixels * min(len(image.getbands()), 3)
-    except Exception:
-        # Whatever is wrong with the file is said when its turn comes.
-        return path.stat().st_size
-
-
-def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:
-    """Return how many worker processes to take, and how many threads for each.
-
-    `jobs` are processors to use, `samples` the values in each image, `available` bytes of memory.
-
-    Examples
-    --------
-    >>> share_processors(8, [250_000] * 100, 64 * 10**9)
-    (8, 1)
-    >>> share_processors(8, [250_000] * 3, 64 * 10**9)
-    (3, 2)
-    >>> share_processors(8, [36_000_000] * 100, 8 * 10**9)
-    (4, 2)
-    >>> share_processors(8, [1_000] * 20, 64 * 10**9)
-    (1, 8)
-    """
-    largest = max(samples, default=0)
-    each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)
-    worthwhile = 1 + sum(samples) // _START_UP
-    workers = max(1, min(jobs, len(samples), worthwhile, available // each))
-    return workers, max(1, jobs // workers)
 
 
 def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -> DenoisingResult:

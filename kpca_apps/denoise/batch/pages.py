@@ -17,7 +17,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import ImageFile
-from kpca_apps.system.output import spilled
+from kpca_apps.system.spools import spilled
 
 Denoised = tuple[NDArray[Any], DenoiseInfo]
 

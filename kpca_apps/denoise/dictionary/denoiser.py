@@ -403,7 +403,17 @@ class DictionaryDenoiser:
         return max(float(np.sqrt(np.mean(np.square(levels)))), LOWEST)
 
     def at_level(self, level: float) -> tuple[LevelChoice, KernelSubspace]:
-        """Return what was chosen for the nearest noise level, by ratio, where the range is 1."""
+        """Return what was chosen for the nearest noise level, by ratio, where the range is 1.
+
+        Parameters
+        ----------
+        level : float
+            Noise level, on the scale where the range of values is 1.
+
+        Returns
+        -------
+        tuple of LevelChoice and KernelSubspace
+        """
         ratios = [abs(np.log(level / choice.level)) for choice in self.choices_]
         nearest = int(np.argmin(ratios))
         return self.choices_[nearest], self.subspaces_[nearest]

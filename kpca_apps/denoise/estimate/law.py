@@ -158,6 +158,11 @@ class NoiseLaw:
     unevenness: float
 
     @property
+    def is_of_nothing(self) -> bool:
+        """Whether it is that of a channel of one value."""
+        return self.brightness.size == 1
+
+    @property
     def rises(self) -> bool:
         """Whether the noise is clearly stronger in the light than in the dark."""
         return self.log_odds_flat < -BEATS
@@ -252,8 +257,8 @@ def blurred_spectrum(blur: float) -> Array:
     reach = np.arange(-12, 13)
     weights = np.exp(-(reach**2) / (2 * blur**2)) if blur > 0 else (reach == 0).astype(float)
     shared = np.correlate(weights, weights, "full")[2 * 12 :]
-    apart = np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
-    along = np.diag(BASIS @ (shared[apart] / shared[0]) @ BASIS.T)
+    lags = np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
+    along = np.diag(BASIS @ (shared[lags] / shared[0]) @ BASIS.T)
     return np.asarray(np.outer(along, along))
 
 
@@ -268,31 +273,26 @@ def measure_laws(
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
     `step` is that of the values, whose rounding is white noise of its own. The blur is that of all;
-    of noise that is known to be white it is so small that it can hardly be told from none.
+    of noise that is known to be white it is next to none. A plane of one value has no noise.
     """
     n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
     found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]
     fits = [
-        [_Fit(classes, blur, None) for blur in range(n_blurs)]
+        [_Fit(classes, blur, None) for blur in range(n_blurs)] if classes else []
         for classes in found
-        if classes is not None
     ]
-    if not fits:
-        return [None] * len(planes)
-    evidence = np.sum([[fit.evidence for fit in own] for own in fits], axis=0)
-    blur = int(evidence.argmax())
-    white = float(evidence[0] - evidence[blur])
-    best = iter([own[blur] for own in fits])
+    evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
+    blur = int(np.argmax(evidence))
     laws: list[NoiseLaw | None] = []
-    for plane, classes in zip(planes, found, strict=True):
+    for plane, classes, own in zip(planes, found, fits, strict=True):
+        black = float(plane.min())
         if classes is None:
-            laws.append(None)
+            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(black))
             continue
-        fit, black = next(best), float(plane.min())
+        fit = own[blur]
         if np.count_nonzero(plane == black) > CUT * plane.size:
-            cut = _Fit(classes, blur, black)
-            fit = cut if cut.evidence > fit.evidence else fit
-        laws.append(fit.refined(step, white))
+            fit = max(fit, _Fit(classes, blur, black), key=lambda one: one.evidence)
+        laws.append(fit.refined(step, float(evidence[0] - evidence[blur])))
     return laws
 
 

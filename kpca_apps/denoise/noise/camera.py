@@ -13,7 +13,7 @@ by ridge regression on pairs with and without noise (`tests/benchmarks/camera_co
 Found. Fine texture has the same spectrum. So part of the photograph is denoised as if all that were
 noise. What that removes is as strong wherever it is if it was noise, and looks like the picture
 if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
-A logistic regression on a few features of it tells the two apart, with an error that is known.
+A logistic regression on a few features of it distinguishes the two, with an error that is known.
 
 Removal. A variance-stabilising transform makes noise as strong in the dark as in the light.
 Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van Trees 1968,
@@ -23,8 +23,8 @@ frequency and whose detail is little, are whitened wholly, luminance in part onl
 edges ring, so that patches have fewer alike, and costs more there than what is left of the
 correlation.
 
-Texture. What cannot be told from noise goes with it: bark and canvas come out waxy. Where what was
-removed looks like the picture, some of it is put back. Its constants are a compromise between
+Texture. What looks like noise goes with it: bark and canvas come out waxy. Where what was removed
+looks like the picture, some of it is put back. Its constants are a compromise between
 textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about a
 hundredth of one (`tests/benchmarks/texture_kept.py`).
 """
@@ -206,7 +206,7 @@ def stabilise(planes: Planes, curve: tuple[Array, Array]) -> Planes:
     stable = np.empty_like(planes)
     for out, plane in zip(stable, planes, strict=True):
         out[...] = np.interp(plane, *curve)
-    return to_opponent(stable) if len(planes) == 3 else stable
+    return to_opponent(stable)
 
 
 def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -334,8 +334,7 @@ def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tup
     stable = stabilise(planes, noise.curve)
     cleaned = whitened_denoising(stable, noise.spectra, whole)
     cleaned[0] = with_texture_back(stable[0], cleaned[0])
-    if len(planes) == 3:
-        cleaned = from_opponent(cleaned)
+    cleaned = from_opponent(cleaned)
     for plane in cleaned:
         plane[...] = np.interp(plane, *noise.curve[::-1])
     return cleaned, noise.levels

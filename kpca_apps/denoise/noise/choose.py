@@ -1,4 +1,4 @@
-"""Which kind of noise an image has, where that is not said: the rules, and what they look at.
+"""Which kind of noise an image has, where that is not given: the rules, and what they look at.
 
 The noise of a stack is that of a few of its pages.
 """
@@ -29,7 +29,7 @@ MODELS: dict[str, Model] = {
 
 MEASURED_PAGES = 5  # of a stack
 GOLDEN = (5**0.5 - 1) / 2
-# Pixels of the blur from which neighbours share their noise: less is hardly told from none.
+# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
 SHARED_BLUR = 0.4
 # Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
 # seen, and the grain of clean photographs is as strong.
@@ -126,16 +126,10 @@ def _measured_laws(pages: list[Planes], step: float, white: bool) -> list[PageLa
     """
     found = []
     for page in pages:
-        noisy = np.ptp(page, axis=(1, 2)) > 0
-        found_laws = measure_laws(page[noisy], step, is_white=white)
-        measured = [law for law in found_laws if law is not None]
-        if not noisy.any() or len(measured) < np.count_nonzero(noisy):
+        laws = tuple(law for law in measure_laws(page, step, is_white=white) if law is not None)
+        measured = [law for law in laws if not law.is_of_nothing]
+        if not measured or len(laws) < len(page):
             continue
-        each = iter(measured)
-        laws = tuple(
-            next(each) if one else NoiseLaw.of_nothing(float(plane[0, 0]))
-            for one, plane in zip(noisy, page, strict=True)
-        )
         sure = [law.established or (white and law.rises_far) for law in measured]
         seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
         seen &= len(page) == 1 or _colours_confirm(laws, page)

@@ -2,7 +2,7 @@
 
 Of noise of deviation s at brightness x, cut off below and above, mean m(x) and deviation d(x) are
 known (Foi 2009). In the dark the mean is too bright, by .4 s at the end, and the noise weaker than
-told. The transform f with slope s / d at mean m makes it nearly as strong everywhere; the image
+given. The transform f with slope s / d at mean m makes it nearly as strong everywhere; the image
 denoised is E f = F(x), and F^-1 brings it back, without bias, to the brightness there was.
 
 References

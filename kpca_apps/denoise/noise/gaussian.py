@@ -54,7 +54,7 @@ def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Pl
     for plane, clipping in zip(planes, clippings, strict=True):
         if clipping is not None:
             plane[...] = clipping.stabilise(plane)
-    cleaned, _ = denoise_gaussian(planes, levels, options)
+    cleaned = denoise_gaussian(planes, levels, options)
     for plane, clipping in zip(cleaned, clippings, strict=True):
         if clipping is not None:
             plane[...] = clipping.restore(plane)
@@ -113,21 +113,18 @@ def measure_white(planes: Planes) -> DenoiseInfo:
     return replace(look, correlated=camera_probability(planes) > PROBABLE)
 
 
-def denoise_gaussian(
-    planes: Planes, level: float | Levels, options: Options
-) -> tuple[Planes, Levels]:
+def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes:
     """Denoise planes whose noise is white, Gaussian and independent between channels.
 
     They may be overwritten, for of a large image they take much of the memory.
     """
-    levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
-    deviations = np.asarray(levels)
+    deviations = np.asarray(levels, np.float64)
     if len(planes) == 1:
-        return denoise_planes(planes, deviations, options), levels
+        return denoise_planes(planes, deviations, options)
     flat, values = np.ptp(planes, axis=(1, 2)) == 0, planes[:, :1, :1].copy()
-    opponent, deviations = to_opponent(planes, in_place=True), noise_in_opponent(deviations)
-    cleaned = denoise_planes(opponent, deviations, options)
+    opponent = to_opponent(planes, in_place=True)
+    cleaned = denoise_planes(opponent, noise_in_opponent(deviations), options)
     cleaned = from_opponent(cleaned, in_place=True)
     # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
     cleaned[flat] = values[flat]
-    return cleaned, levels
+    return cleaned

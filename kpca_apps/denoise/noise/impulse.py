@@ -53,15 +53,15 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
         with part(number, len(guesses) + 1):
             # Each pixel of one guess weighs on all around it in the next.
             whole = replace(options, wanted=None)
-            filled[bad] = denoise_gaussian(filled.copy(), guess, whole)[0][bad]
-    levels: float | Levels = level or 0.0
+            filled[bad] = denoise_gaussian(filled.copy(), (guess,) * len(planes), whole)[bad]
+    levels = (level or 0.0,) * len(planes)
     if level is None:
         noise = measure_white(filled)
         levels = noise.channel_sigma
         if not noise.established:
             return filled, levels
     with part(len(guesses), len(guesses) + 1):
-        return denoise_gaussian(filled, levels, options)
+        return denoise_gaussian(filled, levels, options), levels
 
 
 def detect_impulses(plane: Planes) -> NDArray[np.bool_]:

@@ -138,14 +138,11 @@ def denoise(
 def _denoise_shared(planes: Planes, sigma: float, blur: float, options: Options) -> Planes:
     """Denoise planes whose noise, of one deviation in all, a blur has neighbours share."""
     if blur <= 0:
-        return denoise_gaussian(planes, sigma, options)[0]
-    mixed = to_opponent(planes) if len(planes) == 3 else planes
-    spectrum = sigma * np.sqrt(blurred_spectrum(blur))
+        return denoise_gaussian(planes, (sigma,) * len(planes), options)
+    spectra = np.stack([sigma * np.sqrt(blurred_spectrum(blur))] * len(planes))
     whole = replace(options, wanted=None)  # The filter reaches over the whole image.
-    cleaned = whitened_denoising(
-        mixed, np.stack([spectrum] * len(planes)), whole, (1.0,) * 3, (1.0,) * 3
-    )
-    return from_opponent(cleaned) if len(planes) == 3 else cleaned
+    wholly = (1.0,) * 3
+    return from_opponent(whitened_denoising(to_opponent(planes), spectra, whole, wholly, wholly))
 
 
 def _poisson_gain(plane: Planes) -> float:

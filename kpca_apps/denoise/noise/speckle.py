@@ -57,7 +57,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
     darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
     usual = float(np.sqrt(np.mean(np.square(deviations)))) * unit
     scaled = ((lifted - darkest) * unit).astype(np.float32)
-    cleaned = denoise_gaussian(scaled, usual, options)[0] / unit + darkest
+    cleaned = denoise_gaussian(scaled, (usual,) * len(planes), options) / unit + darkest
     light = [
         speckle_from_log(p, s, dark) for p, s, dark in zip(cleaned, relative, darks, strict=True)
     ]
@@ -79,7 +79,7 @@ def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArra
     """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark.
 
     With noise of its own in the dark, as strong as that of the intensity `dark`, it is the
-    generalised logarithm, which is odd: negative values stay apart.
+    generalised logarithm, which is odd: negative values keep their sign.
     """
     values = np.asarray(intensity, np.float64)
     if dark > 0:

@@ -33,7 +33,7 @@ from kpca_apps.novelty.columns.parts import (
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.system.output import require_disk, spool_folder, unusable
+from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table

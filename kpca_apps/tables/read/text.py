@@ -15,11 +15,12 @@ from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.tables.input_file import InputFile
 
-__all__ = ["NotUtf8", "Text", "decoded"]
+__all__ = ["BadLines", "NotUtf8", "Text", "decoded"]
 
 # Bytes at the head of a text that suffice to know what it is.
 _HEAD_BYTES = 1 << 20
 _MARK = codecs.BOM_UTF8
+_LISTED = 10  # bad lines that are named
 # UTF-32 first: its little-endian mark starts with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
@@ -158,3 +159,28 @@ def decoded(
     except (ValueError, LookupError, AttributeError, TypeError):
         # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
         raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
+
+
+class BadLines:
+    """Lines of a text that are left out, as was asked for: how many, and the first with why."""
+
+    def __init__(self, label: str) -> None:
+        self._label, self._n_lines, self._first = label, 0, ""
+
+    def leave_out(self, line: int, cause: str) -> None:
+        """Leave out one line."""
+        self._n_lines += 1
+        if self._n_lines <= _LISTED:
+            self._first += f"{'; ' * bool(self._first)}line {line:,} {cause}"
+
+    def notes(self, n_rows: int) -> list[str]:
+        """List them beside the rows that were read; refuse more of them than there are rows."""
+        n = self._n_lines
+        if n > n_rows:
+            raise InputError(
+                f"{self._label}: {n:,} bad lines beside {n_rows:,} rows ({self._first}): this is "
+                "read wrongly rather than damaged; look at the delimiter, encoding and header."
+            )
+        more = f"; and {n - _LISTED:,} more" if n > _LISTED else ""
+        noun = "1 bad line was" if n == 1 else f"{n:,} bad lines were"
+        return [f"{noun} left out: {self._first}{more}."] if n else []

@@ -43,12 +43,12 @@ def test_without_values_at_an_end_nothing_was_cut_off() -> None:
     assert find_clipping(noisy.astype(np.float32), 10.0) is None
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(told: bool) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> None:
     clean = dark_scene()
     noise = 50 * np.random.default_rng(4).standard_normal(clean.shape)
     noisy = np.clip(np.round(clean + noise), 0, 255).astype(np.uint8)
-    cleaned, info = denoise_with_info(noisy, sigma=50.0 if told else None, quality="fast")
+    cleaned, info = denoise_with_info(noisy, sigma=50.0 if known else None, quality="fast")
     assert info.noise == "gaussian" and info.sigma == pytest.approx(50, rel=0.08)
     dark = clean < 5
     assert noisy[dark].mean() > 15
@@ -56,4 +56,4 @@ def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(told: bool) -> None
     # Unclipped, all of the noise there: the floats of the same noise.
     unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
     errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
-    assert errors[0] < (1.3 if told else 2.0) * errors[1]
+    assert errors[0] < (1.3 if known else 2.0) * errors[1]

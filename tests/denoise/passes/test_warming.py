@@ -1,4 +1,4 @@
-"""The inner loops are compiled once for a machine, and it is said."""
+"""The inner loops are compiled once for a machine, and announced."""
 
 from __future__ import annotations
 

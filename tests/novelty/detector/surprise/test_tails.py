@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.novelty.detector.surprise import (
+from kpca_apps.novelty.detector.surprise.tails import (
     ALLOWED,
     EXTREME_KNOTS,
     FLOOR,

@@ -69,11 +69,11 @@ def test_digits_come_out_better_than_from_the_best_linear_pca(digits, model):
 def test_a_model_ready_for_several_levels_loses_little(digits):
     examples, clean, noisy = digits
     model = DictionaryDenoiser().fit(examples[:120])
-    told = DictionaryDenoiser(sigma=SIGMA).fit(examples[:120])
+    one_level = DictionaryDenoiser(sigma=SIGMA).fit(examples[:120])
     levels = [choice.level for choice in model.choices_]
     assert levels == sorted(levels) and len(levels) == len(model.subspaces_) == 4
     own = squared_error(model.denoise_stack(noisy, SIGMA), clean)
-    assert own < 1.1 * squared_error(told.denoise_stack(noisy, SIGMA), clean)
+    assert own < 1.1 * squared_error(one_level.denoise_stack(noisy, SIGMA), clean)
 
 
 @pytest.mark.release
