@@ -112,7 +112,7 @@ sphinx_gallery_conf = {
 }
 
 
-RESULTS = ("kpca_apps.novelty.result", "kpca_apps.api", "kpca_apps.denoise.denoiser")
+RESULTS = ("kpca_apps.novelty.result", "kpca_apps.api", "kpca_apps.denoise.estimate.info")
 
 
 def hide_constructor(

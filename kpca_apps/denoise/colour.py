@@ -13,13 +13,20 @@ ROWS_AT_ONCE = 256
 
 
 def to_opponent(rgb: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
-    """Return luminance, red, green and blue over the root of 3, and two colour differences."""
-    return _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
+    """Return luminance, red, green and blue over the root of 3, and two colour differences.
+
+    A single grey plane is luminance already.
+    """
+    return rgb if len(rgb) == 1 else _mixed(OPPONENT, rgb, rgb if in_place else np.empty_like(rgb))
 
 
 def from_opponent(planes: NDArray[np.float32], *, in_place: bool = False) -> NDArray[np.float32]:
     """Return the red, green and blue of which `to_opponent` made the planes."""
-    return _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
+    return (
+        planes
+        if len(planes) == 1
+        else _mixed(OPPONENT.T, planes, planes if in_place else np.empty_like(planes))
+    )
 
 
 def noise_in_opponent(sigma: NDArray[np.float64]) -> NDArray[np.float64]:

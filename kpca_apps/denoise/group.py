@@ -17,8 +17,8 @@ back. Two things are particular to noise of a known variance v:
 
 For c -> infinity the kernel factors of a pre-image are all 1, and the two cuts are linear:
 principal components, and the second stage of NL-Ridge (Herbreteau & Kervrann 2022) with centring.
-So a linear pass over an image is this method at infinite width. `kpca_apps.denoise._compiled` is
-its fast form for all groups of an image.
+So a linear pass over an image is this method at infinite width. Its fast form, for all groups of an
+image, is `kpca_apps.denoise.passes.compiled`.
 
 References
 ----------

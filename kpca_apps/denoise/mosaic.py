@@ -30,21 +30,16 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.stats import poisson
 
-from kpca_apps.denoise.models import SCALE, inverse_anscombe
-from kpca_apps.denoise.noise import (
-    COSINES,
-    MOST_PATCHES,
-    PIXELS,
-    WIDTH,
-    DenoiseInfo,
-)
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.patches import COSINES, MOST_PATCHES, PIXELS, WIDTH, patches_of
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes import denoise_planes
+from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import ConfigError, InputError, warn_caller
 from kpca_apps.system.blas import one_blas_thread
@@ -70,10 +65,6 @@ CLASSES, QUIET, FEWEST_QUIET = 16, 0.01, 16
 # Above the line a logarithm of variance counts by its distance, from so many deviations on, and
 # below by its square: texture only adds.
 ABOVE = 0.3
-# Deviations of readout above black from which on, downwards, the transform is a straight line: its
-# noise is then 1 in the dark too, within 2 %, and weaker only where hardly a photon was counted. As
-# it is usually written, it has a deviation of up to 1.13 there.
-BEND = -0.5
 # Variance of readout, in counts squared, from which on noise is nearly Gaussian without light too.
 MANY_ADDED = 400.0
 QUADRATURE = 80  # nodes of the mean over readout
@@ -211,13 +202,11 @@ def clean_mosaic(
     gains, readouts = np.maximum(curves, [least / typical, least]).T
     colours = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
     added = readouts / gains**2
-    darkest = [float(generalised_anscombe(np.zeros(1), one)[0]) for one in added]
+    darkest = [float(anscombe(np.zeros(1), one)[0]) for one in added]
     stable = np.empty_like(light)
     for (y, x), c in colours.items():
         # Black is 0 in all colours, so that they are alike.
-        stable[y::2, x::2] = (
-            generalised_anscombe(light[y::2, x::2] / gains[c], added[c]) - darkest[c]
-        )
+        stable[y::2, x::2] = anscombe(light[y::2, x::2] / gains[c], added[c]) - darkest[c]
     unit = SCALE / float(np.ptp(stable) or 1.0)
     stable *= np.float32(unit)
     total = np.zeros_like(stable)
@@ -234,17 +223,8 @@ def clean_mosaic(
     return cleaned, info
 
 
-def generalised_anscombe(counts: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the generalised Anscombe transform of counts with readout of the variance `added`."""
-    lowest = BEND * np.sqrt(added)
-    kept = np.maximum(counts, lowest)
-    constant = added + 0.375
-    slope = 1 / np.sqrt(lowest + constant)
-    return np.asarray(2 * np.sqrt(kept + constant) + slope * (counts - kept), np.float64)
-
-
 def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> NDArray[np.float64]:
-    """Return the mean count whose `generalised_anscombe` transform has the given mean.
+    """Return the mean count whose `anscombe` transform has the given mean.
 
     The exact unbiased inverse; of many counts, or with much readout, in closed form.
     """
@@ -254,9 +234,7 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
     readout, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
     most = 30 + 10 * float(np.sqrt(added))
     counts = np.arange(most + 10 * np.sqrt(most) + 20)
-    of_count = (
-        generalised_anscombe(counts[:, np.newaxis] + np.sqrt(added) * readout, added) @ weights
-    )
+    of_count = anscombe(counts[:, np.newaxis] + np.sqrt(added) * readout, added) @ weights
     means = np.linspace(0, np.sqrt(most), 256) ** 2
     found = poisson.pmf(counts, means[:, np.newaxis]) @ of_count / weights.sum()
     few = np.interp(values, found, means)
@@ -385,12 +363,8 @@ def _points(
     if min(plane.shape) < WIDTH:
         return []
     stride = max(2, int(np.ceil(np.sqrt(plane.size / MOST_PATCHES))))
-    views = [
-        sliding_window_view(one, (WIDTH, WIDTH))[::stride, ::stride].reshape(-1, PIXELS)
-        for one in (plane, guide, bad)
-    ]
-    good = ~views[2].any(axis=1)
-    patches, guides = views[0][good], views[1][good]
+    good = ~patches_of(bad, stride).any(axis=1)
+    patches, guides = patches_of(plane, stride)[good], patches_of(guide, stride)[good]
     n_classes = min(CLASSES, len(patches) // FEWEST_QUIET)
     if not n_classes:
         return []

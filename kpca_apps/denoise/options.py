@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from kpca_apps.errors import ConfigError
 
@@ -17,29 +17,31 @@ Window = tuple[tuple[int, int], tuple[int, int]]
 
 
 class NoiseModel(NamedTuple):
-    """What is to be known of a kind of noise without its function in `kpca_apps.denoise.models`."""
+    """What is to be known of a kind of noise without its file in `kpca_apps/denoise/noise`."""
 
     about: str = ""  # in the help of --noise
     from_black: bool = False  # needs to know which value means no light
     relative: bool = False  # its level is a share of the intensity
+    beside: bool = False  # its level is that of white noise beside it
 
 
-# The one place in which kinds of noise are listed; `denoise_NAME` in `kpca_apps.denoise.models`
-# takes each out.
+# The one place in which kinds of noise are listed; the file of its name in
+# `kpca_apps/denoise/noise` measures each and takes it out.
 NOISE_MODELS = {
     "gaussian": NoiseModel(),
     "poisson": NoiseModel("counted light, which is noisier where it is brighter", from_black=True),
     "speckle": NoiseModel("multiplied", from_black=True, relative=True),
-    "impulse": NoiseModel("salt and pepper"),
+    "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(
         "photographs as a camera saves them, whose noise neighbouring pixels share"
     ),
 }
 NOISES = (*NOISE_MODELS, "auto")
 STACK_NOISES = ("auto", "gaussian", "poisson")
-QUALITIES = ("fast", "balanced", "high")
-KERNELS = ("auto", "linear", "rbf")
-CONTENTS = ("photo", "text")
+Quality = Literal["fast", "balanced", "high"]
+KernelName = Literal["auto", "linear", "rbf"]
+Content = Literal["photo", "text"]
+QUALITIES, KERNELS, CONTENTS = map(get_args, (Quality, KernelName, Content))
 
 # Noise's own distances are then 10 widths long, and their kernel values, e^-10, vanish in rounding.
 LEAST_BANDWIDTH = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -29,13 +29,18 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def part(number: int, of: int) -> Iterator[None]:
-    """Let what is done in the block count as one part, from 0, of several equal ones."""
+def share_of_work(done: float, share: float) -> Iterator[None]:
+    """Let what is done in the block count as a share of the work, of which some is done before."""
     if (outer := LISTENER.get()) is None:
         yield
         return
-    with listening(lambda share: outer((number + share) / of)):
+    with listening(lambda within: outer(min(done + share * within, 1.0))):
         yield
+
+
+def part(number: int, of: int) -> AbstractContextManager[None]:
+    """Let what is done in the block count as one part, from 0, of several equal ones."""
+    return share_of_work(number / of, 1 / of)
 
 
 def writing(board: Path, number: int) -> Listener:

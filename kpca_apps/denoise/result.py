@@ -79,7 +79,7 @@ class Residual:
 class FoundLaw:
     """How the noise of one channel grows with brightness, in the units of the image.
 
-    What is not described is as in `kpca_apps.denoise.law.NoiseLaw`.
+    What is not described is as in `kpca_apps.denoise.estimate.law.NoiseLaw`.
     """
 
     gain: float
@@ -217,6 +217,11 @@ class DenoisingResult:
     command: str = ""  # the command line that gives the same result
     versions: Mapping[str, str] = field(default_factory=dict)  # of what may change a pixel
     seconds: float = field(default=0.0, compare=False)  # from start to end
+
+    @property
+    def done(self) -> tuple[ImageOutcome, ...]:
+        """The images that were denoised, or left as they were."""
+        return tuple(image for image in self.images if image.status == "ok")
 
     @property
     def failed(self) -> tuple[ImageOutcome, ...]:

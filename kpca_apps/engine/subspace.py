@@ -20,10 +20,6 @@ Resolved = Literal["float32", "float64"]
 SQUARABLE = Meta(ge=-1e150, le=1e150)
 """What a model file may hold of numbers that are squared, or added up, for every row."""
 
-RIDGES = (1e-12, 1e12)
-"""Least and largest ridge, as a share of the variance: below, it is lost in rounding; above, the
-variance is lost beside it."""
-
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
 

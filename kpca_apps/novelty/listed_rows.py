@@ -50,7 +50,7 @@ class JudgedRows:
 
     def compared(self, verdict: Verdict) -> Encoded:
         """Return rows of the table that the model judges, to compare these with."""
-        if self.model.values is None:
+        if self.model.is_whole:
             return verdict.rows
         judged = self.judged
         drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
@@ -120,19 +120,9 @@ def list_rows(
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
     What is expected of cells that are odd by themselves agrees with what is suggested for them.
     """
-    reasons: dict[int, tuple[Reason, ...]] = {}
-    hints: dict[int, tuple[str, ...]] = {}
-    for part in judged_by(verdict, table, positions[:n_explained]):
-        encoder, places = part.model.encoder, part.places.tolist()
-        detector, jobs = part.model.detector, model.options.jobs
-        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, jobs)
-        rows = [int(positions[place]) + 1 for place in places]
-        found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
-        reasons |= zip(places, found, strict=True)
-        meant = [suggestions.numbers(row) for row in rows]
-        compared = part.compared(verdict)
-        hinted = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
-        hints |= zip(places, hinted, strict=True)
+    explained = _explained(
+        verdict, table, positions[:n_explained], suggestions, verdict.rows.n_jobs
+    )
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
@@ -143,7 +133,7 @@ def list_rows(
         rare = None
         if rarity is not None and rarities is not None:
             rare = rarity.describe(float(rarities[position]))
-        why = reasons.get(place, ())
+        why, hints = explained.get(place, ((), ()))
         shown = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
         cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
         listed.append(
@@ -154,13 +144,34 @@ def list_rows(
                 flagged=bool(verdict.flagged[position]),
                 reasons=why,
                 explained=place < n_explained,
-                hints=hints.get(place, ()),
+                hints=hints,
                 cells=tuple(cells),
                 rarity=rare,
                 group=group_of[place],
             )
         )
     return tuple(listed)
+
+
+def _explained(
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    suggestions: Suggestions,
+    n_jobs: int | None,
+) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
+    """Return reasons and hints of rows, the first of `table`, by their places there."""
+    explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
+    for part in judged_by(verdict, table, positions):
+        encoder, detector = part.model.encoder, part.model.detector
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
+        rows = [int(positions[place]) + 1 for place in part.places]
+        reasons = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
+        meant = [suggestions.numbers(row) for row in rows]
+        compared = part.compared(verdict)
+        hints = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
+        explained |= zip(part.places.tolist(), zip(reasons, hints, strict=True), strict=True)
+    return explained
 
 
 def list_flagged(
@@ -190,7 +201,7 @@ def list_flagged(
     if len(others):
         table = verdict.rows.take(others)
         empty: list[dict[str, Any]] = [{}] * len(others)
-        reasons = _first_reasons(model, verdict, table, others) if explain else empty
+        reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)
         found += [FlaggedRow(**name, **why) for name, why in zip(names, reasons, strict=True)]
     return tuple(found)
@@ -256,9 +267,7 @@ class _Block:
         return len(self.own)
 
 
-def _first_reasons(
-    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
-) -> list[dict[str, Any]]:
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, dict[str, Any]] = {}
     for part in judged_by(verdict, table, positions):
@@ -267,9 +276,9 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        encoder, detector = part.model.encoder, part.model.detector
+        model = part.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)

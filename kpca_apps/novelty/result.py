@@ -506,11 +506,6 @@ class ScreeningResult:
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property
-    def clearest_odd_cells(self) -> tuple[OddCell, ...]:
-        """The odd cells that a page shows: at most 50, and 10 a column."""
-        return clearest(self.odd_cells)
-
-    @property
     def odd_cells_file(self) -> str:
         """Where all odd cells stand, in the folder of the run; empty where there is none."""
         if not self.flagged_file:

@@ -26,7 +26,7 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.tables.input_file import first_line
 from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import Table, require_cells
+from kpca_apps.tables.table import PartedTable, Table, require_cells
 from kpca_apps.tables.write import Added, input_names
 
 __all__ = [
@@ -72,10 +72,10 @@ _COMPLEX = "holds complex numbers: give real and imaginary parts as two columns,
 
 @dataclass(frozen=True)
 class Frame:
-    """A data frame of any library, and the table it was taken for."""
+    """A table, and the data frame of any library that it was taken from, if it was."""
 
-    given: Any  # what columns are put beside: a frame of pandas, polars or pyarrow
-    table: Table
+    given: Any  # what columns are put beside: a frame of pandas, polars or pyarrow, or None
+    table: Table | PartedTable
     id: str | None  # column that names the rows: the one asked for, or the index of pandas
     categories: tuple[str, ...] = ()  # columns of numbers that pandas holds as categories
 

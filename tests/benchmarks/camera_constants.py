@@ -1,4 +1,4 @@
-"""Fit the constants of `kpca_apps.denoise.camera`, and say how well they do.
+"""Fit the constants of `kpca_apps.denoise.noise.camera`, and say how well they do.
 
 They are chosen on pairs of a noisy photograph and the mean of many (see `camera_pairs.py`) whose
 scene is in none of the pairs measured there, and on photographs, PHOTOGRAPHS/train of BSDS500
@@ -26,8 +26,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from kpca_apps.denoise import camera
 from kpca_apps.denoise.colour import extreme_pixels
+from kpca_apps.denoise.noise import camera
 
 RIDGE = 3.0
 # Pairs are few and real, strong noise is rare; simulated noise is plenty.

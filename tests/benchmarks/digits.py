@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.denoise.dictionary import DictionaryDenoiser, without_outliers
+from kpca_apps.denoise.dictionary.denoiser import DictionaryDenoiser, without_outliers
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.preimage.fixed_point import fixed_point

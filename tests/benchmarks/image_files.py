@@ -30,10 +30,10 @@ from PIL import Image, ImageCms, ImageSequence
 from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from kpca_apps.images.front_door import read_image
-from kpca_apps.images.other import boxes
-from tests.benchmarks.mutated_images import picture, saved, tiff
-from tests.hostile.images import write_image
+from kpca_apps.images.files import read_image
+from kpca_apps.images.lossless import boxes
+from tests.benchmarks.mutated_images import picture
+from tests.hostile.images import saved, tiff, write_image
 
 # How pixels are stored, and pictures that are not written: what a writer may choose.
 STORAGE = {254, 255, 256, 257, 258, 259, 262, 266, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325}

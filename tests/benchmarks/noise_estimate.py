@@ -22,7 +22,7 @@ from skimage import io
 from skimage.restoration import estimate_sigma
 
 from kpca_apps.denoise.denoiser import denoise_with_info
-from kpca_apps.denoise.noise import estimate_noise
+from kpca_apps.denoise.estimate.level import estimate_noise
 
 SIZES = {"64x48": (48, 64), "96x96": (96, 96), "192x192": (192, 192), "whole": None}
 SIGMAS = (0, 2, 5, 15, 25)

@@ -8,8 +8,10 @@ from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.batch.examples import widest_range
-from kpca_apps.denoise.denoiser import dtype_range, read_picture, value_range
-from kpca_apps.denoise.dictionary import unit_of
+from kpca_apps.denoise.denoiser import clean_image
+from kpca_apps.denoise.dictionary.pixels import unit_of
+from kpca_apps.denoise.image import dtype_range, value_range
+from kpca_apps.denoise.options import Options
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ from kpca_apps.denoise.dictionary import unit_of
 )
 def test_range_of_values(pixels: np.ndarray, expected: tuple[float, float]) -> None:
     assert value_range(pixels) == expected
-    picture = read_picture(pixels)
+    picture = clean_image(pixels, Options(strength=0.0)).picture
     assert (picture.data_range, picture.lowest) == expected
     assert widest_range([pixels, pixels]) == expected[0]
     assert unit_of(pixels, None) == (dtype_range(pixels.dtype) or 1.0)

@@ -11,10 +11,10 @@ from kpca_apps import denoise_mosaic
 from kpca_apps.denoise.mosaic import (
     PATTERNS,
     clean_mosaic,
-    generalised_anscombe,
     inverse_generalised_anscombe,
     measure_mosaic,
 )
+from kpca_apps.denoise.noise.poisson import anscombe
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 from tests.images.dng import NEUTRAL, exposed, mosaic_of
@@ -63,7 +63,7 @@ def test_the_transform_has_noise_of_1_and_an_exact_inverse(added: float) -> None
     for mean in (0.0, 0.7, 3.0, 20.0, 300.0):
         rng = np.random.default_rng(0)
         counts = rng.poisson(mean, 400_000) + np.sqrt(added) * rng.standard_normal(400_000)
-        roots = generalised_anscombe(counts, added)
+        roots = anscombe(counts, added)
         deviation = float(np.std(roots))
         # Weaker where hardly anything is there to be counted; never stronger.
         assert (0.95 if added > 2 or mean > 2 else 0.0) <= deviation < 1.03
@@ -195,15 +195,15 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
     mosaic = mosaic_of(light)
     holed = mosaic.copy()
     holed[3, 5] = np.nan
-    for wrong, said in (
+    for wrong, message in (
         (light, "shape"),
         (mosaic[:1], "shape"),
         (mosaic.astype(complex), "complex"),
         (holed, "row 3, column 5"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             denoise_mosaic(wrong)
-    for options, said in (
+    for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),
@@ -212,5 +212,5 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
         ({"noise": "auto"}, "noise is"),
         ({"quality": "best"}, "quality"),
     ):
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             denoise_mosaic(mosaic, **options)  # type: ignore[arg-type]

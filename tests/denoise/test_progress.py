@@ -14,11 +14,11 @@ def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.001)
     failures: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
-    told: dict[str, float] = {}
+    shares: dict[str, float] = {}
     heard = threading.Event()
 
     def within(name: str, share: float) -> None:
-        told[name] = share
+        shares[name] = share
         heard.set()
 
     board = tmp_path / "board"
@@ -29,5 +29,5 @@ def test_a_board_cut_short_by_a_full_disk_still_tells_the_shares_it_holds(
         heard.clear()
         writing(board, 1)(0.75)
         assert heard.wait(10)
-    assert told == {"a.png": 0.75}
+    assert shares == {"a.png": 0.75}
     assert not failures

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kpca_apps.denoise.denoiser import FAINT, SHARED_BLUR, DenoiseInfo
-from kpca_apps.denoise.law import DARK_SHARES, NoiseLaw
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import DARK_SHARES, NoiseLaw
+from kpca_apps.denoise.noise.choose import FAINT, SHARED_BLUR
 from kpca_apps.denoise.result import Evidence, FoundLaw
 
 DIGITS = 6  # of a law: its two terms may nearly cancel where black is a large number
@@ -17,7 +18,7 @@ RISING = "noise that grows with brightness"
 
 
 def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
-    """Return why noise was taken for what it was, where it was measured in an image.
+    """Return the reasons for the model of noise that was chosen, if it was measured.
 
     `asked` is the noise asked for; that of a raw file is known.
     """

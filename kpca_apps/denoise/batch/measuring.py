@@ -13,12 +13,13 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.pages import colours_of, kind_of
-from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
-from kpca_apps.denoise.law import NoiseLaw
+from kpca_apps.denoise.denoiser import measure_noise
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.system.workers import Workers
 
 

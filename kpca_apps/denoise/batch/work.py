@@ -25,11 +25,12 @@ from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
 from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
 from kpca_apps.denoise.batch.previews import make_previews, used_range
-from kpca_apps.denoise.denoiser import DenoiseInfo, dtype_range
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.images.front_door import encode_image, read_image, target_format
+from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import binom
 
-from kpca_apps.names import one_line
+from kpca_apps.names import join, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
@@ -246,10 +246,10 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
             clause = f"reads {one_line(reasons[0].seen, 40)}"
             if len(expected) == 1:
                 clause += f" where {one_line(expected.pop(), 40)} was expected"
-        names.setdefault(clause, []).append(reasons[0].column)
+        names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher, lower = _say_of(names[ABOVE], "is above"), _all_of(names[BELOW])
+        higher, lower = _say_of(names[ABOVE], "is above"), join(names[BELOW])
         clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
         clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
@@ -262,9 +262,4 @@ def _say_of(names: Sequence[str], clause: str) -> str:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"
         clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
-    return f"{_all_of(names)} {clause}"
-
-
-def _all_of(names: Sequence[str]) -> str:
-    *others, last = map(quoted, names)
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{join(names)} {clause}"

@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.drift import ColumnSummary
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
@@ -25,6 +24,7 @@ from kpca_apps.novelty.columns.running import (
     repeating_features,
     repeats,
 )
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat

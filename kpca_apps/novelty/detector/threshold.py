@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
-
-CalibrationName = Literal["auto", "leave-one-out", "split"]
 
 
 @dataclass(frozen=True)

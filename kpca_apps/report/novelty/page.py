@@ -19,6 +19,7 @@ from kpca_apps.novelty.result import (
     RepeatedRows,
     ScreeningDiff,
     ScreeningResult,
+    clearest,
 )
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
 from kpca_apps.report.novelty.strips import strip_of
@@ -147,7 +148,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
         "n_left": result.n_flagged - sum(len(rows) for rows in kinds if rows[0].flagged),
         "patterns": [cut(pattern.sentence, MAX_SENTENCE) for pattern in others[:MAX_PATTERNS]],
         "n_patterns": len(others),
-        "odd_cells": [_odd_cell(cell, result) for cell in result.clearest_odd_cells],
+        "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.odd_cells)],
         "n_shown_cells": N_ODD_CELLS,
         "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
     }

@@ -19,7 +19,7 @@ from skimage.measure import approximate_polygon
 
 from kpca_apps.papers.figures import Contours, Curves, Figure, Pictures, Scatter
 from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, new_axes, plain_ticks
-from kpca_apps.report.novelty.figures import evenly
+from kpca_apps.report.novelty.marks import evenly
 from kpca_apps.report.text import count, number
 
 Matrix = NDArray[np.float64]

@@ -16,9 +16,9 @@ from kpca_apps.denoise.batch.measuring import pooled, typical_law, with_same_noi
 from kpca_apps.denoise.batch.pages import kind_of
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
-from kpca_apps.denoise.law import NoiseLaw
+from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 
 SEEN = np.array([1.0, 2.0, 3.0])
 FAST = GroupDenoiser(Options(quality="fast"))

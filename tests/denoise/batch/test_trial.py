@@ -10,9 +10,9 @@ from PIL import Image
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.previews import make_previews
 from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
-from kpca_apps.denoise.models import MODELS
+from kpca_apps.denoise.noise.choose import MODELS
 from kpca_apps.denoise.options import Options
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.types import ImageFile
 from tests.denoise.toy import save
 from tests.quick import quick
@@ -88,13 +88,13 @@ def test_the_weaker_one_is_a_mixture_and_the_stronger_one_smoother(tmp_path: Pat
 def test_the_image_is_denoised_once_for_strengths_that_are_mixtures(
     noise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, factors = MODELS[noise], []
+    model, factors = MODELS[noise].denoise, []
 
     def counted(planes: NDArray[np.float32], sigma: float | None, options: Options) -> object:
         factors.append(options.luma)
         return model(planes, sigma, options)
 
-    monkeypatch.setitem(MODELS, noise, counted)
+    monkeypatch.setattr(MODELS[noise], "denoise", counted)
     mode = GroupDenoiser(Options(quality="fast", noise=noise, strength=0.5))
     assert len(try_strengths(with_detail(tmp_path, (48, 72), 20, 30), mode).trials) == 3
     assert factors == [1.0, 1.3]

@@ -15,8 +15,7 @@ from kpca_apps.papers.measuring import (
     scree,
     within_share,
 )
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Experiment, Outcome, stated
 
 DRAWS = 20
 KERNEL = "exp(-0.3 |x - y|^2)"

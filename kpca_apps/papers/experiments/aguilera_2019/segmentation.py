@@ -20,8 +20,7 @@ from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.explicit_maps import monomials
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 
 Names = NDArray[np.str_]
 

@@ -37,8 +37,7 @@ from kpca_apps.papers.methods import (
     preimages,
 )
 from kpca_apps.papers.methods import means_and_neighbours as places
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Experiment, Outcome, stated
 from kpca_apps.system.blas import one_blas_thread
 
 N, Q = 2000, 5  # rows near the curved surface, and components of them

@@ -20,8 +20,7 @@ from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.methods.explicit_maps import monomial_count, monomials, ordered_products
 from kpca_apps.papers.methods.fewer_rows import mean_components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
 
 N, Q = 60, 4
 

@@ -21,8 +21,7 @@ from kpca_apps.papers.measuring import (
     contours,
     nearest_mean_accuracy,
 )
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Experiment, Outcome, stated
 
 # Radii, and standard deviation of the noise; sigmas tried, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))

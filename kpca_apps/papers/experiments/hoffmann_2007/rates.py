@@ -17,8 +17,7 @@ from kpca_apps.engine.kernels import RBF, Kernel, Linear
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, close_to, stated
+from kpca_apps.papers.result import Experiment, Outcome, close_to, stated
 
 Flags = NDArray[np.bool_]
 

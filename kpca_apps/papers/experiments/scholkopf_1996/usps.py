@@ -18,8 +18,7 @@ from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 from kpca_apps.system.blas import one_blas_thread
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)

@@ -1,0 +1,152 @@
+"""Bandwidth and number of components of a dictionary, chosen by held-out reconstruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from kpca_apps.engine.exact import fit_exact
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.landmarks import uniform_landmarks
+from kpca_apps.engine.preimage.fixed_point import fixed_point
+
+Matrix = NDArray[np.float64]
+# A noise level, held-out rows with such noise, what their denoised form is compared with, and the
+# noise of that comparison as a mean square.
+Trial = tuple[float, Matrix, Matrix, float]
+
+TOLERANCE = 1e-3  # of the kernel's width: far below the noise; narrow kernels creep on for long
+TRIED_ITER = 50  # steps while bandwidths are tried
+LEVELS = (0.125, 0.25, 0.5, 1.0)  # tried where no level is given, in deviations of the pixels
+# Bandwidths tried first, in mean squared distances between examples; the row is continued while
+# an end of it is best at some level, but not beyond the nearest example alone, and linear PCA.
+FACTORS, NARROWEST, WIDEST = (1.0, 2.0, 4.0), 2.0**-4, 2.0**6
+LARGEST_FIT, LARGEST_HELD_OUT = 1000, 150
+INDIFFERENT = 0.01  # relative difference of errors that is not worth more components
+# a of the module's text; smaller: an input nearer to the examples, a noisier comparison.
+RECORRUPTION = 0.5
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """What held-out reconstruction chose for one noise level."""
+
+    level: Annotated[float, Meta(gt=0)]  # in the units of the examples
+    bandwidth: float  # c of exp(-|x - y|^2 / c)
+    components: int
+    error: Annotated[float, Meta(ge=0)]  # mean square of a pixel; an estimate for noisy examples
+
+
+def choose(
+    examples: Matrix,
+    rng: np.random.Generator,
+    *,
+    sigma: float | None = None,
+    examples_sigma: float = 0.0,
+    bandwidth: float | None = None,
+    n_components: int | None = None,
+    n_jobs: int | None = None,
+) -> tuple[LevelChoice, ...]:
+    """Choose bandwidth and number of components, where not given, for examples (n, d).
+
+    One choice for each level, increasing: `sigma`, or several if None (`LEVELS`); that of noisy
+    examples is about their own.
+    """
+    n = len(examples)
+    order = rng.permutation(n)
+    held_out, rest = np.split(order, [min(max(n // 5, 1), LARGEST_HELD_OUT)])
+    fitted = examples[rest[uniform_landmarks(len(rest), LARGEST_FIT, rng)]]
+    if sigma is None:
+        spread = float(np.sqrt(examples.var(axis=0).mean())) or 1.0
+        levels = [spread * level for level in LEVELS]
+    else:
+        levels = [sigma]
+    trials = _trials(examples[held_out], rng, levels, examples_sigma)
+    if n_components is None:
+        largest = max(3 * len(fitted) // 4, 1)
+        counts = [*(2**k for k in range(1, 20) if 2**k < largest), largest]
+    else:
+        counts = [n_components]
+
+    def errors_at(c: float) -> Matrix:
+        return _errors(c, fitted, trials, counts, n_jobs)
+
+    if bandwidth is None:
+        scale = 2.0 * float(examples.var(axis=0).sum()) or 1.0
+        errors = _search(lambda factor: errors_at(factor * scale))
+        errors = {factor * scale: by_level for factor, by_level in errors.items()}
+    else:
+        errors = {bandwidth: errors_at(bandwidth)}
+    # Components are chosen with at most 1,000 examples, and their number raised in proportion.
+    raised = n / len(fitted) if n_components is None else 1.0
+    chosen = []
+    for i, (level, _, _, inherent) in enumerate(trials):
+        c = min(errors, key=lambda c: errors[c][i].min())
+        # The fewest components that do as well: errors are flat.
+        first = int((errors[c][i] <= (1.0 + INDIFFERENT) * errors[c][i].min()).argmax())
+        error = max(float(errors[c][i][first]) - inherent, 0.0)
+        chosen.append(LevelChoice(level, float(c), round(raised * counts[first]), error))
+    return tuple(chosen)
+
+
+def _search(errors_at: Callable[[float], Matrix]) -> dict[float, Matrix]:
+    """Return the errors at factors among which each level has its best, to a root of 2."""
+    errors = {factor: errors_at(factor) for factor in FACTORS}
+    while True:
+        best, low, high = _best(errors), min(errors), max(errors)
+        ends = {low: low / 2.0, high: high * 2.0}
+        further = [f for end, f in ends.items() if end in best and NARROWEST <= f <= WIDEST]
+        if not further:
+            break
+        errors |= {factor: errors_at(factor) for factor in further}
+    between = sorted({f * step for f in _best(errors) for step in (0.5**0.5, 2.0**0.5)})
+    return errors | {factor: errors_at(factor) for factor in between}
+
+
+def _best(errors: dict[float, Matrix]) -> set[float]:
+    """Return the factors that are best at some level."""
+    levels = range(len(next(iter(errors.values()))))
+    return {min(errors, key=lambda f: errors[f][i].min()) for i in levels}
+
+
+def _errors(
+    c: float, fitted: Matrix, trials: list[Trial], counts: list[int], n_jobs: int | None
+) -> Matrix:
+    """Return the mean squared errors at one bandwidth, shape ``(levels, counts)``."""
+    # The iteration that finds the components starts anywhere; the same place for all bandwidths.
+    subspace = fit_exact(
+        RBF(1.0 / c),
+        fitted,
+        rng=np.random.default_rng(0),
+        n_components=max(counts),
+        n_jobs=n_jobs,
+    )
+    errors = np.empty((len(trials), len(counts)))
+    for row, (_, noisy, target, _) in zip(errors, trials, strict=True):
+        T = subspace.project(noisy, n_jobs=n_jobs)
+        for column, q in enumerate(counts):
+            part = subspace.leading(q)
+            kept = np.ascontiguousarray(T[:, : part.n_components])
+            found = fixed_point(
+                part, kept, noisy, tolerance=TOLERANCE, max_iter=TRIED_ITER, n_jobs=n_jobs
+            )
+            row[column] = np.mean((found.points - target) ** 2)
+    return errors
+
+
+def _trials(
+    held_out: Matrix, rng: np.random.Generator, levels: Sequence[float], examples_sigma: float
+) -> list[Trial]:
+    noise = rng.standard_normal(held_out.shape)
+    if examples_sigma == 0.0:
+        return [(level, held_out + level * noise, held_out, 0.0) for level in levels]
+    level = examples_sigma * float(np.hypot(1.0, RECORRUPTION))
+    added = examples_sigma * noise
+    target = held_out - added / RECORRUPTION
+    inherent = examples_sigma**2 * (1.0 + RECORRUPTION**-2)
+    return [(level, held_out + RECORRUPTION * added, target, inherent)]

@@ -1,0 +1,511 @@
+"""One law of noise: variance over brightness, and what of it neighbours share; found in an image.
+
+The variance of the noise at brightness x is gain x + constant: of counted light and a readout
+(Foi et al. 2008), of readout alone (gain 0), of light alone. A camera's filter or a resampling
+makes neighbours share it, as a Gaussian blur of some width does; 0 is white noise.
+
+Patches of like brightness are taken together, and in each level of brightness those of like coarse
+structure: a class. In class j the mean energy of band b of the patches' cosine transform is
+
+    v_j n_b + a_j s_b,    v_j = gain x_j + constant,
+
+n the noise's spectrum, s that of texture, which falls with frequency much as in other pictures
+(`kpca_apps.denoise.estimate.level`), a_j >= 0 how much of it the class has. From patch to patch
+the energy of noise over m coefficients differs by sqrt(2 / m) of itself and no more, that of
+texture by about as much as it is. So with share f of texture the energies of a class have a
+relative variance of 2 / m + (f SCATTER)^2. Both are compared with what is seen, amplitudes and
+spectra of texture summed out: laws and blurs compete by their likelihood.
+
+References
+----------
+A. Foi, M. Trimeche, V. Katkovnik, K. Egiazarian (2008), "Practical Poissonian-Gaussian noise
+modeling and fitting for single-image raw-data", IEEE Trans. Image Processing 17.
+A. Foi (2009), "Clipped noisy images: heteroskedastic modeling and practical denoising", Signal
+Processing 89, section 2: mean and variance of clipped noise.
+C. Liu, R. Szeliski, S. B. Kang, C. L. Zitnick, W. T. Freeman (2008), "Automatic estimation and
+removal of noise from a single image", IEEE Trans. PAMI 30: noise level functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from kpca_apps.denoise.estimate.patches import (
+    BASIS,
+    COARSE_BAND,
+    COEFFICIENTS,
+    COSINES,
+    MEMBERS,
+    PIXELS,
+    TEXTURE_SD,
+    WIDTH,
+    areas_of_one_value,
+    band_energies,
+    patches_of,
+    texture_spectra,
+)
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.system.compiling import compiled
+
+Array = NDArray[np.float64]
+PATCHES = 60_000
+# Levels of brightness hold equally many patches; half as many again are spread over the range,
+# closer in the dark, so that few bright pixels have theirs. Of a level with so many patches at
+# least, classes of like coarse structure end at these shares.
+LEVELS, FEWEST, HIGHEST = 10, 60, 0.9995
+CLASSES, FEWEST_OF_CLASS = (0.06, 0.15, 0.35, 1.0), 10
+FEWEST_CLASSES = 8
+CUT = 0.002  # share of pixels at an end of the range from which noise was cut off there
+FEWEST_PIXELS = 128 * 128  # All of a smaller image may be one texture.
+
+# Deviations, in pixels, of the blur that makes neighbours share the noise.
+BLURS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)
+# Variances looked at, as logarithms below the highest that the energies allow, then around the best
+# law; amplitudes of texture, relative to the noise; variance in the dark over that in the light.
+DEPTH, STEPS, NEAR, NEAR_STEPS = 9.2, 40, 1.0, 41
+AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.02, 20.0, 11)]) ** 2
+DARK_SHARES = np.concatenate([[0.001], np.geomspace(0.004, 1.0, 15)])
+# Spectra of texture, and the log prior of each.
+SPECTRA, SPECTRUM_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 5), np.linspace(-1.5, 1.5, 3))
+# A mean energy is believed to that (relative variance), first and last; a class that no law fits
+# costs so much, and no more.
+BELIEVED, BELIEVED_LAST, OUTLIER, MOST_BELOW = 0.12**2, 0.05**2, 10.0, 60.0
+# Relative deviation between the energies of patches of texture, and how far that is known
+# (deviation of the logarithm of its square).
+SCATTER, SCATTER_SD = 0.8, 0.5
+N_COEFFICIENTS = int(COEFFICIENTS.sum())
+EVEN = 2.0 / N_COEFFICIENTS  # relative variance of the energy of white noise
+
+# Noise is there for sure where, in the quietest class of half the levels, it is such a share of the
+# energy at the least, and where in a quarter of the levels the energies differ so little, in terms
+# of white noise's; or as little as those, if it is white. Measured on 91 clean photographs: none
+# but three with a grain of their own.
+SURE = ((0.25, 1.25), (0.6, 1.5), (0.85, 2.0))
+AS_NOISE, HARDLY_BLURRED = 1.25, 1  # of BLURS
+# Variance in the light over that in the dark from which it rises plainly: white noise whose ends
+# are cut off looks as if it rose by up to 2.
+RISING = 2.5
+# Or log odds: of white noise and texture they are up to 14, measured on 60 pictures.
+PLAIN = 16.0
+# The dark of a law is at most so much light, in terms of 255: for more, the noise is the same
+# everywhere.
+FARTHEST_DARK = 100.0 * SCALE
+# Likelihood (its logarithm) by which a law that rises must beat noise as strong everywhere.
+BEATS = 5.0
+LOW = 0.05  # quantile of what the interval leaves out on either side
+# Deviation of the logarithm of the variance from what the likelihood says, measured in simulated
+# detectors, of white noise and of noise that neighbours share.
+MISFIT = (0.2, 0.5)
+TINY = 1e-9  # of the mean energy of patches, added to all: keeps logarithms finite
+
+# Of clipped noise (Foi 2009): its mean in deviations, and the logarithm of the variance left.
+_AT = np.linspace(-8.0, 8.0, 2001)
+_CLIPPED_MEAN = norm.pdf(_AT) + _AT * norm.cdf(_AT)
+_CLIPPED_LOG_VARIANCE = np.log(
+    np.maximum((_AT**2 + 1) * norm.cdf(_AT) + _AT * norm.pdf(_AT) - _CLIPPED_MEAN**2, 1e-30)
+)
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The noise of one channel: its variance at brightness x is gain x + constant.
+
+    Attributes
+    ----------
+    gain, constant : float
+        Of the variance, in the units of what was measured.
+    blur : float
+        Deviation, in pixels, of the blur by which neighbours share the noise; 0 for white noise.
+    interval : tuple of float
+        The variance at mean brightness is between these factors of what the law says, in nine of
+        ten simulated pictures with white noise, in seven of ten where neighbours share it.
+    established : bool
+        Whether it is noise for sure, and not texture.
+    clipped : bool
+        Whether noise is cut off at black.
+    log_odds_flat : float
+        Log odds of noise as strong everywhere (a gain of 0) against all laws, with this blur.
+    log_odds_white : float
+        Log odds of white noise against noise with this blur.
+    brightness, variances : ndarray
+        What was seen: variance of the quietest patches of each level of brightness, ascending.
+    share : float
+        Least share of the noise in the energy of those, the median over levels.
+    unevenness : float
+        How much their energies differ, in terms of what those of noise do, in the most even quarter
+        of the levels.
+    """
+
+    gain: float
+    constant: float
+    blur: float
+    interval: tuple[float, float]
+    established: bool
+    clipped: bool
+    log_odds_flat: float
+    log_odds_white: float
+    brightness: Array = field(repr=False, compare=False)
+    variances: Array = field(repr=False, compare=False)
+    share: float
+    unevenness: float
+
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether it is that of a channel of one value."""
+        return self.brightness.size == 1
+
+    @property
+    def rises(self) -> bool:
+        """Whether the noise is clearly stronger in the light than in the dark."""
+        return self.log_odds_flat < -BEATS
+
+    @property
+    def rises_far(self) -> bool:
+        """Whether noise is plainly stronger in the light than in the dark."""
+        dark, light = self.variance(self.brightness[[0, -1]])
+        return bool(self.rises and (light > RISING * dark or self.log_odds_flat < -PLAIN))
+
+    @property
+    def light(self) -> Light:
+        """The light that makes the noise, on the scale 0..255."""
+        gain = max(self.gain, self.constant / FARTHEST_DARK)
+        return Light(gain, self.constant / gain if gain > 0 else 0.0, self.blur)
+
+    def variance(self, brightness: NDArray[np.floating] | float) -> Array:
+        """Return the variance of the noise at some brightness."""
+        found = self.gain * np.asarray(brightness, np.float64) + self.constant
+        return np.asarray(np.maximum(found, 0.0))
+
+    @classmethod
+    def of_nothing(cls, value: float) -> NoiseLaw:
+        """Return the law of a channel of one value, which has no noise."""
+        seen = np.array([value]), np.zeros(1)
+        return cls(0.0, 0.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, *seen, 0.0, 0.0)
+
+    def in_units(self, unit: float, lowest: float) -> NoiseLaw:
+        """Return the law of an image whose values are x / unit + lowest."""
+        return replace(
+            self,
+            gain=self.gain / unit,
+            constant=(self.constant / unit - self.gain * lowest) / unit,
+            brightness=self.brightness / unit + lowest,
+            variances=self.variances / unit / unit,
+        )
+
+
+class Light(NamedTuple):
+    """Noise of counted light: its variance at brightness x is gain (x + dark)."""
+
+    gain: float  # brightness of one count
+    dark: float  # brightness that makes the noise there is in the dark
+    blur: float = 0.0  # by which neighbours share it, in pixels
+
+    @property
+    def level(self) -> float:
+        """Deviation of the noise at the bright end."""
+        return math.sqrt(max(self.gain * (SCALE + self.dark), 0.0))
+
+
+Lights = tuple[Light, ...]
+
+
+class PageLaws(NamedTuple):
+    """The laws of the noise of one page."""
+
+    laws: tuple[NoiseLaw, ...]  # of each channel
+    seen: bool = True  # there is noise for sure, in all channels, and it is not too faint
+    rises_far: bool = True  # it is plainly stronger in the light
+
+
+def typical_page(pages: Sequence[PageLaws]) -> tuple[NoiseLaw, ...]:
+    """Return the law of each channel, typical of pages, with what is seen in the middle one."""
+    typical = []
+    for own in zip(*(page.laws for page in pages), strict=True):
+        # Of the pages that show the channel, if any do.
+        found = [law for law in own if law.gain or law.constant] or own
+        terms = np.median([(law.gain, law.constant, law.blur) for law in found], axis=0).tolist()
+        middle = found[len(found) // 2]
+        typical.append(replace(middle, gain=terms[0], constant=terms[1], blur=terms[2]))
+    return tuple(typical)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Classes of patches of like brightness and coarse structure."""
+
+    brightness: Array  # (n,)
+    energies: Array  # (n, 5): mean energy in each band
+    scatter: Array  # (n,): relative variance of the energy from patch to patch
+    pixels: Array  # (n,): covered
+    quietest: NDArray[np.bool_]  # of its level
+
+
+def blurred_spectrum(blur: float) -> Array:
+    """Return the energy (8, 8) at each frequency of noise of variance 1 that was blurred.
+
+    >>> bool(np.allclose(blurred_spectrum(0.0), 1.0))
+    True
+    """
+    reach = np.arange(-12, 13)
+    weights = np.exp(-(reach**2) / (2 * blur**2)) if blur > 0 else (reach == 0).astype(float)
+    shared = np.correlate(weights, weights, "full")[2 * 12 :]
+    lags = np.abs(np.subtract.outer(np.arange(WIDTH), np.arange(WIDTH)))
+    along = np.diag(BASIS @ (shared[lags] / shared[0]) @ BASIS.T)
+    return np.asarray(np.outer(along, along))
+
+
+_NOISE = np.array([
+    [blurred_spectrum(blur).ravel()[members].mean() for members in MEMBERS] for blur in BLURS
+])  # fmt: skip
+
+
+def measure_laws(
+    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False
+) -> list[NoiseLaw | None]:
+    """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
+
+    `step` is that of the values, whose rounding is white noise of its own. The blur is that of all;
+    of noise that is known to be white it is next to none. A plane of one value has no noise.
+    """
+    n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
+    found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]
+    fits = [
+        [_Fit(classes, blur, None) for blur in range(n_blurs)] if classes else []
+        for classes in found
+    ]
+    evidence = np.sum([[fit.evidence for fit in own] for own in fits if own], axis=0)
+    blur = int(np.argmax(evidence))
+    laws: list[NoiseLaw | None] = []
+    for plane, classes, own in zip(planes, found, fits, strict=True):
+        black = float(plane.min())
+        if classes is None:
+            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(black))
+            continue
+        fit = own[blur]
+        if np.count_nonzero(plane == black) > CUT * plane.size:
+            fit = max(fit, _Fit(classes, blur, black), key=lambda one: one.evidence)
+        laws.append(fit.refined(step, float(evidence[0] - evidence[blur])))
+    return laws
+
+
+class _Fit:
+    """The likelihood of all laws with one blur."""
+
+    def __init__(self, classes: _Classes, blur: int, black: float | None) -> None:
+        self.classes, self.blur, self.black = classes, blur, black
+        self.low = float(classes.brightness.min())
+        self.span = float(np.ptp(classes.brightness)) or 1.0
+        self.place = (classes.brightness - self.low) / self.span
+        noise = _NOISE[blur]
+        # No level is far above the least energy of the liveliest class.
+        top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
+        grid = np.linspace(top - DEPTH, top, STEPS)
+        table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
+        lights, place = np.exp(grid), self.place[:, None]
+        laws = np.array([
+            self._summed(table, grid, self._cut_off(lights * (dark + (1 - dark) * place)))
+            for dark in DARK_SHARES
+        ])  # fmt: skip
+        self.evidence = float(logsumexp(laws))
+        self.flat = float(logsumexp(laws[-1])) - self.evidence
+        share, level = np.unravel_index(int(laws.argmax()), laws.shape)
+        self.light = float(np.exp(grid[level]))
+        self.dark = float(DARK_SHARES[share]) * self.light
+
+    def _cut_off(self, variances: Array) -> Array:
+        """Return the logarithms of variances (n, laws), of what is left of them at black."""
+        if self.black is None:
+            return np.asarray(np.log(variances))
+        means = (self.classes.brightness[:, None] - self.black) / np.sqrt(variances)
+        return np.asarray(
+            np.log(variances) + np.interp(means, _CLIPPED_MEAN, _CLIPPED_LOG_VARIANCE)
+        )
+
+    def _summed(self, table: Array, grid: Array, logs: Array) -> Array:
+        """Return the log likelihoods (laws,) of log variances (n, laws), spectra summed out."""
+        place = np.clip((logs - grid[0]) / (grid[1] - grid[0]), 0, len(grid) - 1.001)
+        whole = place.astype(int)
+        part = (place - whole)[:, None]
+        rows = np.arange(len(table))[:, None]
+        seen = table.transpose(0, 2, 1)  # (n, levels, spectra)
+        part = part.transpose(0, 2, 1)
+        total = ((1 - part) * seen[rows, whole] + part * seen[rows, whole + 1]).sum(axis=0)
+        return np.asarray(logsumexp(total + SPECTRUM_LOG_PRIOR, axis=1))
+
+    def refined(self, step: float, log_odds_white: float) -> NoiseLaw:
+        """Return the law, looked at closely around the best."""
+        classes, noise = self.classes, _NOISE[self.blur]
+        expected = self.dark + (self.light - self.dark) * self.place
+        grid = np.linspace(-NEAR, NEAR, NEAR_STEPS)
+        near = np.linspace(-0.8, 0.8, 17)
+        table = _likelihoods(classes, expected, noise, grid, BELIEVED_LAST)
+        darks, lights = (x.ravel() for x in np.meshgrid(near, near, indexing="ij"))
+        darks, lights = self.dark * np.exp(darks), self.light * np.exp(lights)
+        kept = darks <= lights
+        darks, lights = darks[kept], lights[kept]
+        laws = darks + (lights - darks) * self.place[:, None]
+        posterior = self._summed(table, grid, self._cut_off(laws) - np.log(expected[:, None]))
+        weights = np.exp(posterior - logsumexp(posterior))
+        dark, light = (float(np.exp(weights @ np.log(x))) for x in (darks, lights))
+        middle = np.average(self.place, weights=classes.pixels)
+        levels = np.log(darks + (lights - darks) * middle)
+        order = np.argsort(levels)
+        lowest = np.interp(LOW, np.cumsum(weights[order]), levels[order])
+        low = float(np.exp(lowest) / (dark + (light - dark) * middle))
+        unsure = (
+            weights @ np.square(levels - weights @ levels) + MISFIT[self.blur > HARDLY_BLURRED] ** 2
+        )
+        either_way = float(np.exp(norm.isf(LOW) * np.sqrt(unsure)))
+        quiet = classes.quietest
+        found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
+        seen = low * (dark + (light - dark) * self.place[quiet]) / found
+        uneven = float(np.quantile(np.sqrt(classes.scatter[quiet] / EVEN), 0.25))
+        gain, rounding = (light - dark) / self.span, step**2 / 12
+        share = float(np.median(seen))
+        return NoiseLaw(
+            gain=gain,
+            constant=dark - gain * self.low + rounding,
+            blur=BLURS[self.blur],
+            interval=(1.0 / either_way, either_way),
+            established=any(share >= least and uneven <= most for least, most in SURE)
+            or (uneven <= AS_NOISE and self.blur <= HARDLY_BLURRED),
+            clipped=self.black is not None,
+            log_odds_flat=self.flat,
+            log_odds_white=log_odds_white,
+            brightness=classes.brightness[quiet],
+            variances=found + rounding,
+            share=share,
+            unevenness=uneven,
+        )
+
+
+def _classes(pixels: NDArray[np.float32], step: float) -> _Classes | None:
+    """Sort patches into levels of brightness and classes of coarse structure."""
+    if pixels.size < FEWEST_PIXELS or min(pixels.shape) < WIDTH:
+        return None
+    stride = max(1, int(np.sqrt(pixels.size / PATCHES)))
+    # Areas of one value have lost their noise, and so has what is at the bright end.
+    patches, constant, bright = (
+        patches_of(plane, stride)
+        for plane in (pixels, areas_of_one_value(pixels), pixels == pixels.max())
+    )
+    patches = patches[~constant.any(axis=1) & (bright.sum(axis=1) < 2)]
+    if len(patches) < FEWEST:
+        return None
+    coefficients = patches @ COSINES
+    brightness = coefficients[:, 0] / WIDTH
+    energy = np.square(coefficients, out=coefficients)
+    bands = band_energies(energy)
+    coarse = energy[:, COARSE_BAND].sum(axis=1)
+    tiny = TINY * float(bands.mean(dtype=np.float64)) + np.finfo(np.float64).tiny
+    order = np.argsort(brightness, kind="stable")
+    start, found = 0, []
+    for stop in _ends(brightness[order]):
+        if stop - start < FEWEST:
+            continue
+        level, start = order[start:stop], stop
+        level = level[np.argsort(coarse[level], kind="stable")]
+        ends = [max(1, round(share * len(level))) for share in CLASSES]
+        quietest = True
+        for first, last in zip([0, *ends], ends, strict=False):
+            if last - first < FEWEST_OF_CLASS:
+                continue
+            members = level[first:last]
+            means = bands[members].mean(axis=0, dtype=np.float64)
+            # Bands weigh as if all had the same energy: of whatever spectrum the noise is.
+            own = bands[members] @ (COEFFICIENTS / np.maximum(means, tiny)) / N_COEFFICIENTS
+            found.append((brightness[members].mean(), own.var(), last - first, quietest, *means))
+            quietest = False
+    if len(found) < FEWEST_CLASSES:
+        return None
+    table = np.array(found, np.float64)
+    energies = table[:, 4:]
+    energies = np.maximum(energies - step**2 / 12, 0.05 * energies) + tiny
+    return _Classes(
+        table[:, 0], energies, table[:, 1], table[:, 2] * min(stride, WIDTH) ** 2, table[:, 3] > 0
+    )
+
+
+def _ends(ascending: NDArray[np.floating]) -> NDArray[np.integer]:
+    """Return where the levels of brightness end among patches sorted by it."""
+    equally = np.quantile(ascending, np.linspace(0, 1, LEVELS + 1))
+    low, high = equally[0], np.quantile(ascending, HIGHEST)
+    spread = low + np.linspace(0, 1, LEVELS // 2 + 1) ** 2 * (high - low)
+    ends = np.searchsorted(ascending, np.unique(np.concatenate([equally, spread])), side="right")
+    return np.asarray(ends[1:])
+
+
+def _likelihoods(
+    classes: _Classes, expected: Array, noise: Array, grid: Array, believed: float
+) -> Array:
+    """Return the log likelihood (n, spectra, levels) of each class at each log variance.
+
+    The variances are relative to the one `expected` of each class.
+    """
+    freedom = np.maximum(classes.pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
+    patches = np.maximum(classes.pixels / PIXELS, 1.0)
+    table = _fill_likelihoods(
+        np.log(classes.energies / expected[:, None]),
+        2.0 / freedom + believed,
+        np.log(np.maximum(classes.scatter, 1e-6)),
+        SCATTER_SD**2 + 2.0 / patches,
+        SPECTRA,
+        float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES,
+        np.exp(grid)[:, None] * noise,
+    )
+    # Noise is at most what there is: only too little of it can be what no law foresees.
+    best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
+    above = levels > table.argmax(axis=2, keepdims=True)
+    return np.asarray(np.logaddexp(table, best - np.where(above, MOST_BELOW, OUTLIER)))
+
+
+@compiled
+def _fill_likelihoods(
+    logs: Array,
+    variances: Array,
+    scatters: Array,
+    scatter_variances: Array,
+    spectra: Array,
+    amplitudes: Array,
+    noises: Array,
+) -> Array:
+    """Sum the amplitudes of texture out: (classes, spectra, levels)."""
+    n, n_bands = logs.shape
+    table = np.empty((n, len(spectra), len(noises)))
+    means, unsure = np.empty(n_bands), np.empty(n_bands)
+    own = np.empty((n, len(amplitudes)))
+    for s in range(len(spectra)):
+        for level in range(len(noises)):
+            for a in range(len(amplitudes)):
+                share = 0.0
+                for b in range(n_bands):
+                    texture = amplitudes[a] * spectra[s, b]
+                    mean = texture + noises[level, b]
+                    means[b] = np.log(mean)
+                    unsure[b] = (texture / mean * TEXTURE_SD) ** 2
+                    share += COEFFICIENTS[b] * texture / mean
+                share /= N_COEFFICIENTS
+                uneven = np.log(EVEN + (share * SCATTER) ** 2)
+                for r in range(n):
+                    misfit, spread = 0.0, 1.0
+                    for b in range(n_bands):
+                        variance = variances[r, b] + unsure[b]
+                        misfit += (means[b] - logs[r, b]) ** 2 / variance
+                        spread *= variance
+                    misfit += (scatters[r] - uneven) ** 2 / scatter_variances[r]
+                    own[r, a] = -0.5 * (misfit + np.log(spread))
+            for r in range(n):
+                best = own[r].max()
+                total = 0.0
+                for a in range(len(amplitudes)):
+                    total += np.exp(own[r, a] - best)
+                table[r, s, level] = best + np.log(total / len(amplitudes))
+    return table

@@ -1,0 +1,190 @@
+"""How strong the noise of an image is, how sure that is, and whether neighbours share it.
+
+White noise is as strong at every frequency and in every patch. The texture of photographs falls
+with frequency, by about the same ratio from one band to the next whatever is in the picture, and
+is weak in some patches and strong in others. So the mean energy of band b in class j of patches is
+
+    sigma^2 + a_j s_b,    log s_b falling by (.62, .5, .5, .7), give or take
+
+with the amplitude a_j of each class and the slope and curvature of log s as unknowns that are
+summed out. Where the spectra are flat, or quiet patches are as noisy as lively ones, the posterior
+of sigma is narrow; where all is fine texture it is wide.
+
+The noise of a camera, which neighbouring pixels share: `kpca_apps.denoise.noise.camera`.
+
+References
+----------
+X. Liu, M. Tanaka, M. Okutomi (2013), "Single-image noise level estimation for blind
+denoising", IEEE Trans. Image Processing 22 (noise from patches of weak texture).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.patches import (
+    COARSE_BAND,
+    COEFFICIENTS,
+    COSINES,
+    PIXELS,
+    TEXTURE_SD,
+    WIDTH,
+    band_energies,
+    sample_patches,
+    texture_spectra,
+)
+
+# Patches that are enough to estimate from.
+PLENTY = 40_000
+# Classes of patches, from the quietest to the liveliest, by the share of them that ends each.
+CLASSES = (0.02, 0.06, 0.15, 0.35, 1.0)
+# Quantiles of the posterior: of the level given, and the ends of the interval. Too high a level
+# wipes out texture, and the little noise of a clean photograph counts as noise: hence so low.
+LEVEL, LOW, HIGH = 0.1, 0.05, 0.95
+# Noise that is as strong as this share of the upper frequencies in the two quietest classes, at
+# least, is there: half as strong again as any structure beside it, which in clean photographs it
+# hardly ever is.
+DOMINANT = 0.6
+# Noise that neighbours share has the falling spectrum of texture; but it is everywhere alike. So
+# many times the energy of the quietest patches have those of the third class at most.
+ALIKE = 1.25
+WHITE_ENOUGH = 0.15
+SHARED_LEVEL = 2.0  # of 255: clean photographs have as strong a grain
+FEWEST_SHARED = 192 * 192  # pixels: all of a smaller image may be one texture
+
+# Spectra of texture (shapes, 5), and the logarithms of their priors.
+_SPECTRA, SHAPE_LOG_PRIOR = texture_spectra(np.linspace(-2.4, 2.4, 9), np.linspace(-1.8, 1.8, 5))
+TEXTURE_SHAPES = _SPECTRA.astype(np.float32)
+# A mean of any number of pixels is believed to that (relative variance).
+LEAST_VARIANCE = 0.02**2
+# Noise levels tried, from the highest that the energies allow downwards, then around the likely
+# ones, which are fewer the more of the pixels are believed; and amplitudes of texture, as
+# deviations in the last band, in terms of the highest.
+LEVELS, REACH = 40, 100.0
+BELIEVED = (50, 2000, np.inf)
+LIKELY = -8.0
+AMPLITUDES = np.concatenate([[0.0], np.geomspace(0.002, 6.0, 30)]) ** 2
+
+
+def estimate_noise(
+    plane: NDArray[np.floating],
+    data_range: float = 255.0,
+    extreme: NDArray[np.bool_] | None = None,
+) -> DenoiseInfo:
+    """Estimate the white noise of a grey image from the upper frequencies of its patches.
+
+    `extreme` (h, w) says where the image is at its darkest or brightest, by default where the plane
+    is: a difference of channels has no value that shows it.
+    """
+    scale = 255.0 / data_range
+    pixels = plane.astype(np.float32) * np.float32(scale)
+    nothing = DenoiseInfo("gaussian", 0.0, (0.0,), True, False, 1.0, data_range, (0.0, 0.0))
+    if not np.ptp(pixels):
+        return nothing
+    stride = max(1, int(np.sqrt(pixels.size / PLENTY)))
+    patches, clipped = sample_patches(pixels, stride, extreme)
+    if not len(patches):
+        # Such an image establishes nothing.
+        sigma = diagonal_deviation(pixels) / scale
+        return replace(
+            nothing,
+            sigma=sigma,
+            channel_sigma=(sigma,),
+            sigma_range=(0.0, 2 * sigma),
+            established=False,
+            clipped=clipped,
+        )
+    # Sorted into classes by the energy of their coarse structure, of which their finer one is
+    # independent if it is noise. Without their means, which would cost the others digits.
+    energy = np.square((patches - patches.mean(axis=1, keepdims=True)) @ COSINES)
+    bands = band_energies(energy)
+    order = np.argsort(energy[:, COARSE_BAND].sum(axis=1), kind="stable")
+    ends = [max(1, round(share * len(order))) for share in CLASSES]
+    classes = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    sizes = np.array([max(1, len(members)) for members in classes], float)
+    classes = [members if len(members) else order[:1] for members in classes]
+    energies = np.array([bands[members].mean(axis=0, dtype=np.float64) for members in classes])
+    energies += np.finfo(np.float32).eps ** 2 * float(np.square(patches).mean())
+    levels, weights = noise_posterior(energies, sizes * min(stride, WIDTH) ** 2)
+    below = np.cumsum(weights) - weights / 2
+    low, sigma, high = np.interp([LOW, LEVEL, HIGH], below, levels)
+    upper = energies @ COEFFICIENTS / COEFFICIENTS.sum()
+    dominant = bool(low**2 >= DOMINANT * np.average(upper[:2], weights=sizes[:2]))
+    whiteness = min(1.0, float(low**2 / upper[0]))
+    evenness = float(upper[2] / upper[0])
+    shared = whiteness < WHITE_ENOUGH and evenness < ALIKE and upper[0] > SHARED_LEVEL**2
+    shared = shared and pixels.size >= FEWEST_SHARED
+    return replace(
+        nothing,
+        sigma=float(sigma / scale),
+        channel_sigma=(float(sigma / scale),),
+        sigma_range=(float(low / scale), float(high / scale)),
+        correlated=bool(shared) and not dominant,
+        whiteness=whiteness,
+        established=dominant,
+        clipped=clipped,
+    )
+
+
+def diagonal_deviation(pixels: NDArray[np.float32]) -> float:
+    """Return the deviation of white noise from the median absolute diagonal difference.
+
+    A plane one pixel wide has first differences only; a single pixel shows no noise at all.
+    """
+    if min(pixels.shape) > 1:
+        details = np.diff(np.diff(pixels, axis=0), axis=1) / 2.0
+    else:
+        details = np.diff(pixels.ravel()) / np.sqrt(2.0)
+    return float(np.median(np.abs(details)) / 0.67449) if details.size else 0.0
+
+
+def noise_posterior(
+    energies: NDArray[np.floating], pixels: NDArray[np.floating]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return noise levels (40,), ascending, and their posterior weights, which add up to 1.
+
+    From the mean energy > 0 of each band in each class (classes, 5), and how many pixels each class
+    stands for: overlapping patches share theirs. The prior is even in the logarithm.
+    """
+    # No level can be far above the energy of the quietest class.
+    highest = np.log(1.5) + np.log(energies.max(axis=1).min()) / 2
+    lowest, scale = highest - np.log(REACH), float(np.exp(highest))
+    amplitudes = (scale**2 * AMPLITUDES).astype(np.float32)
+    textures = [(shape[:, None] * amplitudes)[:, None] for shape in TEXTURE_SHAPES.T]
+    for most in BELIEVED:
+        grid = np.linspace(lowest, highest, LEVELS)
+        noise = np.exp(2.0 * grid).astype(np.float32)[:, np.newaxis]
+        # Of each band: the energy expected (shapes, levels, amplitudes), and the variance of its
+        # logarithm that texture gives.
+        means = [texture + noise for texture in textures]
+        expected = [
+            (np.log(mean), np.square(texture / mean) * np.float32(TEXTURE_SD**2))
+            for texture, mean in zip(textures, means, strict=True)
+        ]
+        total = np.repeat(SHAPE_LOG_PRIOR[:, np.newaxis], LEVELS, axis=1)
+        # Written into again and again: new arrays of this size would take most of the time.
+        fit, misfit, variance = (np.empty_like(means[0]) for _ in range(3))
+        for row, covered in zip(np.log(energies), np.minimum(pixels, most), strict=True):
+            freedom = np.maximum(covered * COEFFICIENTS / PIXELS, 1.0)
+            fit.fill(0)
+            for (log_mean, spread), seen, free in zip(expected, row, freedom, strict=True):
+                # Of a mean of squares, and of what a real spectrum differs by from slope and curve.
+                np.add(spread, np.float32(2.0 / free + LEAST_VARIANCE), out=variance)
+                np.square(np.subtract(log_mean, np.float32(seen), out=misfit), out=misfit)
+                misfit /= variance
+                misfit += np.log(variance, out=variance)
+                fit -= misfit
+            best = fit.max()
+            fit -= best
+            fit /= 2
+            total += np.log(np.exp(fit, out=fit).mean(axis=2) + 1e-30) + best / 2
+        summed = np.log(np.exp(total - total.max()).sum(axis=0) + 1e-300)
+        log_weights = summed - summed.max()
+        likely = np.flatnonzero(log_weights > LIKELY)
+        lowest, highest = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, LEVELS - 1)]
+    weights = np.exp(log_weights)
+    return np.exp(grid), weights / weights.sum()

@@ -1,0 +1,94 @@
+"""Patches of 8 x 8 pixels that show noise, their cosine transform, and the spectra of texture."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy.fft import dct
+from scipy.ndimage import maximum_filter, minimum_filter
+
+Array = NDArray[np.float64]
+
+WIDTH = 8  # of patches, and of their cosine transform
+PIXELS = WIDTH * WIDTH
+FEWEST_PATCHES, MOST_PATCHES = 256, 250_000
+
+# Bands of the 8 x 8 cosine transform, by the sum of its two frequency indices: first to last.
+BANDS = ((4, 5), (6, 7), (8, 9), (10, 11), (12, 14))
+COARSE = (1, 3)  # the same, of coarse structure
+
+# The fall of texture's log energy from band to band: its mean over clean photographs, how the
+# slope differs between photographs, and how the curvature does.
+FALL = np.array([0.62, 0.5, 0.5, 0.7])
+SLOPE_SD, CURVATURE_SD = 0.22, 0.1
+# What is left of a texture's log spectrum beside slope and curvature.
+TEXTURE_SD = 0.15
+
+# The orthonormal cosine transform of patches (n, 64) is a product with this.
+BASIS = dct(np.eye(WIDTH, dtype=np.float32), axis=0, norm="ortho")
+COSINES = np.kron(BASIS, BASIS).T
+
+_SUM = np.add.outer(np.arange(WIDTH), np.arange(WIDTH)).ravel()
+MEMBERS = np.array([(first <= _SUM) & (last >= _SUM) for first, last in BANDS])
+COARSE_BAND = (_SUM >= COARSE[0]) & (_SUM <= COARSE[1])
+COEFFICIENTS = MEMBERS.sum(axis=1)
+
+
+def texture_spectra(slopes: Array, curvatures: Array) -> tuple[Array, Array]:
+    """Return spectra of texture (n, 5), 1 in the last band, and the logarithms of their priors.
+
+    They are those of all pairs of a slope and a curvature, in their deviations.
+    """
+    s, c = (x.ravel() for x in np.meshgrid(slopes, curvatures))
+    bend = CURVATURE_SD * c[:, None] * np.linspace(-1.5, 1.5, len(FALL))
+    falls = FALL + SLOPE_SD * s[:, None] + bend
+    spectra = np.exp(np.c_[np.cumsum(falls[:, ::-1], axis=1)[:, ::-1], np.zeros(len(falls))])
+    return spectra, -(s**2 + c**2) / 2
+
+
+def patches_of(plane: NDArray[np.generic], stride: int) -> NDArray[np.generic]:
+    """Return patches (n, 64) on a grid."""
+    windows = sliding_window_view(plane, (WIDTH, WIDTH))[::stride, ::stride]
+    return windows.reshape(-1, PIXELS)
+
+
+def areas_of_one_value(pixels: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which pixels are part of a patch, anywhere, that has one value, and no noise."""
+    one_value = maximum_filter(pixels, WIDTH) == minimum_filter(pixels, WIDTH)
+    # A window of an even width reaches farther back than forward; its pixels find it the other way.
+    return np.asarray(maximum_filter(one_value, WIDTH, origin=-1))
+
+
+def band_energies(energy: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean energy (n, 5) of patches in each band, from that of their coefficients."""
+    return np.stack([energy[:, members].mean(axis=1) for members in MEMBERS], axis=1)
+
+
+def sample_patches(
+    pixels: NDArray[np.float32], stride: int = 2, extreme: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.float32], bool]:
+    """Return patches (n, 64) on a grid of at least the stride, and whether some are clipped.
+
+    Constant and clipped ones are left out while there are others, for they hide noise. Which pixels
+    are `extreme` is as in `kpca_apps.denoise.estimate.level.estimate_noise`.
+    """
+    if min(pixels.shape) < WIDTH:
+        return np.empty((0, PIXELS), np.float32), False
+    stride = max(stride, int(np.ceil(np.sqrt(pixels.size / MOST_PATCHES))))
+    if extreme is None:
+        extreme = (pixels == pixels.min()) | (pixels == pixels.max())
+    patches, at_ends, constant = (
+        patches_of(plane, stride) for plane in (pixels, extreme, areas_of_one_value(pixels))
+    )
+    varying = np.ptp(patches, axis=1) > 0
+    clear = varying & ~constant.any(axis=1)
+    if np.count_nonzero(clear) >= FEWEST_PATCHES:
+        varying = clear  # A part of each of the others has no noise.
+    # One pixel must hold the extreme value; two or more in a patch are a clipped area.
+    unclipped = varying & (at_ends.sum(axis=1) < 2)
+    if np.count_nonzero(unclipped) >= FEWEST_PATCHES:
+        return patches[unclipped], False
+    # Nearly all are clipped, as on a scanned page of black on white. What clipping left is
+    # measured: of noise at white, half cut off, sqrt(1/2 - 1/(2 pi)) = 0.58 of its deviation.
+    return patches[varying], True

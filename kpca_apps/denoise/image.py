@@ -1,0 +1,218 @@
+"""An image as planes on one scale, whatever its axes, type and range; and back in its own form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
+from kpca_apps.errors import ConfigError, InputError
+
+SCALE = 255.0  # of the planes
+MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
+NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
+# Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
+LEAST_OF_UNIT = 0.1
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Where an image has its channels and its pages, counted from 0; None where it has none."""
+
+    channel: int | None
+    stack: int | None
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], channel_axis: Any, stack_axis: Any) -> Axes:
+        """Check both axes of an image of two dimensions and one for each of them."""
+        expected = 2 + (channel_axis is not None) + (stack_axis is not None)
+        if len(shape) != expected:
+            raise InputError(_wrong_shape(shape, channel_axis, stack_axis, expected))
+        found: dict[str, int] = {}
+        for name, axis in (("stack_axis", stack_axis), ("channel_axis", channel_axis)):
+            if axis is None:
+                continue
+            if isinstance(axis, bool) or not isinstance(axis, Integral):
+                raise ConfigError(f"{name} is {axis!r}; give a whole number, or None")
+            if not -expected <= int(axis) < expected:
+                raise ConfigError(f"{name} is {axis}; give {-expected} to {expected - 1}")
+            found[name] = int(axis) % expected
+        if len(set(found.values())) < len(found):
+            raise ConfigError(f"stack_axis and channel_axis are both {stack_axis}")
+        return cls(found.get("channel_axis"), found.get("stack_axis"))
+
+    def first(self, image: NDArray[Any]) -> NDArray[Any]:
+        """Return a view of shape (channels, pages, h, w)."""
+        own = [axis for axis in (self.channel, self.stack) if axis is not None]
+        absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
+        return np.expand_dims(np.moveaxis(image, own, range(len(own))), absent)
+
+    def back(self, planes: NDArray[Any]) -> NDArray[Any]:
+        """Return the image of which `first` made the planes, contiguous."""
+        own = [axis for axis in (self.channel, self.stack) if axis is not None]
+        absent = [k for k, axis in enumerate((self.channel, self.stack)) if axis is None]
+        return np.ascontiguousarray(
+            np.moveaxis(planes.squeeze(tuple(absent)), range(len(own)), own)
+        )
+
+
+def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int) -> str:
+    """Say what is wrong with the number of dimensions."""
+    if stack is not None:
+        return (
+            f"image has shape {shape}: with stack_axis={stack} and channel_axis={channel} it has "
+            f"{expected} dimensions"
+        )
+    if channel is not None:
+        return (
+            f"image has shape {shape} and channel_axis={channel}: an image with channels has three "
+            "dimensions; leave channel_axis out for a grey image"
+        )
+    return (
+        f"image has shape {shape} and channel_axis is None, so it is not clear which axis holds "
+        "the channels: give channel_axis (-1 for height x width x channels), or one image of two "
+        "dimensions at a time"
+    )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What of an image is denoised, and what it takes to put the result back."""
+
+    colours: NDArray[Any]  # (c, pages * h, w), one grey plane, or red, green and blue
+    alpha: NDArray[Any] | None  # (pages * h, w), left as it is
+    axes: Axes
+    n_pages: int  # which lie one below the other
+    data_range: float  # in the units of the image, as `lowest`
+    lowest: float
+    unit: float  # how much of the scale 0..255 one unit of the image is
+
+    def planes(self) -> NDArray[np.float32]:
+        """Return the colours on the scale 0..255: (values - lowest) * unit."""
+        return np.stack([self.plane(channel) for channel in self.colours])
+
+    def plane(self, channel: NDArray[Any]) -> NDArray[np.float32]:
+        """Return one of the colours on that scale."""
+        scaled = np.empty(channel.shape, np.float32)
+        difference = channel - np.float64(self.lowest)
+        return np.multiply(difference, self.unit, out=scaled, casting="unsafe")
+
+    def grey(self) -> Picture:
+        """Return the picture of its first channel alone."""
+        return replace(self, colours=self.colours[:1])
+
+    def restored(self, planes: NDArray[np.float32], strength: float) -> NDArray[np.floating]:
+        """Return the planes (channels, pages, h, w) of the image at a strength from 0 to 1.
+
+        At 0 it is as given, to the last bit. Integer images stay within their dtype's range; float
+        images are not clipped.
+        """
+        dtype = self.colours.dtype
+        channels = len(planes) + (self.alpha is not None)
+        # No wider than float64, which what is computed has no digits for.
+        kind = np.float32 if np.result_type(dtype, np.float32) == np.float32 else np.float64
+        out = np.empty((channels, *planes.shape[1:]), kind)
+        for channel, clean, value in zip(out, planes, self.colours, strict=False):
+            before, plane = self.plane(value), clean
+            if strength < 1.0:
+                plane = before + np.float32(strength) * (clean - before)
+            np.multiply(plane, 1.0 / self.unit, out=channel)
+            channel += self.lowest
+            if dtype.kind in "ui":
+                np.clip(channel, np.iinfo(dtype).min, np.iinfo(dtype).max, out=channel)
+            np.copyto(channel, value, where=plane == before, casting="unsafe")
+        if self.alpha is not None:
+            out[-1] = self.alpha
+        return out.reshape(channels, self.n_pages, -1, out.shape[-1])
+
+
+def checked_image(image: NDArray[Any]) -> NDArray[Any]:
+    """Return an image as an array of real numbers, or refuse it."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise InputError(
+            "image is a masked array, and masked pixels cannot be left out: fill them first"
+        )
+    image = np.asarray(image)
+    if image.dtype.kind not in "buif":
+        raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")
+    if image.size == 0:
+        raise InputError(f"image of shape {image.shape} has no pixels")
+    return image
+
+
+def read_picture(planes: NDArray[Any], axes: Axes, data_range: float | None = None) -> Picture:
+    """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255."""
+    if len(planes) not in (1, 3, 4):
+        raise InputError(
+            f"image has {len(planes)} channels along axis {axes.channel}; give 1 (grey), 3 (RGB) "
+            "or 4 (RGB and alpha), or denoise each channel as a grey image"
+        )
+    for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
+        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(channel.sum()) or np.isfinite(channel).all():
+                continue
+        page, row, column = np.argwhere(~np.isfinite(channel))[0]
+        where = f", channel {number}" if len(planes) > 1 else ""
+        where += f", page {page}" if len(channel) > 1 else ""
+        raise InputError(
+            f"image holds {channel[page, row, column]} at row {row}, column {column}{where}; "
+            "replace such pixels first"
+        )
+    n_pages = planes.shape[1]
+    planes = planes.reshape(len(planes), -1, planes.shape[-1])
+    colours, alpha = (planes[:3], planes[3]) if len(planes) == 4 else (planes, None)
+    low, high = float(colours.min()), float(colours.max())
+    if data_range is not None:
+        _check_range(data_range, low, high)
+    span, lowest = value_range(colours, data_range)
+    # Planes, previews and most results are of single precision, and must not overflow either.
+    if not span * SCALE < float(np.finfo(np.float32).max):
+        raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
+    return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span)
+
+
+def _check_range(data_range: Any, low: float, high: float) -> None:
+    """Refuse a range of values that is none, or that the image's values are far beyond."""
+    if not isinstance(data_range, Real):
+        raise ConfigError(f"data_range is {data_range!r}; give one number, or None")
+    given = float(data_range)
+    if not LEAST_RANGE <= given <= LARGEST_RANGE:
+        raise ConfigError(
+            f"data_range is {given:g}; give a number from {LEAST_RANGE:g} to {LARGEST_RANGE:g}"
+        )
+    if max(high - low, abs(low), abs(high)) > MOST_BEYOND * given:
+        raise InputError(
+            f"image holds values from {low:g} to {high:g}, far beyond the data range of "
+            f"{given:g}: give the data range in the units of the image"
+        )
+
+
+def dtype_range(dtype: np.dtype[Any]) -> float | None:
+    """Return the range of values a dtype stands for: unsigned of 8 or 16 bits and booleans.
+
+    None for floats, signed and wider integers, whose values seldom fill what they can hold.
+    """
+    if dtype.kind == "b":
+        return 1.0
+    if dtype.kind == "u" and dtype.itemsize <= NARROW:
+        return float(np.iinfo(dtype).max)
+    return None
+
+
+def value_range(pixels: NDArray[Any], data_range: float | None = None) -> tuple[float, float]:
+    """Return the range of values of an image, and the value that is black: the one rule there is.
+
+    It is stated in `denoise_kpca`; 1 where all values are equal.
+    """
+    by_dtype = dtype_range(pixels.dtype)
+    if by_dtype is not None:
+        return float(data_range or by_dtype), 0.0
+    low, high = float(pixels.min()), float(pixels.max())
+    if pixels.dtype.kind == "f" and low >= 0.0 and high <= 1.0 and high - low >= LEAST_OF_UNIT:
+        return float(data_range or 1.0), 0.0
+    return float(data_range or (high - low) or 1.0), low

@@ -1,0 +1,403 @@
+"""The noise of a camera: whether it is there, how strong at each frequency, and removed.
+
+Neighbouring pixels of a photograph share their noise: demosaicking and JPEG make it strong at low
+frequencies, where white-noise denoising leaves it as blotches, and weak at high ones, where detail
+is then wiped out.
+
+Measured. Quiet patches show the noise, but less than there is of it where JPEG emptied them and
+because they were chosen, or more where all is textured. How much, depends on frequency, and on how
+they look at a half, a quarter and an eighth of the scale: the deviation at each frequency index k
+is taken to be exp(b_k + sum_j W_kj log q_j), q_j being those of quiet patches. W and b were found
+by ridge regression on pairs with and without noise (`tests/benchmarks/camera_constants.py`).
+
+Found. Fine texture has the same spectrum. So part of the photograph is denoised as if all that were
+noise. What that removes is as strong wherever it is if it was noise, and looks like the picture
+if it was texture ("method noise"; Buades, Coll, Morel 2005, SIAM J. Multiscale Model. Simul. 4(2)).
+A logistic regression on a few features of it distinguishes the two, with an error that is known.
+
+Removal. A variance-stabilising transform makes noise as strong in the dark as in the light.
+Dividing a plane's spectrum by that of its noise makes the noise white (North 1943; Van Trees 1968,
+"Detection, Estimation, and Modulation Theory" I, section 4.3), at the price of a sharpened image.
+That is denoised, and the spectrum is multiplied back. Colours, whose noise is mostly of low
+frequency and whose detail is little, are whitened wholly, luminance in part only: sharpening makes
+edges ring, so that patches have fewer alike, and costs more there than what is left of the
+correlation.
+
+Texture. What looks like noise goes with it: bark and canvas come out waxy. Where what was removed
+looks like the picture, some of it is put back. Its constants are a compromise between
+textures through a simulated camera, which gain contrast and decibels, and pairs, which lose about a
+hundredth of one (`tests/benchmarks/texture_kept.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import dctn, idctn
+from scipy.ndimage import gaussian_filter, uniform_filter
+from scipy.special import expit
+from scipy.stats import kurtosis
+
+from kpca_apps.denoise.colour import extreme_pixels, from_opponent, noise_in_channels, to_opponent
+from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.estimate.patches import (
+    COSINES,
+    FEWEST_PATCHES,
+    WIDTH,
+    patches_of,
+    sample_patches,
+)
+from kpca_apps.denoise.noise.camera_constants import COLOUR, GREY, LUMINANCE, PROBABILITY
+from kpca_apps.denoise.noise.model import MOST_OF_ALL, Levels, Measured, Planes, Seen
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes.planes import denoise_planes
+from kpca_apps.denoise.passes.scales import halve
+
+Array = NDArray[np.float64]
+
+# Quiet deviations looked at: halvings of the scale, the first and last frequency index measured,
+# and the share of the patches, quietest at the other frequencies, they are measured in.
+QUIET = (
+    *((halvings, 4, 7, share) for share in (0.1, 0.5) for halvings in range(4)),
+    *((0, index, index, 0.1) for index in range(1, 8)),
+)
+FEWEST_QUIET = 40  # patches
+ENOUGH_PATCHES = 40_000
+SMALLEST = 128  # pixels a side: a smaller image is repeated, so that an eighth of it holds patches
+# Of 255: noise well above the first is hardly changed by JPEG, well above the second seldom hidden
+# by texture.
+STRONG = (2.0, 8.0)
+FAINT_LOG = 0.1  # of 255: added to deviations, so that their logarithm is finite
+
+# The mean logarithm is right as often as not; too low a level leaves noise, which costs more than
+# what too high a one wipes out. Within .1 dB of the best on every kind of noise it was chosen on.
+LEAN = 1.25
+
+# Least gain of a frequency, the strongest being 1: below, noise counts as stronger than it is
+# rather than have the image's finest detail (and rounding) blown up.
+LEAST_GAIN = 0.25
+# Power of the spectrum by which luminance and colours are divided: 1 whitens wholly.
+WHITENED = (0.3, 1.0, 1.0)
+# Level of the noise to denoise at, in terms of its strongest frequency: what is left of the
+# correlation in luminance is stronger than on average at the frequencies that matter, and colour
+# noise, once JPEG has been at it, is stronger still at frequencies too low to measure.
+LEVEL = (0.8, 1.25, 1.25)
+# Fine detail is what is finer than a Gaussian of so many pixels, and looked at in places so wide.
+FINE, PLACE = 1.4, 96
+# How far noise that was removed correlates with the picture at most; the share that comes back for
+# what is beyond; and the energy of a picture, in terms of the noise's, that is noise left.
+CHANCE, BACK, LEFT = 0.2, 2.0, 0.3
+# Brightness is transformed on so many knots, as far beyond the image's as denoised values may lie.
+KNOTS, MARGIN = 1024, 256.0
+
+LEAST_ENERGY = 1e-3  # of 255 squared: keeps logarithms finite
+FAINT = 1.0
+BRIGHTNESS_CLASSES = 8
+QUIETEST = 0.03  # share of the patches of one brightness taken as flat
+# Most by which a class of brightness counts as noisier than the quietest quarter of them: texture
+# fills the patches of some classes, while gamma leaves the noise of photons nearly even.
+UNEVENNESS = 1.6
+TILE, TILES = 160, 2  # pixels a side of the tiles of the pilot, and tiles a side
+
+ORDER = np.maximum.outer(np.arange(WIDTH), np.arange(WIDTH))
+_INDEX = ORDER.ravel()
+_COUNTS = np.bincount(_INDEX)
+_UPPER = _INDEX >= WIDTH // 2
+_LOWER = (_INDEX > 0) & ~_UPPER
+
+
+@dataclass(frozen=True)
+class CameraNoise:
+    """What is known of a camera's noise."""
+
+    spectra: Array  # (c, 8, 8): deviation at each frequency in grey, or luminance and colours
+    curve: tuple[Array, Array]  # brightness, and what it is transformed to
+    quiet: Array  # (c, 17): what `quiet_deviations` returns first
+
+    def scaled_to(self, sigma: float) -> CameraNoise:
+        """Return noise of a given deviation with the same share at each frequency."""
+        total = float(np.sqrt(np.mean(np.square(self.spectra))))
+        known = self.spectra * (sigma / total) if total > 0 else np.full_like(self.spectra, sigma)
+        return replace(self, spectra=known)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The deviation in each channel, all frequencies together."""
+        levels = np.sqrt(np.mean(np.square(self.spectra), axis=(1, 2)))
+        return tuple((noise_in_channels(levels) if len(levels) == 3 else levels).tolist())
+
+
+def measure(seen: Seen) -> Measured:
+    """Measure the noise; of most of what varies in an image it is an even texture, unless asked."""
+    known, variance = measure_camera(seen.planes), float(seen.planes.var(axis=(1, 2)).mean())
+    is_less = float(np.mean(np.square(known.levels))) <= MOST_OF_ALL * variance
+    return Measured(known, known.levels, seen.is_asked or is_less)
+
+
+def measure_camera(planes: Planes) -> CameraNoise:
+    """Measure the noise of grey, or of red, green and blue, on the scale 0..255."""
+    curve = brightness_curve(planes)
+    stable = stabilise(planes, curve)
+    # One grey plane counts as luminance, which is larger by the root of 3.
+    gain = np.float32(1.0 if len(planes) == 3 else 3**0.5)
+    quiet, most = quiet_deviations(stable * gain, extreme_pixels(planes))
+    known = [(quiet[0], GREY)]
+    if len(planes) == 3:
+        # Colours have little texture: what is in them tells of the noise of luminance.
+        known = [(with_colours(quiet), LUMINANCE), (quiet[1], COLOUR), (quiet[2], COLOUR)]
+    spectra = []
+    for (row, weights), limits in zip(known, most, strict=True):
+        deviations = LEAN * (np.exp(weights[:, 0] + weights[:, 1:] @ row) - FAINT_LOG)
+        deviations = np.clip(deviations, 0.0, limits)
+        spectra.append(np.interp(ORDER, np.arange(1, WIDTH), deviations))
+    return CameraNoise(np.array(spectra) / gain, curve, quiet)
+
+
+def with_colours(quiet: Array) -> Array:
+    """Return what quiet patches of luminance show, and those of the colours in the mean."""
+    return np.concatenate([quiet[0], quiet[1:].mean(axis=0)])
+
+
+def brightness_curve(planes: Planes) -> tuple[Array, Array]:
+    """Return brightness, and what makes the noise as strong in the dark as in the light."""
+    grey = planes[0] if len(planes) == 1 else planes.mean(axis=0)
+    brightness, deviation = noise_by_brightness(grey)
+    low, high = float(planes.min()) - MARGIN, float(planes.max()) + MARGIN
+    values = transformed = np.linspace(low, high, KNOTS)
+    if deviation.min() > 0:
+        # The curve's slope is the noise's root mean square over its deviation at that brightness.
+        usual = np.sqrt(np.mean(np.square(deviation)))
+        slope = usual / np.interp(values, brightness, deviation)
+        areas = np.diff(values) * (slope[1:] + slope[:-1]) / 2.0
+        transformed = low + np.concatenate([[0.0], np.cumsum(areas)])
+    return values, transformed
+
+
+def noise_by_brightness(plane: NDArray[np.float32]) -> tuple[Array, Array]:
+    """Return eight ascending levels of brightness, and the noise's deviation at each.
+
+    At the upper frequencies, of the patches of like brightness that are the quietest at the lower
+    ones (Colom, Buades 2013, IPOL 3). One level where the plane is too small to measure.
+    """
+    patches, _ = sample_patches(plane)
+    if len(patches) < FEWEST_PATCHES:
+        return np.array([float(plane.mean())]), np.array([estimate_noise(plane).sigma])
+    coefficients = patches @ COSINES
+    total = coefficients[:, 0].copy()
+    energy = np.square(coefficients, out=coefficients)
+    classes = np.array_split(np.argsort(total, kind="stable"), BRIGHTNESS_CLASSES)
+    powers = np.empty(BRIGHTNESS_CLASSES)
+    for number, members in enumerate(classes):
+        few = max(FEWEST_QUIET, round(QUIETEST * len(members)))
+        below = energy[members][:, _LOWER].sum(axis=1)
+        quietest = members[np.argsort(below, kind="stable")[:few]]
+        powers[number] = energy[quietest][:, _UPPER].mean()
+    # Neighbouring classes smoothed, and those that stand out held back.
+    padded = np.concatenate([powers[2:3], powers, powers[-3:-2]])
+    smooth = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
+    powers = np.minimum(smooth, UNEVENNESS**2 * np.quantile(smooth, 0.25))
+    return np.array([total[members].mean() / WIDTH for members in classes]), np.sqrt(powers)
+
+
+def stabilise(planes: Planes, curve: tuple[Array, Array]) -> Planes:
+    """Return grey, or luminance and colours, of planes whose brightness is transformed."""
+    stable = np.empty_like(planes)
+    for out, plane in zip(stable, planes, strict=True):
+        out[...] = np.interp(plane, *curve)
+    return to_opponent(stable)
+
+
+def quiet_deviations(planes: Planes, extreme: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return logarithms of the deviations of quiet patches, (c, 17), and the deviation of all.
+
+    They are as `QUIET` lists them; last come two that tell strong noise, which they show as it is,
+    from faint. That of all patches, (c, 7), is by frequency index. Patches with pixels at an end of
+    the range, or of one value, have lost their noise and are left out.
+    """
+    short = np.ceil(SMALLEST / np.array(extreme.shape)).astype(int)
+    if short.max() > 1:
+        planes, extreme = np.tile(planes, (1, *short)), np.tile(extreme, short)
+    found, most = np.empty((len(planes), len(QUIET))), np.empty((len(planes), WIDTH - 1))
+    for halvings in range(max(row[0] for row in QUIET) + 1):
+        if halvings:
+            planes = halve(planes)
+            height, width = planes.shape[1:]
+            fours = extreme[: 2 * height, : 2 * width].reshape(height, 2, width, 2)
+            extreme = np.asarray(fours.any(axis=(1, 3)))
+        stride = max(1, int(np.sqrt(extreme.size / ENOUGH_PATCHES)))
+        usable = patches_of(extreme, stride).sum(axis=1) < 2
+        if not halvings:
+            usable &= np.ptp(patches_of(planes[0], stride), axis=1) > 0
+        if np.count_nonzero(usable) < FEWEST_QUIET:
+            usable[:] = True
+        for plane, row, limits in zip(planes, found, most, strict=True):
+            energy = np.square(patches_of(plane, stride)[usable] @ COSINES)
+            by_index = np.stack([energy[:, _INDEX == k].sum(axis=1) for k in range(WIDTH)])
+            if not halvings:
+                powers = by_index[1:].mean(axis=1, dtype=np.float64) / _COUNTS[1:]
+                limits[...] = np.sqrt(powers)
+            # Of the halves of the frequencies one is measured where the other is weakest, so that
+            # the choice does not make it look weaker.
+            orders = [
+                np.argsort(half.sum(axis=0), kind="stable")
+                for half in (by_index[4:], by_index[1:4])
+            ]
+            for number, (scale, first, last, share) in enumerate(QUIET):
+                if scale == halvings:
+                    few = max(FEWEST_QUIET, round(share * len(energy)))
+                    quietest = orders[first >= 4][:few]
+                    power = by_index[first : last + 1, quietest].mean(axis=1, dtype=np.float64)
+                    row[number] = np.sqrt(power.sum() / _COUNTS[first : last + 1].sum())
+    logs = np.log(FAINT_LOG + found)
+    levels = np.exp(2 * logs.mean(axis=1))
+    strong = [np.log1p(levels / level**2) / 2 for level in STRONG]
+    return np.column_stack([logs, *strong]), most
+
+
+def camera_probability(planes: Planes) -> float:
+    """Return how probable it is that red, green and blue hold noise of a camera."""
+    noise = measure_camera(planes)
+    if max(noise.levels) < FAINT:
+        return 0.0
+    return float(expit(PROBABILITY[0] + PROBABILITY[1:] @ evidence(planes, noise)))
+
+
+def evidence(planes: Planes, noise: CameraNoise) -> Array:
+    """Return what tells noise from texture: of method noise, and of quiet patches."""
+    return np.concatenate([method_noise_features(planes, noise), with_colours(noise.quiet)])
+
+
+def method_noise_features(planes: Planes, noise: CameraNoise) -> Array:
+    """Return what tells noise from texture in what denoising removes of a few tiles.
+
+    In order: the logarithm of its energy in luminance, and in the colours; how much of it luminance
+    and colours share; the logarithm of the energy of the picture over its own, in luminance; how
+    uneven it is in the colours; how fast it falls with frequency, at low and at high ones; and how
+    heavy the tails of luminance's are.
+    """
+    taken, kept = [], []
+    for window in _tiles(planes.shape[1:]):
+        tile = stabilise(np.ascontiguousarray(planes[window]), noise.curve)
+        cleaned = whitened_denoising(tile, noise.spectra, Options(quality="fast"))
+        taken.append(_blocks(tile - cleaned))
+        kept.append(_blocks(cleaned))
+    # (planes, blocks, 64), without their means.
+    residual, picture = np.concatenate(taken, axis=1), np.concatenate(kept, axis=1)
+    energy, activity = (np.square(x).mean(axis=2) + LEAST_ENERGY for x in (residual, picture))
+    colour = energy[1] + energy[2]
+    products = np.square((residual[:1] * residual[1:]).sum(axis=2))
+    shared = products / (WIDTH**4 * energy[:1] * energy[1:])
+    spectrum = np.square(residual[0] @ COSINES).mean(axis=0)
+    falls = np.diff(np.log(np.bincount(_INDEX, spectrum)[1:] / _COUNTS[1:] + LEAST_ENERGY))
+    return np.array([
+        np.log(np.median(energy[0])),
+        np.log(np.median(colour)),
+        shared.mean(),
+        np.log(np.median(activity[0]) / np.median(energy[0])),
+        np.log(np.quantile(colour, 0.9) / np.median(colour)),
+        falls[0],
+        falls[-2],
+        kurtosis(residual[0], axis=None),
+    ])  # fmt: skip
+
+
+def _tiles(shape: tuple[int, ...]) -> list[tuple[slice, slice, slice]]:
+    """Return the windows of tiles spread evenly over an image."""
+    corners = []
+    for side in shape:
+        tile = min(TILE, side)
+        number = min(TILES, max(1, side // tile))
+        starts = np.linspace(0, side - tile, 2 * number + 1)[1::2].astype(int)
+        corners.append([slice(start, start + tile) for start in starts])
+    return [(slice(None), rows, columns) for rows in corners[0] for columns in corners[1]]
+
+
+def _blocks(planes: Planes) -> Array:
+    """Return blocks (c, n, 64) of 8 x 8 pixels side by side, without their means."""
+    channels, height, width = (*planes.shape[:1], *(side // WIDTH for side in planes.shape[1:]))
+    cut = planes[:, : height * WIDTH, : width * WIDTH].astype(np.float64)
+    blocks = cut.reshape(channels, height, WIDTH, width, WIDTH).swapaxes(2, 3)
+    blocks = blocks.reshape(channels, height * width, WIDTH * WIDTH)
+    return np.asarray(blocks - blocks.mean(axis=2, keepdims=True))
+
+
+def denoise(planes: Planes, known: float | CameraNoise, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes whose noise is shared by neighbouring pixels, by whitening it.
+
+    A level given is spread over frequencies and planes as the noise measured is.
+    """
+    noise = measure_camera(planes).scaled_to(known) if isinstance(known, float) else known
+    # The filter reaches over the whole image.
+    whole = replace(options, wanted=None)
+    stable = stabilise(planes, noise.curve)
+    cleaned = whitened_denoising(stable, noise.spectra, whole)
+    cleaned[0] = with_texture_back(stable[0], cleaned[0])
+    cleaned = from_opponent(cleaned)
+    for plane in cleaned:
+        plane[...] = np.interp(plane, *noise.curve[::-1])
+    return cleaned, noise.levels
+
+
+def with_texture_back(
+    given: NDArray[np.float32], cleaned: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return luminance with fine detail that was removed, where that looks like the picture."""
+    kept, taken = (plane - gaussian_filter(plane, FINE) for plane in (cleaned, given - cleaned))
+    shared, of_kept, of_taken = (
+        uniform_filter(product, PLACE) for product in (kept * taken, kept**2, taken**2)
+    )
+    likeness = shared / np.sqrt(np.maximum(of_kept * of_taken, LEAST_ENERGY**2))
+    back = np.clip(BACK * (likeness - CHANCE), 0.0, 1.0)
+    # A picture much fainter than the noise was is noise that was left.
+    back *= of_kept / (of_kept + LEFT * np.median(of_taken) + LEAST_ENERGY)
+    return np.asarray(cleaned + back * taken)
+
+
+def whitened_denoising(
+    planes: Planes,
+    spectra: Array,
+    options: Options,
+    powers: tuple[float, ...] = WHITENED,
+    least: tuple[float, ...] = LEVEL,
+) -> Planes:
+    """Denoise grey, or luminance and colours, whose noise has the spectra (c, 8, 8).
+
+    Each is divided by its spectrum to a power, and denoised at the level left, which is `least`
+    times the strongest at the least. Those of a camera are the defaults.
+    """
+    strongest = spectra.max(axis=(1, 2))
+    gains, white = np.ones_like(spectra), np.empty_like(planes)
+    for gain, spectrum, most, power in zip(gains, spectra, strongest, powers, strict=False):
+        if most > 0:
+            gain[...] = np.maximum(spectrum / most, LEAST_GAIN) ** power
+    for out, plane, gain in zip(white, planes, gains, strict=True):
+        out[...] = _filtered(plane, gain, options.pages, inverse=True)
+    average = np.sqrt(np.mean(np.square(spectra / gains), axis=(1, 2)))
+    levels = np.maximum(average, least[: len(planes)] * strongest)
+    cleaned = denoise_planes(white, levels, options)
+    for plane, gain in zip(cleaned, gains, strict=True):
+        plane[...] = _filtered(plane, gain, options.pages)
+    return cleaned
+
+
+def _filtered(
+    plane: NDArray[np.float32], gain: Array, n_pages: int = 1, *, inverse: bool = False
+) -> NDArray[np.float32]:
+    """Return a plane whose spectrum is multiplied by the gain (8, 8) of a patch's, or divided.
+
+    Between the frequencies of a patch the gain is linear. Pages lie one below the other, and each
+    has its own spectrum.
+    """
+    pages = plane.reshape(n_pages, -1, plane.shape[1])
+    hats = []
+    for length in pages.shape[1:]:
+        position = np.minimum(np.arange(length) * (WIDTH / length), WIDTH - 1.0)
+        distance = np.abs(position[:, np.newaxis] - np.arange(WIDTH))
+        hats.append(np.asarray(np.maximum(1.0 - distance, 0.0), np.float32))
+    widened = hats[0] @ gain.astype(np.float32) @ hats[1].T
+    spectrum = dctn(pages, axes=(1, 2), norm="ortho")
+    spectrum *= 1.0 / widened if inverse else widened
+    filtered = idctn(spectrum, axes=(1, 2), norm="ortho", overwrite_x=True)
+    return np.asarray(filtered.reshape(plane.shape))

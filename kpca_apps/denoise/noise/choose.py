@@ -1,0 +1,194 @@
+"""Which kind of noise an image has, where that is not given: the rules, and what they look at.
+
+The noise of a stack is that of a few of its pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.colour import noise_in_opponent, to_opponent
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.law import Lights, NoiseLaw, PageLaws, measure_laws, typical_page
+from kpca_apps.denoise.image import SCALE, Picture
+from kpca_apps.denoise.noise.gaussian import measure_white
+from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
+from kpca_apps.denoise.noise.model import MOST_OF_ALL, Model, Planes, Seen
+from kpca_apps.denoise.options import NOISE_MODELS, Options
+
+# A model is the file of its name.
+MODELS: dict[str, Model] = {
+    name: import_module(f"kpca_apps.denoise.noise.{name}") for name in NOISE_MODELS
+}
+
+MEASURED_PAGES = 5  # of a stack
+GOLDEN = (5**0.5 - 1) / 2
+# Pixels of the blur from which neighbours share their noise: less can hardly be seen.
+SHARED_BLUR = 0.4
+# Of the range, or of twice the brightest value of a dim image: estimated noise below is hardly
+# seen, and the grain of clean photographs is as strong.
+FAINT = 2.0 / 255.0
+# Noise that follows a law is noise for sure: of the range that an image uses, between these
+# quantiles, it may be weaker.
+FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
+# The variance of colours' noise by its law, at most, in terms of what their differences show.
+CONFIRMED = 1.5
+# Which impulses would be taken for.
+WITHOUT_IMPULSES = ("gaussian", "camera")
+
+
+def look(
+    picture: Picture, options: Options, sigma: Any, known_laws: Sequence[NoiseLaw]
+) -> tuple[str, Seen, bool]:
+    """Return the kind of noise of a picture, what was seen of it, and whether it has impulses.
+
+    The laws are measured where neither they nor `sigma` are given.
+    """
+    planes, unit = picture.planes(), picture.unit
+    height = planes.shape[1] // picture.n_pages
+    pages = [
+        planes[:, page * height : (page + 1) * height] for page in sampled_pages(picture.n_pages)
+    ]
+    white, noise = _pooled_white([measure_white(page) for page in pages]), options.noise
+    if noise == "auto":
+        by_camera = white.correlated and picture.n_pages == 1 and np.ndim(sigma) == 0
+        noise = "camera" if by_camera else "gaussian"
+    impulses = options.noise != "impulse" and any(map(has_impulses, planes))
+    laws: list[PageLaws] = []
+    lights: Lights | None = None
+    if known_laws:
+        own = tuple(law.in_units(1 / unit, -picture.lowest * unit) for law in known_laws)
+        laws, noise = [PageLaws(own)], "poisson"
+        lights = _lights_of(laws)
+    elif sigma is None and options.noise in ("auto", "poisson"):
+        step = unit if picture.colours.dtype.kind in "ui" else 0.0
+        laws = _measured_laws(pages, step, white.established)
+        # Who says that light is counted has it measured from black on.
+        lights = _light_found(laws, white.established) if options.noise == "auto" else None
+    # Of colours a camera's noise may be of other spectra than a blur leaves.
+    wanted = noise == "gaussian" or len(planes) == 1
+    if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
+        noise = "poisson"
+    # Noise of light counts from no light, which need not be the lowest value.
+    black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
+    brightest = max(abs(picture.lowest * unit), float(picture.colours.max()) * unit)
+    faintest = FAINT * min(SCALE, 2.0 * brightest)
+    is_asked = options.noise == noise
+    seen = Seen(planes, pages, white, laws, lights, black, faintest, is_asked)
+    return noise, seen, impulses and noise in WITHOUT_IMPULSES
+
+
+def sampled_pages(n_pages: int) -> list[int]:
+    """Return the pages of a stack in which its noise is measured.
+
+    They are spread by the golden ratio: pages that are dark or bright in turns are all met.
+
+    >>> sampled_pages(100)
+    [0, 23, 47, 61, 85]
+    """
+    spread = {int(n_pages * (place * GOLDEN % 1)) for place in range(MEASURED_PAGES)}
+    return sorted(spread) if n_pages > MEASURED_PAGES else [*range(n_pages)]
+
+
+def _typical(levels: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the median (c,) over pages (n, c) of levels, of those that show noise if any do."""
+    return np.array([np.median(one[one > 0]) if (one > 0).any() else 0.0 for one in levels.T])
+
+
+def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
+    """Return what was measured in an image, or what is typical of pages of a stack."""
+    if len(pages) == 1:
+        return pages[0]
+    # Black pages, those of a shutter perhaps, have no noise for sure.
+    noisy = [page for page in pages if max(page.channel_sigma) > 0] or pages
+    found = [page for page in noisy if page.established]
+    middle = sorted(found or noisy, key=lambda page: page.sigma)[(len(found or noisy) - 1) // 2]
+    channels = _typical(np.array([page.channel_sigma for page in found or noisy]))
+    return replace(
+        middle,
+        channel_sigma=tuple(channels.tolist()),
+        established=2 * len(found) >= len(noisy),
+        correlated=2 * sum(page.correlated for page in noisy) > len(noisy),
+    )
+
+
+def _measured_laws(pages: list[Planes], step: float, white: bool) -> list[PageLaws]:
+    """Return the laws of pages that have noise, and of which enough is to be seen.
+
+    `step` is that of the values. Where noise that is `white` is there for sure, a law that rises
+    plainly is sure, too.
+    """
+    found = []
+    for page in pages:
+        laws = tuple(law for law in measure_laws(page, step, is_white=white) if law is not None)
+        measured = [law for law in laws if not law.is_of_nothing]
+        if not measured or len(laws) < len(page):
+            continue
+        sure = [law.established or (white and law.rises_far) for law in measured]
+        seen = all(sure) and any(_shows(law, p, step) for law, p in zip(laws, page, strict=True))
+        seen &= len(page) == 1 or _colours_confirm(laws, page)
+        rises, shared = any(law.rises for law in laws), measured[0].blur >= SHARED_BLUR
+        variances = [law.variance(float(p.mean())) for law, p in zip(laws, page, strict=True)]
+        # An even texture looks like noise that neighbours share, but is all there is.
+        all_of_it = MOST_OF_ALL * float(page.var(axis=(1, 2)).mean())
+        seen &= rises or not shared or float(np.mean(variances)) <= all_of_it
+        found.append(PageLaws(laws, seen, any(law.rises_far for law in measured)))
+    return found
+
+
+def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
+    """Return the light that makes the noise, where most pages show it.
+
+    Beside noise that is `white` for sure, texture is taken for a law: it must rise plainly.
+    """
+    found = [page for page in pages if page.seen and (page.rises_far or not white)]
+    return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
+
+
+def _lights_of(pages: list[PageLaws]) -> Lights:
+    """Return the light that makes the noise of each channel, typical of pages."""
+    return tuple(law.light for law in typical_page(pages))
+
+
+def _at_both_ends(planes: Planes) -> bool:
+    """Whether many pixels are at the least and the largest value, as salt and pepper are.
+
+    Single photons stand out as impulses do, but are at none.
+    """
+    ends = [[np.mean(plane == end) for end in (plane.min(), plane.max())] for plane in planes]
+    return bool((np.min(ends, axis=1) > WITH_IMPULSES / 2).any())
+
+
+def _colours_confirm(laws: tuple[NoiseLaw, ...], page: Planes) -> bool:
+    """Whether differences of colours vary as much as the laws of their noise say.
+
+    Texture, and noise that is the same in all channels, is hardly in them.
+    """
+    variances = np.array([float(law.variance(p.mean())) for law, p in zip(laws, page, strict=True)])
+    # Of mixed differences a blur, whose neighbours correlate so, leaves so much.
+    blur = max(law.blur for law in laws)
+    left = (1.0 - np.exp(-1.0 / (4.0 * blur**2))) ** 2 if blur else 1.0
+    expected = np.square(noise_in_opponent(np.sqrt(variances)))[1:] * left
+    details = np.diff(np.diff(to_opponent(page)[1:], axis=1), axis=2) / 2.0
+    return bool((expected <= CONFIRMED * np.square(details).mean(axis=(1, 2))).all())
+
+
+def _shows(law: NoiseLaw, plane: NDArray[np.float32], step: float) -> bool:
+    """Whether noise is strong enough to be seen in the range that a plane uses, and no rounding."""
+    low, high = np.quantile(plane, USED)
+    least = max(FAINT_LAW * float(high - low), step / 2)
+    return bool(law.variance(float(plane.mean())) > least**2)
+
+
+def typical_laws(pages: Sequence[PageLaws], picture: Picture) -> tuple[NoiseLaw, ...]:
+    """Return the law of each channel, in the units of the image."""
+    if not pages:
+        return ()
+    typical = typical_page([page for page in pages if page.seen] or pages)
+    return tuple(law.in_units(picture.unit, picture.lowest) for law in typical)

@@ -1,0 +1,137 @@
+"""Impulses (salt and pepper): pixels that were replaced, found and guessed from those around.
+
+References
+----------
+R. Garnett, T. Huegerich, C. Chui, W. He (2005), "A universal noise removal algorithm with an
+impulse detector", IEEE Trans. Image Processing 14, eq. 3: rank-ordered absolute differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+
+from kpca_apps.denoise.estimate.level import diagonal_deviation
+from kpca_apps.denoise.noise.gaussian import denoise_gaussian, measure_white
+from kpca_apps.denoise.noise.model import Levels, Planes, measured_in_denoising
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.progress import part
+
+# Deviations at which the image is denoised to guess what the impulses hid, coarse to fine.
+GUESSES = (30.0, 15.0, 8.0)
+REACHES = (1, 2, 3, 5, 8)  # half widths of the windows tried, smallest first
+FEWEST_GOOD = 3
+CHUNK = 50_000
+# An extreme pixel this far from its good neighbours (of 255) is an impulse, not a highlight.
+STANDS_OUT = 12.0
+# Share of impulses at the extremes above which no others are looked for.
+SALT_AND_PEPPER = 0.005
+CROWD, CROWDED = 5, 0.59  # width of a window, and the share of 15 of its 25 pixels
+# Mean difference, of 255, from the 2 neighbours most alike beyond which a pixel is alone.
+LONELY = 20.0
+LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
+# To say that there are impulses takes more: extreme pixels that differ by so much from those
+# around, of 255 and of the deviation of the noise beside; pixels alone in being different; and a
+# share of such pixels that neither edges nor highlights nor texture make.
+FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
+
+measure = measured_in_denoising
+
+
+def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes some of whose pixels were replaced by impulses."""
+    bad = np.stack([detect_impulses(plane) for plane in planes])
+    filled = np.stack([fill_from_neighbours(p, b) for p, b in zip(planes, bad, strict=True)])
+    # What they hid is guessed better than by the median around by denoising the image and keeping
+    # the result there only, with less and less noise assumed; last, the Gaussian noise beside.
+    guesses = GUESSES if bad.any() else ()
+    for number, guess in enumerate(guesses):
+        with part(number, len(guesses) + 1):
+            # Each pixel of one guess weighs on all around it in the next.
+            whole = replace(options, wanted=None)
+            filled[bad] = denoise_gaussian(filled.copy(), (guess,) * len(planes), whole)[bad]
+    levels = (level or 0.0,) * len(planes)
+    if level is None:
+        noise = measure_white(filled)
+        levels = noise.channel_sigma
+        if not noise.established:
+            return filled, levels
+    with part(len(guesses), len(guesses) + 1):
+        return denoise_gaussian(filled, levels, options), levels
+
+
+def detect_impulses(plane: Planes) -> NDArray[np.bool_]:
+    """Return which pixels carry an impulse instead of the image."""
+    # Extreme ones, unless most around are so too (a highlight, a shadow) or the median of the
+    # others is close.
+    extreme, alone = _stray(plane)
+    filled = fill_from_neighbours(plane, extreme)
+    impulses = extreme & (np.abs(plane - filled) > STANDS_OUT)
+    # Hardly any: then they may have any value, and differ even from the 2 most similar of their
+    # neighbours, which pixels of a thin line do not.
+    if np.count_nonzero(impulses) <= SALT_AND_PEPPER * plane.size and min(plane.shape) >= 3:
+        impulses |= alone > max(LONELY, LONELY_IN_NOISE * diagonal_deviation(plane))
+    return np.asarray(impulses)
+
+
+def has_impulses(plane: Planes) -> bool:
+    """Whether single pixels that stand out are too many, and stand out too far, for other noise."""
+    if min(plane.shape) < 3:
+        return False
+    extreme, alone = _stray(plane)
+    # Where impulses are many, hardly a difference of pixels is without one.
+    filled = fill_from_neighbours(plane, extreme | (alone > FAR_ALONE[0]))
+    deviation = diagonal_deviation(filled)
+    least, far = np.maximum(*np.multiply([FAR_EXTREME, FAR_ALONE], [1, deviation]).T)
+    # Pixels of a thin stroke or a highlight are extreme together.
+    single = extreme & (np.abs(plane - filled) > least) & (alone > least)
+    return bool(np.count_nonzero(single | (alone > far)) > WITH_IMPULSES * plane.size)
+
+
+def _stray(plane: Planes) -> tuple[NDArray[np.bool_], Planes]:
+    """Return which pixels are extreme, most of those around not being so, and how far each is off.
+
+    That is the mean difference from the two most alike of the 8 neighbours.
+    """
+    extreme = np.zeros(plane.shape, dtype=bool)
+    for value in (plane.min(), plane.max()):
+        equal = plane == value
+        share = uniform_filter(equal.astype(np.float32), CROWD, mode="nearest")
+        extreme |= equal & ~(share > CROWDED)
+    height, width = plane.shape
+    around = np.pad(plane, 1, mode="reflect")
+    closest = second = np.full(plane.shape, np.inf, np.float32)
+    for i, j in ((i, j) for i in range(3) for j in range(3) if (i, j) != (1, 1)):
+        difference = np.abs(around[i : i + height, j : j + width] - plane)
+        second = np.minimum(second, np.maximum(closest, difference))
+        closest = np.minimum(closest, difference)
+    return extreme, np.asarray((closest + second) / 2)
+
+
+def fill_from_neighbours(plane: Planes, bad: NDArray[np.bool_]) -> Planes:
+    """Return the plane with bad pixels replaced by the median of the good ones around.
+
+    The window grows until it holds 3 of them; a pixel without so many within 8 keeps its value.
+    """
+    filled = plane.copy()
+    rows, columns = np.nonzero(bad)
+    for reach in REACHES:
+        # Infinity marks what must not be counted and sorts to the end.
+        usable = np.pad(np.where(bad, np.float32(np.inf), plane), reach, constant_values=np.inf)
+        side = 2 * reach + 1
+        windows = sliding_window_view(usable, (side, side))
+        done = np.zeros(len(rows), dtype=bool)
+        for start in range(0, len(rows), CHUNK):
+            some = slice(start, start + CHUNK)
+            ordered = np.sort(windows[rows[some], columns[some]].reshape(-1, side * side), axis=1)
+            good = np.count_nonzero(np.isfinite(ordered), axis=1)
+            each, last = np.arange(len(ordered)), np.maximum(good - 1, 0)
+            median = (ordered[each, last // 2] + ordered[each, (last + 1) // 2]) / 2
+            here = done[some] = good >= FEWEST_GOOD
+            filled[rows[some][here], columns[some][here]] = median[here]
+        rows, columns = rows[~done], columns[~done]
+    return filled

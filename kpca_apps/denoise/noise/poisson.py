@@ -1,0 +1,193 @@
+"""Noise of counted light, whose variance grows with brightness; perhaps shared by neighbours.
+
+The Anscombe transform makes it white; below 0, where a background was subtracted, that goes on as a
+line.
+
+References
+----------
+F. J. Anscombe (1948), "The transformation of Poisson, binomial and negative-binomial data",
+Biometrika 35, eq. 1.2; M. Makitalo, A. Foi (2011), "A closed-form approximation of the exact
+unbiased inverse of the Anscombe variance-stabilizing transformation", IEEE Trans. Image Processing
+20, eq. 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.colour import from_opponent, to_opponent
+from kpca_apps.denoise.estimate.law import (
+    Light,
+    Lights,
+    NoiseLaw,
+    blurred_spectrum,
+    measure_laws,
+)
+from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.noise.camera import whitened_denoising
+from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
+from kpca_apps.denoise.noise.gaussian import denoise_gaussian
+from kpca_apps.denoise.noise.model import (
+    Levels,
+    Measured,
+    Planes,
+    Seen,
+    channel_by_channel,
+    noisy_channels,
+)
+from kpca_apps.denoise.options import Options
+
+# The gain by which the Anscombe transform has noise 1 is found in so many rounds.
+GAIN_ROUNDS = 4
+# Deviations of readout above black from which on, downwards, the transform is a straight line: its
+# noise is then 1 in the dark too, within 2 %, and weaker only where hardly a photon was counted. As
+# it is usually written, it has a deviation of up to 1.13 there.
+BEND = -0.5
+MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
+# Mean of the Anscombe transform of a Poisson count of mean 0.
+ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
+
+
+def measure(seen: Seen) -> Measured:
+    """Measure the light that makes the noise: that of a law, which says by itself what is black."""
+    if seen.lights:
+        return Measured(seen.lights, tuple(light.level for light in seen.lights))
+    black = np.float32(seen.black)
+    lights = _typical_lights([_lights_of_page(page + black) for page in seen.pages])
+    return Measured(lights, tuple(light.level for light in lights), black=seen.black)
+
+
+def _typical_lights(pages: Sequence[Lights]) -> Lights:
+    """Return gain and dark of each channel, typical of pages measured without a law."""
+    terms = np.array([[(gain, gain * dark, blur) for gain, dark, blur in page] for page in pages])
+    typical = []
+    for own in terms.swapaxes(0, 1):
+        gain, constant, blur = np.median(own[own[:, 0] > 0] if own[:, 0].any() else own, axis=0)
+        typical.append(Light(float(gain), float(constant / gain) if gain else 0.0, float(blur)))
+    return tuple(typical)
+
+
+def _lights_of_page(planes: Planes) -> Lights:
+    """Measure noise whose variance is in proportion to intensity plus a constant.
+
+    By the law of its brightness where one is found, with a constant if one is plainly there; else
+    0 is no light, and there is a constant only where values are negative.
+    """
+    return tuple(
+        _light_of_law(law, plane)
+        if law and law.established and law.rises
+        else _light_by_tiles(plane)
+        for plane, law in zip(planes, measure_laws(planes), strict=True)
+    )
+
+
+def _light_of_law(law: NoiseLaw, plane: Planes) -> Light:
+    """Return the light of a law, without a constant where what is seen can do without."""
+    mean, ends = float(plane.mean()), law.brightness[[0, -1]]
+    gain = float(law.variance(mean)) / mean if mean > 0 and ends[0] > 0 else 0.0
+    off = np.abs(np.log(np.maximum(law.variance(ends), 1e-30) / (gain * ends))) if gain else np.inf
+    return Light(gain, 0.0, law.blur) if np.max(off) < np.log(law.interval[1]) else law.light
+
+
+def _light_by_tiles(plane: Planes) -> Light:
+    dark = dark_light(plane, 1)
+    return Light(_poisson_gain(plane + np.float32(dark)), dark)
+
+
+def denoise(
+    planes: Planes, known: float | Levels | Lights, options: Options
+) -> tuple[Planes, Levels]:
+    """Denoise planes whose noise has a variance in proportion to intensity plus a constant.
+
+    Of noise known by its level, 0 is no light; where values are negative, a background was
+    subtracted or a readout added noise of its own, and the constant is measured.
+    """
+    if isinstance(known, tuple) and isinstance(known[0], Light):
+        lights = known
+    else:
+        at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
+        darks = [dark_light(plane, 1) for plane in planes]
+        lights = tuple(
+            Light(float(level) ** 2 / (SCALE + dark), dark)
+            for level, dark in zip(at_most, darks, strict=True)
+        )
+    gains, darks = [light.gain for light in lights], [light.dark for light in lights]
+    levels = tuple(light.level for light in lights)
+    counted = np.stack(
+        [plane + np.float32(dark) for plane, dark in zip(planes, darks, strict=True)]
+    )
+    if not noisy_channels(counted, levels).all():
+        alone = [(light,) for light in lights]
+        return channel_by_channel(denoise, planes, alone, levels, options)
+    roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
+    unit = SCALE / float(np.ptp(roots) or 1.0)
+    blur = max(light.blur for light in lights)
+    cleaned = _denoise_shared((roots * unit).astype(np.float32), unit, blur, options)
+    light = [
+        inverse_anscombe(p / unit) * gain - dark
+        for p, gain, dark in zip(cleaned, gains, darks, strict=True)
+    ]
+    return np.stack(light).astype(np.float32), levels
+
+
+def _denoise_shared(planes: Planes, sigma: float, blur: float, options: Options) -> Planes:
+    """Denoise planes whose noise, of one deviation in all, a blur has neighbours share."""
+    if blur <= 0:
+        return denoise_gaussian(planes, (sigma,) * len(planes), options)
+    spectra = np.stack([sigma * np.sqrt(blurred_spectrum(blur))] * len(planes))
+    whole = replace(options, wanted=None)  # The filter reaches over the whole image.
+    wholly = (1.0,) * 3
+    return from_opponent(whitened_denoising(to_opponent(planes), spectra, whole, wholly, wholly))
+
+
+def _poisson_gain(plane: Planes) -> float:
+    """Return the intensity of one count, 0 where there is no noise."""
+    brightness = float(np.mean(np.maximum(plane, 0)))
+    if brightness <= 0:
+        return 0.0
+    # Where counts are few the Anscombe transform's noise is weaker than 1, and the quietest patches
+    # are the darkest: the ratio of variance, by mixed differences, to mean, the median over tiles.
+    variance, mean = tiled_noise(plane)
+    light = mean > 0
+    gain = float(np.median(variance[light] / mean[light])) if light.any() else 0.0
+    if gain * MANY_COUNTS > brightness:
+        return gain
+    # Texture weighs more than that: the gain by which the transform has noise 1.
+    gain = estimate_noise(plane).sigma ** 2 / brightness
+    for _ in range(GAIN_ROUNDS):
+        if gain < np.finfo(np.float32).eps:
+            return 0.0
+        roots = anscombe(plane / gain)
+        gain *= estimate_noise(roots, float(np.ptp(roots) or 1.0)).sigma ** 2
+    return gain
+
+
+def anscombe(counts: NDArray[np.floating], readout: float = 0.0) -> NDArray[np.float64]:
+    """Return the Anscombe transform of Poisson counts: noise of deviation about 1.
+
+    It is the generalised one where Gaussian noise of the variance `readout` was added. In the dark,
+    and below 0, where a background was subtracted, it goes on as the line that touches it.
+    """
+    values = np.asarray(counts, np.float64)
+    lowest, constant = BEND * np.sqrt(readout), readout + 0.375
+    kept = np.maximum(values, lowest)
+    line = (values - kept) / np.sqrt(lowest + constant)
+    return np.asarray(2.0 * np.sqrt(kept + constant) + line)
+
+
+def inverse_anscombe(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the mean count whose Anscombe transform has the given mean.
+
+    The closed form of the exact unbiased inverse; below 2 sqrt(3/8), the value of mean 0, the line.
+    """
+    given = np.asarray(values, np.float64)
+    v = np.maximum(given, ANSCOMBE_OF_NOTHING)
+    root = np.sqrt(1.5)
+    counts = v**2 / 4 + root / (4 * v) - 11 / (8 * v**2) + 5 * root / (8 * v**3) - 0.125
+    below = np.minimum(given - ANSCOMBE_OF_NOTHING, 0.0) * np.sqrt(0.375)
+    return np.asarray(np.maximum(counts, 0.0) + below)

@@ -1,0 +1,119 @@
+"""Noise that multiplies the intensity; its logarithm is white.
+
+References
+----------
+B. P. Durbin, J. S. Hardin, D. M. Hawkins, D. M. Rocke (2002), "A variance-stabilizing
+transformation for gene-expression microarray data", Bioinformatics 18: the generalised logarithm.
+H. Xie, L. E. Pierce, F. T. Ulaby (2002), "Statistical properties of logarithmically transformed
+speckle", IEEE Trans. Geoscience and Remote Sensing 40, section II.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import rank_filter
+from scipy.optimize import brentq
+from scipy.special import polygamma
+
+from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.image import SCALE
+from kpca_apps.denoise.noise.dark import dark_light
+from kpca_apps.denoise.noise.gaussian import denoise_gaussian
+from kpca_apps.denoise.noise.model import (
+    Levels,
+    Planes,
+    channel_by_channel,
+    measured_in_denoising,
+    noisy_channels,
+)
+from kpca_apps.denoise.options import Options
+
+SPECK = 1.5  # deviations below the neighbours: above 1 no mean is off by a percent
+AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
+
+
+measure = measured_in_denoising
+
+
+def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes, 0 being no light, whose noise multiplies the intensity.
+
+    Where values are negative there is other noise in the dark beside it, which is measured.
+    """
+    darks = [dark_light(plane, 2) for plane in planes]
+    logs = np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
+    if level is None:
+        scale = float(np.ptp(logs) or 1.0) / SCALE
+        scaled = ((logs - logs.min()) / scale).astype(np.float32)
+        deviations = tuple(estimate_noise(plane).sigma * scale for plane in scaled)
+    else:
+        deviations = (speckle_log_moments(level)[1],) * len(planes)
+    relative = tuple(_relative_deviation(deviation) for deviation in deviations)
+    if not noisy_channels(planes, relative).all():
+        return channel_by_channel(denoise, planes, relative, relative, options)
+    lifted = np.stack([lift_specks(p, d) for p, d in zip(logs, deviations, strict=True)])
+    darkest, unit = lifted.min(), SCALE / float(np.ptp(lifted) or 1.0)
+    usual = float(np.sqrt(np.mean(np.square(deviations)))) * unit
+    scaled = ((lifted - darkest) * unit).astype(np.float32)
+    cleaned = denoise_gaussian(scaled, (usual,) * len(planes), options) / unit + darkest
+    light = [
+        speckle_from_log(p, s, dark) for p, s, dark in zip(cleaned, relative, darks, strict=True)
+    ]
+    return np.stack(light).astype(np.float32), relative
+
+
+def _relative_deviation(log_deviation: float) -> float:
+    """Return the relative deviation of speckle whose logarithm has the deviation given."""
+    if log_deviation < 1e-6:
+        return 0.0
+    # The logarithm's deviation is at least sigma, and grows with it.
+    lowest, highest = min(log_deviation / 100, 0.01), max(log_deviation, 0.01)
+    return float(
+        brentq(lambda s: speckle_log_moments(s)[1] - log_deviation, lowest, highest, xtol=1e-9)
+    )
+
+
+def log_of_speckle(intensity: NDArray[np.floating], dark: float = 0.0) -> NDArray[np.float64]:
+    """Return the logarithm, by which multiplicative noise becomes additive, finite in the dark.
+
+    With noise of its own in the dark, as strong as that of the intensity `dark`, it is the
+    generalised logarithm, which is odd: negative values keep their sign.
+    """
+    values = np.asarray(intensity, np.float64)
+    if dark > 0:
+        return np.asarray(np.arcsinh(values / dark) + np.log(dark / 2))
+    smallest = max(DARKEST * float(np.mean(np.abs(values))), float(np.finfo(np.float32).tiny))
+    return np.asarray(np.log(np.maximum(values, smallest)))
+
+
+def lift_specks(logs: NDArray[np.floating], deviation: float) -> NDArray[np.floating]:
+    """Raise single pixels whose logarithm is far below that of all but one of their neighbours."""
+    # Where the noise's factor was near 0 its logarithm is many deviations off, and would pass for
+    # detail. A dark line stays: its pixels have two neighbours as dark.
+    # At a border, pixels beyond it mirror those within: a repeated pixel would be its own
+    # neighbour.
+    others = rank_filter(logs, 1, footprint=AROUND, mode="mirror")
+    return np.asarray(np.maximum(logs, others - SPECK * deviation))
+
+
+def speckle_from_log(
+    values: NDArray[np.floating], sigma: float, dark: float = 0.0
+) -> NDArray[np.float64]:
+    """Return intensities from denoised logarithms, without the bias of the logarithm."""
+    logs, bias = np.asarray(values, np.float64), speckle_log_moments(sigma)[0]
+    if dark > 0:
+        # The bias is half the variance times the curvature, which falls to 0 with the intensity.
+        logs = logs - np.log(dark / 2)
+        return np.asarray(dark * np.sinh(logs - bias * np.tanh(logs)))
+    return np.asarray(np.exp(logs - bias))
+
+
+def speckle_log_moments(sigma: float) -> tuple[float, float]:
+    """Return mean and deviation of the logarithm of multiplicative noise."""
+    # Gamma with mean 1: an average of looks in radar or ultrasound intensity. For small deviations
+    # any noise has about these moments.
+    looks = 1.0 / sigma**2
+    mean = float(polygamma(0, looks)) - float(np.log(looks))
+    return mean, float(np.sqrt(polygamma(1, looks)))

@@ -1,0 +1,145 @@
+"""One pass over a piece of an image or stack: groups denoised, and their estimates averaged.
+
+Bands of references are worked on in any order and summed in the order of the image, and a piece of
+an image is worked on as if the rest were there: the same references, the same bands, the same
+draws. So what a pixel gets does not depend on where the image was cut, nor on the number of
+threads, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.options import Window
+from kpca_apps.denoise.passes.compiled import LANES, PAGES, RADIUS, denoise_band
+from kpca_apps.denoise.passes.plan import Pass
+from kpca_apps.denoise.progress import LISTENER
+
+Planes = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # beside pages matched in: zeros, never chosen
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where planes lie in an image."""
+
+    window: Window
+    whole: tuple[int, int]  # height and width of the image
+    wanted: Window  # outside the estimate may hold anything
+
+    def within(self, corners: Rows, axis: int, size: int) -> Rows:
+        """Return corners, counted in the piece, whose groups reach what is wanted."""
+        (begin, end), (low, high) = self.window[axis], self.wanted[axis]
+        inside = (corners >= begin) & (corners + size <= end)
+        inside &= (corners + size + RADIUS > low) & (corners - RADIUS < high)
+        return corners[inside] - begin
+
+
+def run_pass(
+    planes: Planes,
+    guide: Planes,
+    variance: Planes,
+    settings: Pass,
+    piece: Piece,
+    *,
+    pilot: Planes | None = None,
+    guide_variance: Planes | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Planes, Planes]:
+    """Run one pass over a piece of an image; return the estimate and its leverage.
+
+    `planes` (c, pages, h, w) are denoised in groups matched in `guide` (pages, h, w). `variance`
+    (c, pages, h, w) is that of their noise. With a `pilot` (c, pages, h, w), a first estimate of
+    the planes, a Tikhonov filter is used, and `variance` one value a plane, (c, 1, 1, 1). For
+    truncation `guide_variance` (pages, h, w) is that of the noise in the guide. The leverage is the
+    variance of the estimate over the noise's.
+    """
+    count, height = planes.shape[1:3]
+    shape = deep, tall, wide = settings.shape((count, *piece.whole))
+    kaiser = np.outer(np.kaiser(tall, 2.0), np.kaiser(wide, 2.0))
+    window = np.ascontiguousarray(np.broadcast_to(kaiser, shape), np.float32)
+    tie = np.zeros((1, 1, 1), np.float32)
+    if guide_variance is not None:
+        variance = patch_means(variance, shape)
+        tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * window.size)
+    columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
+    # The whole image's bands of references, as far as they are needed, and what each can reach.
+    grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
+    for page in patch_grid(count, deep, max(1, deep - 1)).tolist():
+        first, end = max(0, page - PAGES), min(count, page + PAGES + deep)
+        for start in range(0, len(grid), settings.band):
+            rows = piece.within(grid[start : start + settings.band], 0, tall)
+            if len(rows):
+                top = max(0, int(rows[0]) - RADIUS)
+                bottom = min(height, int(rows[-1]) + tall + RADIUS)
+                bands.append((page, rows, (first, top, end - first, bottom - top)))
+    variance = variance.reshape(len(planes), -1, variance.shape[-1])
+    padded, points = np.pad(guide, MARGINS), planes if pilot is None else pilot
+    origin = piece.window[0][0], piece.window[1][0]
+    totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+    parts = parallel(
+        delayed(denoise_band)(
+            padded, points, planes, variance, tie, window, settings.group, pilot is not None,
+            settings.bandwidth, np.float32(settings.excess), page, rows, columns, origin, reached,
+        )
+        for page, rows, reached in bands
+    )  # fmt: skip
+    listener = LISTENER.get()
+    for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
+        first, top, pages, high = reached
+        for sums, its_own in zip(
+            (totals, weights, leverages), np.moveaxis(part, 1, 0), strict=True
+        ):
+            sums[:, first : first + pages, top : top + high] += its_own
+        if listener is not None:
+            listener(number / len(bands))
+    # Pixels no patch covers stay as they are.
+    bare = weights == 0
+    weights[bare] = np.float32(1)
+    totals /= weights
+    leverages /= weights
+    totals[bare] = planes[bare]
+    leverages[bare] = np.float32(1)
+    return totals, leverages
+
+
+def patch_grid(length: int, size: int, stride: int) -> Rows:
+    """Return the corners of patches along one side, the last one always in.
+
+    >>> patch_grid(10, 4, 4)
+    array([0, 4, 6])
+    """
+    corners = np.arange(0, length - size + 1, stride)
+    if corners[-1] != length - size:
+        corners = np.append(corners, length - size)
+    return corners
+
+
+def patch_means(maps: Planes, shape: tuple[int, int, int]) -> Planes:
+    """Return the means of maps (..., pages, h, w) over the patch at each position, by direct sums.
+
+    >>> patch_means(np.array([[[0, 2, 4]]], np.float32), (1, 1, 2))
+    array([[[1., 3.]]], dtype=float32)
+    """
+    deep, tall, wide = shape
+    pages, down, across = (
+        side - length + 1 for side, length in zip(maps.shape[-3:], shape, strict=True)
+    )
+    columns = maps[..., :down, :].copy()
+    for i in range(1, tall):
+        columns += maps[..., i : i + down, :]
+    means = columns[..., :across].copy()
+    for j in range(1, wide):
+        means += columns[..., j : j + across]
+    means /= np.float32(tall * wide)
+    if deep == 1:
+        return means
+    total = sum(means[..., i : i + pages, :, :] for i in range(deep))
+    return np.asarray(total / np.float32(deep), np.float32)

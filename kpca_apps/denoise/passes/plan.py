@@ -1,0 +1,114 @@
+"""What is done at one noise level: sizes of patches and groups, grids and kernel of each pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes.compiled import RADIUS
+
+# Noise levels, and one over the bandwidth of the RBF kernel there, in mean squared distances of a
+# group's patches. Measured on text made for it, in dB over the linear kernel: at 12, 1.0; at 25, .5
+# at bandwidths of 3 to 4 and .3 at 8; at 50, -.1 at 4 and 0 at 8. On photographs, at 25: -.2 at 4,
+# and 0 from 64.
+NARROWNESS = ((25.0, 50.0), (0.25, 0.0))
+
+# Noise levels the tables below were tuned at, on the scale 0..255; interpolated between them and
+# held outside.
+SIGMAS = (15.0, 25.0, 50.0)
+# Pixels a side of a patch, patches a group, and the `tie` of `Pass` at those levels.
+PASSES = {
+    "first": ((6, 7, 8), (40, 48, 64), (1.1, 1.1, 1.1)),
+    "second": ((5, 6, 7), (40, 48, 64), (8.0, 6.0, 4.0)),
+    "soft": ((7, 8, 8), (60, 90, 120), (0.0, 0.0, 0.0)),
+    "last": ((4, 5, 6), (28, 36, 48), (1.1, 1.1, 1.1)),
+}
+# b: faint noise leaves fine texture to the Tikhonov filter, which projection on few components
+# loses.
+SMOOTH = (0.35, 0.2, 0.2)
+# The passes of each preset, and the pixels between their references.
+STRIDES = {
+    "fast": (("first", 6), ("soft", 7), ("last", 4)),
+    "balanced": (("first", 5), ("second", 5), ("soft", 5), ("last", 3)),
+    "high": (("first", 4), ("second", 4), ("soft", 4), ("last", 3), ("last", 3)),
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How one pass groups patches, and how it denoises a group."""
+
+    size: int  # pixels a side of a patch
+    group: int  # patches
+    tie: float  # candidates nearer than so many times what noise explains are drawn at random
+    stride: int  # pixels between references
+    soft: bool = False  # Tikhonov filter, else truncation
+    bandwidth: float | None = None  # of the RBF kernel; None for an infinite one
+    excess: float = 1.0  # noise variance over the one given that the edge may follow
+    deep: int = 1  # pages that a patch spans
+    band: int = 6  # rows of references worked on at once
+
+    def shape(self, planes: tuple[int, ...]) -> tuple[int, int, int]:
+        """Return pages, height and width of the patches of planes, which may be smaller."""
+        count, height, width = planes[-3:]
+        return min(self.deep, count), min(self.size, height), min(self.size, width)
+
+    @property
+    def reach(self) -> int:
+        """How many pixels on either side decide what a pass makes of one.
+
+        The patches over a pixel belong to references up to a radius away, and those compare with
+        patches a radius further on.
+        """
+        return 2 * RADIUS + self.size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done at one noise level."""
+
+    passes: tuple[Pass, ...]
+    smooth: float  # b, the weight of the Tikhonov filter
+
+    @property
+    def reach(self) -> int:
+        """How many pixels on either side decide what all passes make of one."""
+        return sum(one.reach for one in self.passes)
+
+
+# Of pages denoised together, at any level and quality. Chosen at noise of 10, 25 and 50 on films
+# cut from photographs of BSDS500/train and on volumes of random blobs and cells. Patches of four
+# pages gain up to .8 dB where nothing moves, .15 on the volumes, and lose .3 to .5 in films that
+# move by some pixels a page; those of one page lose 1 to 2 dB.
+STACK = Plan(
+    (
+        Pass(6, 48, 1.1, 5, deep=2, band=16),
+        Pass(7, 100, 0.0, 5, soft=True, deep=2, band=16),
+        Pass(5, 40, 1.1, 3, deep=2, band=16),
+    ),
+    smooth=0.2,
+)
+
+
+def plan_for(sigma: float, options: Options, excess: float = 1.0) -> Plan:
+    """Choose patch sizes, group sizes, grids and kernel for a noise level on the scale 0..255.
+
+    The noise variance may exceed that of the level so many times.
+
+    >>> plan_for(25.0, Options()).passes[0].size
+    7
+    """
+    if options.pages > 1:
+        return STACK
+    narrowness = 0.0 if options.is_linear else float(np.interp(sigma, *NARROWNESS))
+    bandwidth = options.bandwidth or (1.0 / narrowness if narrowness else None)
+    passes = []
+    for name, stride in STRIDES[options.quality]:
+        size, group, tie = (float(np.interp(sigma, SIGMAS, row)) for row in PASSES[name])
+        # Text and drawings want smaller patches.
+        pixels = round(size) - (options.content == "text")
+        counts = pixels, round(group), round(tie, 3), min(stride, pixels)
+        passes.append(Pass(*counts, name == "soft", bandwidth, excess))
+    return Plan(tuple(passes), float(np.interp(sigma, SIGMAS, SMOOTH)))

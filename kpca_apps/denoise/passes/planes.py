@@ -1,0 +1,284 @@
+"""From one group to an image: kernel PCA on groups of similar patches, in three to five passes.
+
+1. X, D1 = truncation of Y.
+2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
+   iterative regularisation brings detail the first pass lost above the edge (Osher et al. 2005).
+   Left out when it is to be fast, and for a stack: Q = X.
+3. B, D3 = Tikhonov filter of Y, learned on the pilot Q.
+4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), in small patches: what they are
+   matched in is nearly clean by now.
+5. The same again, at high quality.
+
+The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
+the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
+t Y + (1 - t) X when X is a projection of Y. What a cut is: `kpca_apps.denoise.group`.
+
+The same is done at half the scale, and so on, for the low frequencies of photographs: means of
+2 x 2 pixels hold half the noise, and a patch of theirs shows four times the area. But the fine
+estimate errs otherwise, so the two are averaged: E + (1/2) U G (C - H E), where E and C are the
+estimates at the scale of the image and at half of it, H takes the means, G blurs and U enlarges
+(Facciolo et al. 2017).
+
+An image is worked on in strips of rows, with a margin that is cut off again. Pages that are one
+volume, or one film, are denoised together, at their own scale alone: patches span two pages, and
+groups are sought in the pages around, too, where the search follows what moves. Long stacks are
+worked on a block of pages at a time, with pages around it that are cut off again.
+
+References
+----------
+Osher, Burger, Goldfarb, Xu & Yin 2005, Multiscale Model. Simul. 4(2).
+Herbreteau & Kervrann 2022, SIAM J. Imaging Sci. 15(4) (the linear limit of pass 3).
+Facciolo, Pierazzo & Morel 2017, SIAM J. Imaging Sci. 10(3) (conservative scale recomposition).
+Maggioni, Katkovnik, Egiazarian & Foi 2013, IEEE Trans. Image Processing 22 (BM4D: cubes).
+Dabov, Foi & Egiazarian 2007, EUSIPCO (V-BM3D: the search that follows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.passes.compiled import survey_band
+from kpca_apps.denoise.passes.one_pass import MARGINS, Piece, patch_grid, run_pass
+from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
+from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
+from kpca_apps.denoise.progress import part, share_of_work
+from kpca_apps.system.blas import one_blas_thread
+
+Planes = NDArray[np.float32]
+Estimates = list[tuple[Planes, Planes]]  # of each pass, and their leverages
+
+ADDED_BACK = np.float32(0.3)  # t: the share of the residual that is added back
+# Chosen on 16 crops of BSDS500 (`development` in tests/benchmarks/held_out.py): over .6 it gains
+# .006 dB at 15, .013 at 25 and .022 at 50.
+SMOOTH_IN_PILOT = np.float32(0.8)  # weight of B in A
+
+STRIP_SAMPLES = 4_000_000  # pixels times channels worked on at once, margins not counted: 270 MB
+BLOCK_SAMPLES = 6_000_000  # of a block of pages, those around it not counted: 500 MB
+AROUND = 4  # pages on either side of a block that are worked on with it
+FEWEST_PAGES = 4  # of a block
+
+SURVEYED = 1600  # groups looked at, about, to see whether the noise level given is too low
+QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
+# Residual variance of those groups over the noise variance when that is right; patches that look
+# alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to .90
+# on photographs at sigma 15 to 50, .97 to .99 with sigma given 10 % too low.
+QUIET_RATIO = 0.905
+# Matching hides most of an excess: this is what brings 10 % in sigma back to 20 % in variance.
+STEEPNESS = 2.5
+MOST_EXCESS = 1.25  # noise variance over the one given that is allowed for: sigma 12 % too low
+
+BLURRED = 6  # pixels on either side at half the scale that decide how low frequencies change
+AT_HALF = 0.25  # share of the work that is left for half the scale and below
+SMALLEST = 16  # pixels a side of the smallest scale, at the least: two patches
+
+FAINTEST = 0.02  # times the strongest noise of an image: no plane of it is taken to have less
+NEGLIGIBLE = 1e-3  # noise, of 255: far below what rounding does, and near that of float32
+
+
+@one_blas_thread()
+def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options) -> Planes:
+    """Remove white Gaussian noise from planes of one scene, matched in the first of them.
+
+    They (c, h, w) are on the scale 0..255, not clipped, luminance first, which shows edges with
+    less noise; pages of a stack lie one below the other. Those without noise, or whose factor of
+    `options` is 0, are returned as they are.
+    """
+    factors = np.array([options.luma] + [options.chroma] * (len(noisy) - 1))
+    levels = np.asarray(sigmas, np.float64) * factors
+    levels[levels < NEGLIGIBLE] = 0.0
+    if not levels.any():
+        return noisy.copy()
+    untouched = levels == 0
+    levels = np.maximum(levels, FAINTEST * levels.max()).astype(np.float32)
+    pages = np.ascontiguousarray(noisy, np.float32)
+    pages = pages.reshape(len(noisy), options.pages, -1, noisy.shape[2])
+    by_kind = _denoise_stack if options.pages > 1 else _denoise_scales
+    cleaned = by_kind(pages, levels, options).reshape(noisy.shape)
+    cleaned[untouched] = noisy[untouched]
+    return cleaned
+
+
+def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield first and end of each block of pages, and of those worked on with it.
+
+    A page has so many `samples`.
+
+    >>> list(page_blocks(20, 1_000_000))
+    [(0, 6, 0, 10), (6, 12, 2, 16), (12, 18, 8, 20), (18, 20, 14, 20)]
+    """
+    size = max(FEWEST_PAGES, BLOCK_SAMPLES // samples)
+    size = count if count <= size + 2 * AROUND else size
+    for first in range(0, count, size):
+        end = min(first + size, count)
+        yield first, end, max(0, first - AROUND), min(count, end + AROUND)
+
+
+def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
+    """Denoise planes of a stack, a block of pages at a time."""
+    plan, cleaned = plan_for(float(levels[0]), options), np.empty_like(pages)
+    whole = ((0, pages.shape[2]), (0, pages.shape[3]))
+    blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
+    for number, (first, end, begin, stop) in enumerate(blocks):
+        with part(number, len(blocks)):
+            found, _ = _denoise_strip(
+                pages[:, begin:stop], levels**2, plan, whole, [], options.n_jobs
+            )
+        cleaned[:, first:end] = found[:, first - begin : end - begin]
+    return cleaned
+
+
+def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
+    """Denoise the planes of an image at its scale, at half of it, and so on."""
+    wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
+    # Of the finest scale, for at others detail passes for noise.
+    first = plan_for(float(levels[0]), options).passes[0]
+    excess = noise_excess(planes[0], float(levels[0]), first)
+    estimates: list[Planes] = []
+    done = 0.0
+    while True:
+        height, width = planes.shape[2:]
+        plan = plan_for(float(levels[0]), options, excess)
+        # Text has nothing of the half scale.
+        halves = options.content == "photo" and min(height, width) >= 2 * SMALLEST
+        if halves:
+            (top, bottom), (left, right) = wanted
+            top, left = max(0, top // 2 - BLURRED), max(0, left // 2 - BLURRED)
+            bottom = min(height // 2, bottom // 2 + BLURRED)
+            right = min(width // 2, right // 2 + BLURRED)
+            # With an odd last row or column, which has no half.
+            wanted = (
+                (2 * top, height if bottom == height // 2 else 2 * bottom),
+                (2 * left, width if right == width // 2 else 2 * right),
+            )
+        share = (1 - done) * (1 - AT_HALF) if halves else 1 - done
+        with share_of_work(done, share):
+            estimates.append(_denoise_strips(planes, levels**2, plan, wanted, options.n_jobs))
+        if not halves:
+            break
+        done += share
+        planes, levels = halve(planes), np.float32(0.5) * levels
+        wanted = ((top, bottom), (left, right))
+    cleaned = estimates.pop()
+    while estimates:
+        average_low_frequencies(estimates[-1][:, 0], cleaned[:, 0])
+        cleaned = estimates.pop()
+    return cleaned
+
+
+def _denoise_strips(
+    planes: Planes, variances: Planes, plan: Plan, wanted: Window, n_jobs: int | None
+) -> Planes:
+    """Run the passes over a window, in strips of rows with a margin that is cut off again."""
+    channels, _, _, width = planes.shape
+    margin, ((start, stop), (left, right)) = plan.reach, wanted
+    samples = channels * (min(width, right + margin) - max(0, left - margin))
+    # At least two margins, so that in very wide images too more is kept than done twice.
+    rows = max(2 * margin, STRIP_SAMPLES // samples)
+    # Of one height, for the last is as large as the others in memory.
+    n_strips = -(-(stop - start) // rows)
+    rows = -(-(stop - start) // n_strips)
+    result, carried = planes.copy(), Estimates()
+    for number, top in enumerate(range(start, stop, rows)):
+        inner = ((top, min(top + rows, stop)), (left, right))
+        with part(number, n_strips):
+            strip, carried = _denoise_strip(planes, variances, plan, inner, carried, n_jobs)
+        result[:, :, top : inner[0][1], left:right] = strip
+    return result
+
+
+def _denoise_strip(
+    planes: Planes,
+    variances: Planes,
+    plan: Plan,
+    wanted: Window,
+    carried: Estimates,
+    n_jobs: int | None,
+) -> tuple[Planes, Estimates]:
+    """Run the passes over a window with a margin; return the window, which all of them reach.
+
+    Returned too is what each pass made of the rows around the lower end, which the strip below
+    needs again; `carried` is that of the strip above, or nothing. What is not needed any more is
+    freed at once: these arrays take most of the memory.
+    """
+    (top, bottom), (left, right) = wanted
+    height, width = planes.shape[2:]
+    margin = plan.reach
+    first, last = max(0, top - margin), min(height, bottom + margin)
+    before, after = max(0, left - margin), min(width, right + margin)
+    noisy = np.ascontiguousarray(planes[:, :, first:last, before:after])
+    s2, one = variances[:, None, None, None], np.float32(1)
+    pilot, leverage, t = noisy, np.ones_like(noisy), one
+    smooth, left_over, share = noisy, leverage, np.float32(0)  # B, and its part in A: none yet
+    kept = Estimates()
+
+    def join(made: tuple[Planes, Planes], number: int, margin: int) -> None:
+        """Fill in what the strip above made of its last rows, and keep what this one did."""
+        ends = [
+            slice(max(0, row - margin) - first, min(height, row + margin) - first)
+            for row in (top, bottom)
+        ]
+        if carried:
+            for values, above in zip(made, carried[number], strict=True):
+                values[:, :, ends[0]] = above
+        if bottom < height:
+            kept.append((made[0][:, :, ends[1]].copy(), made[1][:, :, ends[1]].copy()))
+
+    for number, settings in enumerate(plan.passes):
+        margin -= settings.reach
+        # What later passes reach, and no more; what the strip above has is not done again.
+        upper = top + margin if carried else top - margin
+        needed = ((upper, bottom + margin), (left - margin, right + margin))
+        piece = Piece(((first, last), (before, after)), (height, width), needed)
+        if settings.soft:
+            with part(number, len(plan.passes)):
+                smooth, left_over = run_pass(
+                    noisy, pilot[0], s2, settings, piece, pilot=pilot, n_jobs=n_jobs
+                )
+            share = SMOOTH_IN_PILOT
+            join((smooth, left_over), number, margin)
+            continue
+        leverage = share * left_over + (one - share) * leverage
+        mixed = share * smooth + (one - share) * pilot
+        guide, left_in_guide = mixed[0].copy(), variances[0] * leverage[0]
+        added = np.subtract(noisy, mixed)
+        added *= t
+        added += mixed
+        pilot = mixed = added
+        if number + 1 == len(plan.passes):
+            noisy = left_over = added
+        leverage *= one - t * t
+        leverage += t * t
+        leverage *= s2
+        with part(number, len(plan.passes)):
+            pilot, leverage = run_pass(
+                added, guide, leverage, settings, piece,
+                guide_variance=left_in_guide, n_jobs=n_jobs,
+            )  # fmt: skip
+        join((pilot, leverage), number, margin)
+        t = ADDED_BACK
+    inner = np.s_[:, :, top - first : bottom - first, left - before : right - before]
+    share = np.float32(plan.smooth)
+    estimate: Planes = share * smooth[inner] + (one - share) * pilot[inner]
+    return estimate, kept
+
+
+def noise_excess(page: Planes, sigma: float, settings: Pass) -> float:
+    """Return by how much the noise variance exceeds what it is said to be, at the least.
+
+    From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of a page
+    (1, h, w) show it.
+    """
+    shape = _, tall, wide = settings.shape(page.shape)
+    step = max(settings.size, int(np.sqrt(page.size / SURVEYED)))
+    variance = np.float32(sigma**2)
+    tie = np.float32(settings.tie * 2 * tall * wide) * variance
+    ratios = survey_band(
+        np.pad(page, MARGINS), page, variance, tie, shape, settings.group, np.float32(MOST_EXCESS),
+        patch_grid(page.shape[1], tall, step), patch_grid(page.shape[2], wide, step),
+    )  # fmt: skip
+    excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
+    return min(max(excess, 1.0), MOST_EXCESS)

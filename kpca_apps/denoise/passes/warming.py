@@ -1,0 +1,58 @@
+"""The inner loops are compiled before work starts, and whether they are kept is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes.compiled import denoise_band, rbf_rows
+from kpca_apps.denoise.passes.planes import denoise_planes
+from kpca_apps.denoise.passes.small_matrices import padded_size
+
+KEPT_NOWHERE = (
+    "The compiled code can be kept nowhere, so every run compiles it again: set NUMBA_CACHE_DIR to "
+    "a folder that can be written to."
+)
+
+
+# Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, the one that
+# is compiled last, and one that is compiled for a kernel of finite width alone.
+_FIRST: Any = padded_size
+_LAST: Any = denoise_band
+_FINITE: Any = rbf_rows
+
+
+def is_kept() -> bool:
+    """Whether compiled code is kept for later runs and for worker processes."""
+    return bool(_LAST.stats.cache_path)
+
+
+def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
+    """Load the inner loops, or announce that they are compiled, which takes a minute, and do so.
+
+    Done before work starts, they are compiled once for a machine, and not in every worker.
+    """
+    if not all(map(_is_compiled, (_LAST,) if is_linear else (_LAST, _FINITE))):
+        announce()
+    options = Options(quality="fast", kernel="linear" if is_linear else "rbf")
+    denoise_planes(np.zeros((1, 24, 24), np.float32), np.array([10.0]), options)
+
+
+def _is_compiled(function: Any) -> bool:
+    """Whether a function is compiled, by this compiler.
+
+    The index of a function may be there and be out of date, as after an upgrade of the compiler;
+    a small function shows it, for it is compiled here if so.
+    """
+    if function.signatures:
+        return True
+    if not is_kept():
+        return False
+    # Numba's own reading of its index: empty where the source is another one. Dates of files do
+    # not tell, for they change with every installation.
+    fresh = bool(function._cache._cache_file._load_index())
+    _FIRST(1)
+    return fresh and not _FIRST.stats.cache_misses

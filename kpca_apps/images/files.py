@@ -1,0 +1,116 @@
+"""Image files in and out: nothing lost on the way but what is stated."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.kinds import FORMATS as KINDS
+from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
+from kpca_apps.images.large import LargeFile
+from kpca_apps.images.lossless import UNBOUNDED
+from kpca_apps.images.tiff import EXTRA
+from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
+from kpca_apps.names import one_line, suggest
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
+
+Pages = NDArray[Any] | Iterable[NDArray[Any]]
+FORMATS = ("same", "png", "tiff")
+
+
+def read_image(path: str | Path, label: str | None = None) -> ImageFile:
+    """Read an image file, whose kind its content tells, or refuse it in a line with the label.
+
+    It is checked as far as its headers go: pixels are decoded when asked for.
+    """
+    path = Path(path)
+    label = one_line(str(path) if label is None else label, 200)
+    with opening(label):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{label}: this is no regular file; name an image file.")
+        with path.open("rb") as file:
+            # Of a file of another kind only the head is read.
+            head = file.read(HEAD)
+            if not head:
+                raise InputError(f"{label}: the file is empty; fetch it again.")
+            kind = image_kind(head, path.name)
+            if kind not in KINDS:
+                raise InputError(f"{label}: {refusal(kind)}")
+            found = os.fstat(file.fileno())
+            if found.st_size > FRONT and KINDS[kind].size is None:
+                image = KINDS[kind].read(LargeFile(path, label, found), label)
+                file.seek(0)
+                sha256 = hashlib.file_digest(file, "sha256")
+            else:
+                data = _whole(file, KINDS[kind], found.st_size, label)
+                image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
+    require_memory(label, max(page.n_bytes for page in image.pages))
+    return replace(image, sha256=sha256.hexdigest())
+
+
+def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
+    """Return all of a file, unless it is far larger than the image it begins with."""
+    if n_bytes > FRONT and kind.size is not None:
+        file.seek(0)
+        with damage_refused(label):
+            size = kind.size(file.read(FRONT))
+        check_size(label, size, 1, n_bytes, UNBOUNDED)
+    require_memory(label, n_bytes)
+    file.seek(0)
+    return file.read()
+
+
+def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:
+    """Write pixels in the format, and with the metadata, of the file they came from.
+
+    The file is open at its start, and for TIFF able to seek. Pages have the shapes and types of
+    those of `like` (else ValueError), and are taken one at a time; pixels stay in stored order.
+    JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
+    another format than "same" cannot hold the pixels.
+    """
+    checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
+    KINDS[target_format(like, format)].write(file, checked, like)
+
+
+def check_format(format: str) -> None:
+    """Refuse a format that is not on offer."""
+    if format not in FORMATS:
+        raise ConfigError(
+            f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
+        )
+
+
+def target_format(like: ImageFile, format: str) -> str:
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    check_format(format)
+    premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
+    what = ""
+    if len(like.pages) > 1:
+        what = f"has {len(like.pages)} pages"
+    elif like.pages[0].dtype not in (np.uint8, np.uint16):
+        kind = like.pages[0].dtype
+        what = "has floats" if kind.kind == "f" else f"has values of {kind}"
+    elif premultiplied and like.pages[0].alpha:
+        what = "has colours multiplied by their transparency"
+    if format == "png" and what:
+        raise ConfigError(f"{like.label}: {what}, which PNG cannot hold; leave out --format.")
+    return written_kind(like.format, format) or ""
+
+
+def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+    for pixels, page in zip(pages, like.pages, strict=True):
+        if pixels.shape != page.shape or pixels.dtype != page.dtype:
+            raise ValueError(
+                f"a page of shape {page.shape} and type {page.dtype} was given pixels of shape "
+                f"{pixels.shape} and type {pixels.dtype}"
+            )
+        yield pixels

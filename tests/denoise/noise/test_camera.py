@@ -1,0 +1,188 @@
+"""Correlated noise: found, and removed better than as white noise."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.ndimage import convolve1d, gaussian_filter
+from skimage import data
+from skimage.metrics import peak_signal_noise_ratio
+
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
+from kpca_apps.denoise.noise.camera import (
+    brightness_curve,
+    measure_camera,
+    stabilise,
+    with_texture_back,
+)
+from tests.quick import quick
+
+CLEAN = data.astronaut()[20:132, 150:262].astype(float)
+
+
+def shared_noise(shape: tuple[int, ...], width: float = 0.8, seed: int = 0) -> np.ndarray:
+    raw = np.random.default_rng(seed).standard_normal(shape)
+    smooth = gaussian_filter(raw, (width, width, 0)[: len(shape)])
+    return smooth / smooth.std()
+
+
+def db(image: np.ndarray) -> float:
+    return float(peak_signal_noise_ratio(CLEAN, np.clip(image, 0, 255), data_range=255))
+
+
+@pytest.mark.filterwarnings("ignore:No noise could be established")
+def test_correlated_noise_is_taken_out_better_than_by_white_noise_mode() -> None:
+    noisy = CLEAN + 15 * shared_noise(CLEAN.shape)
+    image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
+    camera, info = denoise_with_info(image, noise="camera", channel_axis=-1, quality="fast")
+    assert info.correlated
+    assert info.sigma == pytest.approx(15, rel=0.35)
+    assert (
+        db(camera)
+        > db(denoise_kpca(image, channel_axis=-1, quality="fast", noise="gaussian")) + 1.5
+    )
+    assert db(camera) > db(image) + 1.5
+
+
+@pytest.mark.release
+def test_auto_chooses_camera_for_shared_noise_and_gaussian_for_white() -> None:
+    white = np.random.default_rng(1).standard_normal(CLEAN.shape)
+    for noise, expected in ((shared_noise(CLEAN.shape), "camera"), (white, "gaussian")):
+        image = CLEAN + 15 * noise
+        out, info = denoise_with_info(
+            image, noise="auto", channel_axis=-1, data_range=255, quality="fast"
+        )
+        assert info.noise == expected
+        assert measure_noise(image, data_range=255, channel_axis=-1) == info
+        named = denoise_kpca(image, noise=expected, channel_axis=-1, data_range=255, quality="fast")
+        np.testing.assert_array_equal(out, named)
+
+
+def test_level_given_in_camera_mode_is_the_one_used() -> None:
+    image = CLEAN[..., 0] + 15 * shared_noise(CLEAN.shape[:2])
+    out, info = denoise_with_info(image, sigma=12, noise="camera", data_range=255, quality="fast")
+    assert info.sigma == pytest.approx(12, rel=1e-3)
+    assert out.shape == image.shape
+
+
+@pytest.mark.release
+def test_white_noise_after_jpeg_is_called_shared_for_its_smoothed_colours() -> None:
+    noisy = CLEAN + 20 * np.random.default_rng(2).standard_normal(CLEAN.shape)
+    image = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
+    assert not denoise_with_info(image, strength=0, channel_axis=-1)[1].correlated
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=90, subsampling="4:2:0")
+    photograph = np.array(Image.open(stream))
+    camera, info = denoise_with_info(photograph, noise="auto", channel_axis=-1, quality="fast")
+    assert info.correlated
+    assert info.noise == "camera"
+    assert (
+        db(camera)
+        > db(denoise_kpca(photograph, channel_axis=-1, quality="fast", noise="gaussian")) + 0.5
+    )
+
+
+@pytest.mark.release
+def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() -> None:
+    noise = 15 * np.random.default_rng(4).standard_normal(CLEAN.shape)
+    for kept, shared in (([1, 1, 1], False), ([1, 0, 0], False), ([0, 1, 0], False)):
+        image = CLEAN + noise * kept
+        info = denoise_with_info(image, strength=0, data_range=255, channel_axis=-1)[1]
+        assert info.correlated == shared
+    alike = denoise_with_info(CLEAN + noise[..., :1], strength=0, data_range=255, channel_axis=-1)
+    assert alike[1].correlated
+
+
+@pytest.mark.release
+def test_without_noise_or_colour_nothing_changes() -> None:
+    flat = np.full((40, 41, 3), 90, np.uint8)
+    np.testing.assert_allclose(denoise_kpca(flat, noise="camera", channel_axis=-1), 90, atol=1e-3)
+    image = np.clip(CLEAN + 15 * shared_noise(CLEAN.shape), 0, 255)
+    out = denoise_kpca(
+        image, noise="camera", luma=0, chroma=0, data_range=255, channel_axis=-1, quality="fast"
+    )
+    np.testing.assert_allclose(out, image, atol=1e-2)
+
+
+@pytest.mark.parametrize("sigma", [4.0, 12.0])
+def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
+    # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.
+    raw = np.random.default_rng(6).standard_normal((3, 256, 256))
+    noise = convolve1d(convolve1d(raw, [0.5, 0.5], axis=1), [0.5, 0.5], axis=2)
+    noise *= sigma / noise.std()
+    scene = data.astronaut()[:256, :256].transpose(2, 0, 1) * 0.6 + 40.0
+    found = measure_camera((scene + noise).astype(np.float32))
+    # It leans upwards, the more so where noise is faint and may be texture.
+    assert all(0.8 * sigma < level < 2 * sigma for level in found.levels)
+    response = np.cos(np.pi * np.arange(8) / 16)
+    shape = np.outer(response, response)
+    expected = sigma * shape / np.sqrt(np.mean(shape**2))
+    # Where it is not next to nothing, in luminance and in colours.
+    for spectrum in found.spectra:
+        ratio = np.sqrt(np.mean((spectrum / expected)[1:5, 1:5] ** 2))
+        assert 0.7 < ratio < 2.5
+        assert spectrum[7, 7] < 0.6 * spectrum[1, 1]
+
+
+def test_noise_of_photons_is_as_strong_in_the_dark_as_in_the_light_once_stabilised() -> None:
+    ramp = np.tile(np.linspace(20, 220, 256), (256, 1))
+    noise = np.sqrt(ramp) * np.random.default_rng(7).standard_normal((256, 256))
+    noisy = np.repeat((ramp + noise)[None], 3, axis=0).astype(np.float32)
+    curve = brightness_curve(noisy)
+    clean = np.repeat(ramp[None], 3, axis=0).astype(np.float32)
+    stable = stabilise(noisy, curve)[0] - stabilise(clean, curve)[0]
+    dark, light = stable[:, 20:80].std(), stable[:, 180:240].std()
+    assert noise[:, 180:240].std() > 1.6 * noise[:, 20:80].std()
+    assert light == pytest.approx(dark, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    quick(["astronaut", "chelsea", "coffee", "rocket", "page", "coins"], "coffee", "page"),
+)
+def test_clean_pictures_are_left_alone(picture: str) -> None:
+    clean = getattr(data, picture)()
+    axis = -1 if clean.ndim == 3 else None
+    info = measure_noise(clean, channel_axis=axis)
+    assert not info.established or info.sigma < 1
+
+
+def halves(kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texture on the right, of which a share is kept, beside an even left; clean, given, kept."""
+    texture = 9 * shared_noise((192, 320), 0.6, seed=5)
+    texture[:, :128] = 0.0
+    given = texture + 3 * shared_noise(texture.shape, seed=6)
+    clean, given, left = (one.astype(np.float32) for one in (texture, given, kept * texture))
+    return clean, given, left
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.7])
+def test_texture_that_went_with_the_noise_comes_back(kept: float) -> None:
+    clean, given, left = halves(kept)
+    restored = with_texture_back(given, left)
+    # The share of the texture that there is, by least squares.
+    where = np.s_[:, 208:]
+    (share,), *_ = np.linalg.lstsq(clean[where].reshape(-1, 1), restored[where].ravel())
+    assert share > (1 + kept) / 2
+    assert np.mean(np.square(restored - clean)) < 0.8 * np.mean(np.square(left - clean))
+    assert np.abs(restored[:, :32]).max() < 0.1
+
+
+def test_noise_that_was_all_that_was_taken_does_not_come_back() -> None:
+    clean, given, left = halves(1.0)
+    assert np.std(with_texture_back(given, left) - clean) < 0.02 * np.std(given - clean)
+    np.testing.assert_array_equal(with_texture_back(left, left), left)
+
+
+def test_the_trace_of_noise_that_was_left_does_not_bring_it_back() -> None:
+    noise = (6 * shared_noise((192, 256), seed=7)).astype(np.float32)
+    assert np.std(with_texture_back(noise, np.float32(0.05) * noise)) < 0.1 * np.std(noise)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (8, 60)])
+def test_the_smallest_planes_may_have_texture_too(shape: tuple[int, int]) -> None:
+    given = np.random.default_rng(0).normal(100, 9, shape).astype(np.float32)
+    restored = with_texture_back(given, np.float32(0.8) * given)
+    assert restored.shape == shape
+    assert np.isfinite(restored).all()

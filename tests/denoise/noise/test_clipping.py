@@ -1,0 +1,59 @@
+"""White noise that was cut off at the ends of the range."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from kpca_apps import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.noise.clipping import clipped_moments, find_clipping
+
+
+def dark_scene(size: int = 160) -> np.ndarray:
+    """Light from 0 to 255, most of it dark."""
+    light = gaussian_filter(np.random.default_rng(0).standard_normal((size, size)), 10)
+    light = np.clip((light - np.quantile(light, 0.4)) / np.ptp(light) * 2, 0, 1)
+    return np.asarray(255 * light)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 255.0), (0.0, 1e4), (-1e4, 255.0)])
+def test_moments_are_those_of_clipped_samples(ends: tuple[float, float]) -> None:
+    brightness = np.array([0.0, 20, 128, 240, 255])
+    samples = brightness[:, None] + 40 * np.random.default_rng(1).standard_normal((5, 400_000))
+    samples = np.clip(samples, *ends)
+    mean, deviation = clipped_moments(brightness, 40.0, ends)
+    np.testing.assert_allclose(mean, samples.mean(axis=1), atol=0.3)
+    np.testing.assert_allclose(deviation, samples.std(axis=1), rtol=0.01)
+
+
+def test_noise_is_made_even_and_the_mean_comes_back() -> None:
+    rng = np.random.default_rng(2)
+    steps = np.repeat([0.0, 30, 80, 150, 255], 200_000)
+    noisy = np.clip(steps + 30 * rng.standard_normal(steps.shape), 0, 255).astype(np.float32)
+    clipping = find_clipping(noisy[np.newaxis], 30.0)
+    assert clipping is not None
+    even = clipping.stabilise(noisy).reshape(5, -1).astype(np.float64)
+    # To first order: cut off, it is .58 of 30 in the dark.
+    np.testing.assert_allclose(even.std(axis=1), 30, rtol=0.22)
+    back = clipping.restore(even.mean(axis=1).astype(np.float32))
+    np.testing.assert_allclose(back, [0, 30, 80, 150, 255], atol=1.0)
+
+
+def test_without_values_at_an_end_nothing_was_cut_off() -> None:
+    noisy = 100 + 10 * np.random.default_rng(3).standard_normal((64, 64))
+    assert find_clipping(noisy.astype(np.float32), 10.0) is None
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> None:
+    clean = dark_scene()
+    noise = 50 * np.random.default_rng(4).standard_normal(clean.shape)
+    noisy = np.clip(np.round(clean + noise), 0, 255).astype(np.uint8)
+    cleaned, info = denoise_with_info(noisy, sigma=50.0 if known else None, quality="fast")
+    assert info.noise == "gaussian" and info.sigma == pytest.approx(50, rel=0.08)
+    dark = clean < 5
+    assert noisy[dark].mean() > 15
+    assert abs(cleaned[dark].mean() - clean[dark].mean()) < 5
+    # Unclipped, all of the noise there: the floats of the same noise.
+    unclipped = denoise_kpca(clean + noise, sigma=50.0, data_range=255, quality="fast")
+    errors = [np.mean(np.square(np.clip(x, 0, 255) - clean)) for x in (cleaned, unclipped)]
+    assert errors[0] < (1.3 if known else 2.0) * errors[1]

@@ -1,0 +1,158 @@
+"""The operator of one group against scikit-learn, and its compiled form against it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
+from kpca_apps.denoise.passes.compiled import (
+    gather_centred,
+    linear_smooth,
+    project_rows,
+    rbf_rows,
+    spread,
+)
+
+# Each function is compiled by itself; tests of passes run them within one another.
+pytestmark = pytest.mark.release
+
+Matrix = NDArray[np.float32]
+
+
+def single(a: NDArray[np.floating]) -> Matrix:
+    return a.astype(np.float32)
+
+
+def group_of(k: int, n: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Clean patches of two strong components, and the noise on them, centred."""
+    rng = np.random.default_rng(seed)
+    clean = 60 * rng.normal(size=(k, 2)) @ rng.normal(size=(2, n))
+    noise = 10 * rng.normal(size=(k, n))
+    return clean - clean.mean(0), noise - noise.mean(0)
+
+
+def smoothed(
+    x: NDArray[np.floating], y: NDArray[np.floating], ridge: float
+) -> tuple[Matrix, Matrix]:
+    return linear_smooth(single(x), single(y), np.float32(ridge))
+
+
+def theta(x: NDArray[np.floating], ridge: float) -> NDArray[np.floating]:
+    kernel = x @ x.T
+    return np.linalg.solve(kernel + ridge * np.eye(len(x)), kernel).T
+
+
+def test_tiny_ridge_stays_finite() -> None:
+    clean, noise = group_of(90, 64)
+    z, leverage = smoothed(clean, clean + noise, 1e-6)
+    assert np.isfinite(z).all()
+    assert np.isfinite(leverage).all()
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
+def test_one_patch_unlike_all_others_stays_alone(size: float) -> None:
+    """A hot pixel: hardly smoothed, and nothing of it in the other patches, in single precision."""
+    x = 3 * np.random.default_rng(5).normal(size=(90, 64))
+    x[7, 5] += size
+    x -= x.mean(0)
+    z, leverage = smoothed(x, x, 3000.0)
+    expected = theta(x, 3000.0)
+    assert leverage[7] == pytest.approx(expected[7, 7], abs=0.01)
+    assert leverage.min() >= 0
+    np.testing.assert_allclose(z, expected @ x, atol=3 + 3e-3 * size)
+    projected, q = rbf_rows(single(x), 9.0, 1.0, 4.0)
+    assert q >= 1
+    np.testing.assert_allclose(projected[7], x[7], atol=20 + 1e-3 * size)
+    assert np.abs(np.delete(projected, 7, axis=0)).max() < 20 + 1e-3 * size + np.abs(x[0]).max()
+
+
+SHAPES = [(48, 49), (28, 16), (40, 64)]
+"""More patches than pixels, and fewer."""
+
+
+def random_group(
+    shape: tuple[int, int], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Patches of three components and noise of deviation 10, and the same with little noise."""
+    rng = np.random.default_rng(seed)
+    (k, n), spread = shape, rng.choice([10.0, 20.0])
+    clean = 100 + spread * rng.normal(size=(k, 3)) @ rng.normal(size=(3, n)) / np.sqrt(3)
+    noisy, pilot = (clean + deviation * rng.normal(size=shape) for deviation in (10.0, 2.0))
+    return noisy, pilot
+
+
+def compiled_group(
+    noisy: NDArray[np.float64], pilot: NDArray[np.float64] | None, bandwidth: float, excess: float
+) -> tuple[Matrix, float]:
+    """The patches, and the number of components or the largest leverage."""
+    (k, n), mean = noisy.shape, noisy.mean(axis=0)
+    z = single(noisy - mean)
+    if pilot is not None:
+        ridge = np.float32(RIDGE_FACTOR * n * 100.0)
+        z, leverage = linear_smooth(single(pilot - pilot.mean(0)), z, ridge)
+        return z + mean, float(leverage.max()) + 1 / k
+    if np.isinf(bandwidth):
+        z, q, _ = project_rows(z, np.float32(100), np.float32(excess))
+    else:
+        z, q = rbf_rows(z, np.float32(100), np.float32(excess), bandwidth)
+    return z + mean, q
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bandwidth", [1.0, 4.0, 16.0, 1e3, 1e6, np.inf])
+@pytest.mark.parametrize("excess", [1.0, 1.25])
+def test_the_compiled_hard_cut_is_the_operator(
+    shape: tuple[int, int], bandwidth: float, excess: float
+) -> None:
+    for seed in range(5):
+        noisy, _ = random_group(shape, seed)
+        expected = denoise_group(noisy, 100.0, bandwidth=bandwidth, excess=excess)
+        patches, q = compiled_group(noisy, None, bandwidth, excess)
+        assert q == expected.n_components > 0
+        np.testing.assert_allclose(patches, expected.patches, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_compiled_soft_cut_is_the_operator(shape: tuple[int, int]) -> None:
+    for seed in range(5):
+        noisy, pilot = random_group(shape, seed)
+        expected = denoise_group(noisy, 100.0, pilot=pilot)
+        patches, leverage = compiled_group(noisy, pilot, np.inf, 1.0)
+        np.testing.assert_allclose(patches, expected.patches, atol=1e-4)
+        assert leverage == pytest.approx(expected.leverage.max(), abs=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_wide_kernel_is_linear_for_both_cuts(shape: tuple[int, int]) -> None:
+    noisy, pilot = random_group(shape, 1)
+    for learned in (None, pilot):
+        wide, linear = (
+            denoise_group(noisy, 100.0, pilot=learned, bandwidth=c).patches for c in (1e6, np.inf)
+        )
+        np.testing.assert_allclose(wide, linear, atol=5e-3)
+
+
+def test_noise_alone_leaves_no_component_of_a_narrow_kernel() -> None:
+    """The edge is raised by what the kernel makes of noise: without, all would be kept."""
+    for seed in range(5):
+        noise = 10 * np.random.default_rng(seed).normal(size=(48, 49))
+        for bandwidth in (2.0, 4.0, 16.0):
+            assert denoise_group(noise, 115.0, bandwidth=bandwidth).n_components == 0
+
+
+def test_gathering_and_spreading_are_inverse() -> None:
+    image = np.random.default_rng(1).normal(size=(12, 13)).astype(np.float32)
+    group = np.array([[0, y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
+    k, shape = len(group), (1, 3, 3)
+    patches, mean = gather_centred(image[np.newaxis], group, shape)
+    np.testing.assert_allclose(patches[6] + mean, image[3:6, 3:6].ravel(), atol=1e-6)
+    np.testing.assert_allclose(patches.mean(0), 0, atol=1e-6)
+    sums = np.zeros((3, 1, 12, 13), np.float32)
+    weight = np.linspace(1, 2, k).astype(np.float32)
+    leverage = np.full(k, 0.25, np.float32)
+    window = np.outer([1, 2, 1], [1, 3, 1]).astype(np.float32)[np.newaxis]
+    spread(patches, mean, weight, leverage, group, window, 0, 0, sums)
+    np.testing.assert_allclose(sums[0, 0] / sums[1, 0], image, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(sums[2] / sums[1], 0.25, rtol=1e-5)

@@ -1,0 +1,152 @@
+"""Whole passes against the same passes in plain numpy, double precision and no haste."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from kpca_apps.denoise.group import RIDGE_FACTOR, denoise_group
+from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.one_pass import Piece, patch_means, run_pass
+from kpca_apps.denoise.passes.plan import Pass
+
+Image = NDArray[np.floating]
+Places = NDArray[np.intp]
+Group = tuple[Image, Image | Sequence[float], Image | Sequence[float]]
+SETTINGS = Pass(size=5, group=20, tie=0.0, stride=4)
+SHAPE = (31, 46)
+WINDOW = ((0, SHAPE[0]), (0, SHAPE[1]))
+WHOLE = Piece(WINDOW, SHAPE, WINDOW)
+
+
+def scene(planes: int = 2) -> tuple[Image, Image]:
+    """Edges and stripes, and the same with noise."""
+    y, x = np.indices(SHAPE)
+    clean = 100 + 60 * (x > y) + 20 * np.sin(x * 0.8)
+    rng = np.random.default_rng(2)
+    noisy = np.stack([clean * (1 - 0.3 * i) for i in range(planes)])
+    return noisy, noisy + 10 * rng.standard_normal(noisy.shape)
+
+
+def references(length: int, size: int, stride: int) -> list[int]:
+    return sorted({*range(0, length - size + 1, stride), length - size})
+
+
+def passed(
+    planes: Image, guide: Image, variance: Image, bandwidth: float | None = None, **known: Image
+) -> tuple[Image, Image]:
+    """One pass over planes (c, h, w), of one page."""
+    paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
+    settings = replace(SETTINGS, bandwidth=bandwidth)
+    found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
+    return found[0][:, 0], found[1][:, 0]
+
+
+def smoothed(guide: Image, estimate_of_group: Callable[[Places], Group]) -> tuple[Image, Image]:
+    """Aggregate the estimates of all groups: nearest patches, weights of patch and window."""
+    size = SETTINGS.size
+    window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
+    patches = sliding_window_view(guide.astype(float), (size, size))
+    rows, columns = np.indices(patches.shape[:2])
+    sums = np.zeros((3, *guide.shape))
+    for y in references(guide.shape[0], size, SETTINGS.stride):
+        for x in references(guide.shape[1], size, SETTINGS.stride):
+            d = ((patches - patches[y, x]) ** 2).sum((2, 3))
+            d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
+            d[y, x] = -1
+            group = np.argsort(d, axis=None, kind="stable")[: SETTINGS.group]
+            places = np.column_stack(np.unravel_index(group, d.shape))
+            estimates, weights, leverages = estimate_of_group(places)
+            for (i, j), patch, w, lev in zip(places, estimates, weights, leverages, strict=True):
+                here = (slice(i, i + size), slice(j, j + size))
+                sums[0][here] += w * window * patch.reshape(size, size)
+                sums[1][here] += w * window
+                sums[2][here] += w * window * lev
+    return sums[0] / sums[1], sums[2] / sums[1]
+
+
+def group_of(plane: Image, places: Places) -> tuple[Image, Image]:
+    size = SETTINGS.size
+    rows = np.array([plane[i : i + size, j : j + size].ravel() for i, j in places], float)
+    return rows - rows.mean(0), rows.mean(0)
+
+
+def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
+    noisy = scene()[1].astype(np.float32)
+    variance = np.full(noisy.shape, 100.0, np.float32)
+    variance[:, :, 20:] = 150.0
+    estimate, leverage = passed(noisy, noisy[0], variance, guide_variance=variance[0])
+    spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
+    kept = set()
+    for c, plane in enumerate(noisy):
+
+        def projected(places: Places, c: int = c, plane: Image = plane) -> Group:
+            z, mean = group_of(plane, places)
+            k, n = z.shape
+            level = spread[c][tuple(places.T)].mean()
+            u, s, vt = np.linalg.svd(z, full_matrices=False)
+            q = int((s**2 > 0.95 * level * (np.sqrt(k) + np.sqrt(n)) ** 2).sum())
+            kept.add(q)
+            return (u[:, :q] * s[:q]) @ vt[:q] + mean, [1 / (1 + q)] * k, [(1 + q) / k] * k
+
+        expected, left = smoothed(noisy[0], projected)
+        np.testing.assert_allclose(estimate[c], expected, atol=0.01)
+        np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
+    assert kept >= {0, 1, 2}
+
+
+@pytest.mark.release
+def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None:
+    noisy = scene(1)[1].astype(np.float32)
+    variance = np.full(noisy.shape, 100.0, np.float32)
+    estimate, leverage = passed(noisy, noisy[0], variance, 4.0, guide_variance=variance[0])
+
+    def projected(places: Places) -> Group:
+        z, mean = group_of(noisy[0], places)
+        found = denoise_group(z, 100.0, bandwidth=4.0)
+        return found.patches + mean, found.weight, found.leverage
+
+    expected, left = smoothed(noisy[0], projected)
+    np.testing.assert_allclose(estimate[0], expected, atol=1e-3)
+    np.testing.assert_allclose(leverage[0], left, rtol=1e-4)
+
+
+def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot() -> None:
+    pilot, noisy = (planes.astype(np.float32) for planes in scene())
+    pilot = pilot + np.float32(0.1) * noisy
+    variance = np.array([100.0, 200.0], np.float32)
+    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], pilot=pilot)
+    for c, plane in enumerate(noisy):
+
+        def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
+            (x, _), (z, mean) = group_of(pilot[c], places), group_of(plane, places)
+            k, n = x.shape
+            theta = np.linalg.solve(x @ x.T + RIDGE_FACTOR * n * variance[c] * np.eye(k), x @ x.T)
+            own = np.diag(theta) + 1 / k
+            return theta @ z + mean, 1 / own, own
+
+        expected, left = smoothed(pilot[0], regressed)
+        np.testing.assert_allclose(estimate[c], expected, atol=0.02)
+        np.testing.assert_allclose(leverage[c], left, atol=2e-4)
+
+
+def test_leverage_is_what_a_pixel_does_to_its_own_estimate() -> None:
+    """With the pilot given, the soft pass is linear, and its leverage a derivative."""
+    pilot, noisy = (planes.astype(np.float32) for planes in scene(1))
+    variance = np.full((1, 1, 1), 100.0, np.float32)
+    pilot += np.float32(0.1) * noisy
+
+    def smooth(planes: Image) -> tuple[Image, Image]:
+        return passed(planes, pilot[0], variance, pilot=pilot)
+
+    before, leverage = smooth(noisy)
+    for y, x in [(0, 0), (15, 14), (15, 16), (20, 40), (30, 45)]:
+        moved = noisy.copy()
+        moved[0, y, x] += 64
+        slope = (smooth(moved)[0][0, y, x] - before[0, y, x]) / 64
+        assert leverage[0, y, x] == pytest.approx(slope, abs=1e-4)

@@ -1,0 +1,227 @@
+"""The local denoiser as a whole: what it gains, what it must not depend on, what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from skimage import data, restoration
+
+from kpca_apps.denoise.options import QUALITIES, Options, Window
+from kpca_apps.denoise.passes import planes
+from kpca_apps.denoise.passes.compiled import RADIUS
+from kpca_apps.denoise.passes.plan import plan_for
+from kpca_apps.denoise.passes.planes import denoise_planes, noise_excess
+from tests.quick import quick
+
+Image = NDArray[np.float64]
+
+
+def denoise_plane(noisy: Image, sigma: float, **options: Any) -> NDArray[np.float32]:
+    return denoised(noisy[None], [sigma], **options)[0]
+
+
+def denoised(noisy: Image, sigmas: list[float], **options: Any) -> NDArray[np.float32]:
+    return denoise_planes(noisy.astype(np.float32), np.array(sigmas), Options(**options))
+
+
+def psnr(clean: Image, image: NDArray[np.floating]) -> float:
+    return float(10 * np.log10(255**2 / np.mean((clean - image) ** 2)))
+
+
+def noisy_copy(clean: Image, sigma: float) -> Image:
+    return clean + sigma * np.random.default_rng(7).standard_normal(clean.shape)
+
+
+@pytest.fixture(scope="module")
+def clean() -> Image:
+    """A piece of scikit-image's bundled photograph of a cameraman."""
+    return data.camera()[130:226, 180:308].astype(float)
+
+
+@pytest.fixture(scope="module")
+def noisy(clean: Image) -> Image:
+    return noisy_copy(clean, 25.0)
+
+
+@pytest.fixture(scope="module")
+def fast(noisy: Image) -> NDArray[np.float32]:
+    """What the quickest preset makes of it, which no test may change."""
+    result = denoise_plane(noisy, 25.0, quality="fast")
+    result.flags.writeable = False
+    return result
+
+
+@pytest.fixture(scope="module")
+def balanced(noisy: Image) -> NDArray[np.float32]:
+    result = denoise_plane(noisy, 25.0)
+    result.flags.writeable = False
+    return result
+
+
+def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
+    clean: Image, noisy: Image, fast: NDArray[np.float32], balanced: NDArray[np.float32]
+) -> None:
+    baseline = psnr(
+        clean,
+        restoration.denoise_nl_means(
+            noisy, patch_size=5, patch_distance=9, h=0.8 * 25, sigma=25, fast_mode=True
+        ),
+    )
+    assert psnr(clean, fast) > baseline + 0.5
+    assert psnr(clean, balanced) > psnr(clean, fast) + 0.05
+    high = denoise_plane(noisy, 25.0, quality="high")
+    assert psnr(clean, high) > psnr(clean, balanced) - 0.02
+
+
+@pytest.mark.parametrize("sigma", [3.0, 10.0, 35.0, 100.0])
+def test_it_helps_at_any_noise_level(clean: Image, sigma: float) -> None:
+    noisy = noisy_copy(clean, sigma)
+    assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy) + 1.5
+
+
+def test_a_flat_image_loses_nearly_all_its_noise() -> None:
+    flat = np.full((64, 64), 90.0)
+    left = denoise_plane(noisy_copy(flat, 20.0), 20.0) - flat
+    assert np.sqrt(np.mean(left**2)) < 2.0
+
+
+def test_sigma_ten_per_cent_off_costs_little(
+    clean: Image, noisy: Image, balanced: NDArray[np.float32]
+) -> None:
+    right = psnr(clean, balanced)
+    low, high = (psnr(clean, denoise_plane(noisy, s)) for s in (22.5, 27.5))
+    assert low > right - 0.4
+    assert high > right - 0.4
+
+
+def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
+    plane = noisy.astype(np.float32)[np.newaxis]
+    excesses = [
+        noise_excess(plane, sigma, plan_for(sigma, Options()).passes[0]) for sigma in (28.0, 22.0)
+    ]
+    assert excesses[0] == 1.0
+    assert excesses[1] > 1.1
+
+
+WINDOWS: list[Window] = [((0, 40), (0, 40)), ((31, 61), (233, 280)), ((69, 71), (380, 401))]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "windows"), quick([("linear", WINDOWS), ("rbf", WINDOWS[1:2])], ("linear", WINDOWS))
+)
+def test_a_window_is_as_in_the_whole(kernel: str, windows: list[Window]) -> None:
+    rng = np.random.default_rng(5)
+    noisy = rng.normal(100, 20, (2, 71, 401)) + 60 * (np.arange(401) // 30 % 2)
+    whole = denoised(noisy, [20.0, 12.0], quality="fast", kernel=kernel)
+    for window in windows:
+        piece = denoised(noisy, [20.0, 12.0], quality="fast", kernel=kernel, wanted=window)
+        (top, bottom), (left, right) = window
+        inner = np.s_[:, top:bottom, left:right]
+        np.testing.assert_array_equal(piece[inner], whole[inner])
+        # Only what the window depends on was worked on.
+        far = np.s_[:, :, -60:] if left < 200 else np.s_[:, :, :60]
+        assert not np.array_equal(piece[far], whole[far])
+
+
+def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
+    noisy: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tall = np.tile(noisy, (6, 1))[:531, 40:73]
+    assert min(tall.shape) >= 2 * planes.SMALLEST  # so that there is a half scale
+    settings = plan_for(25.0, Options()).passes
+    margin = sum(2 * RADIUS + one.size for one in settings)
+    assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
+    results = []
+    for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
+        monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)
+        results.append(denoise_plane(tall, 25.0, n_jobs=jobs))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_noise_of_half_the_range_leaves_the_brightness(quality: str) -> None:
+    flat = np.full((49, 37), 60.0)
+    noisy = noisy_copy(flat, 127.5)
+    result = denoise_plane(noisy, 127.5, quality=quality)
+    assert np.abs(result - noisy.mean()).max() < 80
+    assert psnr(flat, result) > psnr(flat, noisy) + 10
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+def test_faint_noise_is_not_made_worse(clean: Image, sigma: float) -> None:
+    noisy = noisy_copy(clean, sigma)
+    assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy)
+
+
+@pytest.mark.release
+def test_the_half_scale_helps_photographs(
+    clean: Image, noisy: Image, fast: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = denoise_plane(noisy, 25.0, quality="fast", content="text")
+    monkeypatch.setattr(planes, "SMALLEST", 10**6)
+    assert psnr(clean, fast) > psnr(clean, denoise_plane(noisy, 25.0, quality="fast"))
+    np.testing.assert_array_equal(text, denoise_plane(noisy, 25.0, quality="fast", content="text"))
+
+
+def test_planes_share_groups_and_keep_their_own_noise(clean: Image) -> None:
+    rng = np.random.default_rng(3)
+    colour = np.stack([clean, 255 - 0.5 * clean])
+    noisy = colour + np.array([10.0, 30.0])[:, None, None] * rng.standard_normal(colour.shape)
+    together = denoised(noisy, [10.0, 30.0], quality="fast")
+    np.testing.assert_array_equal(together[0], denoise_plane(noisy[0], 10.0, quality="fast"))
+    assert psnr(colour[1], together[1]) > psnr(
+        colour[1], denoise_plane(noisy[1], 30.0, quality="fast")
+    )
+
+
+def test_groups_are_found_in_the_first_plane_even_where_that_has_no_noise(
+    clean: Image, noisy: Image, fast: NDArray[np.float32]
+) -> None:
+    first, guided = denoised(np.stack([clean, noisy]), [0.0, 25.0], quality="fast")
+    np.testing.assert_array_equal(first, clean.astype(np.float32))
+    assert psnr(clean, guided) > psnr(clean, fast) + 0.1
+
+
+@pytest.mark.release
+def test_rbf_comes_to_its_linear_limit_as_it_widens(
+    clean: Image, noisy: Image, fast: NDArray[np.float32]
+) -> None:
+    linear = psnr(clean, fast)
+    narrow, wide = (
+        psnr(clean, denoise_plane(noisy, 25.0, quality="fast", kernel="rbf", bandwidth=c))
+        for c in (2.0, 1e6)
+    )
+    assert linear - 1 < narrow < linear
+    assert wide == pytest.approx(linear, abs=0.01)
+
+
+@pytest.mark.release
+def test_rbf_is_better_on_strokes_and_the_default_there() -> None:
+    rng = np.random.default_rng(3)
+    strokes = 255.0 * (rng.random((24, 24)) > 0.3).repeat(4, axis=0).repeat(4, axis=1)
+    noisy = noisy_copy(strokes, 20.0)
+    options = {"quality": "fast", "content": "text"}
+    auto, rbf, linear = (
+        denoise_plane(noisy, 20.0, kernel=kernel, **options) for kernel in ("auto", "rbf", "linear")
+    )
+    np.testing.assert_array_equal(auto, rbf)
+    assert psnr(strokes, rbf) > psnr(strokes, linear) + 0.2
+
+
+def test_a_constant_image_comes_back() -> None:
+    flat = np.full((40, 40), 77.0)
+    for quality in QUALITIES:
+        np.testing.assert_allclose(denoise_plane(flat, 10.0, quality=quality), flat, atol=1e-3)
+
+
+def test_the_default_kernel_widens_with_the_noise() -> None:
+    text = Options(content="text")
+    widths = [plan_for(sigma, text).passes[0].bandwidth for sigma in (5.0, 25.0, 37.5, 50.0)]
+    assert widths == [4.0, 4.0, 8.0, None]
+    for linear in (Options(content="text", kernel="linear"), Options()):
+        assert plan_for(5.0, linear).passes[0].bandwidth is None
+    assert plan_for(80.0, Options(kernel="rbf", bandwidth=3.0)).passes[0].bandwidth == 3.0

@@ -1,0 +1,95 @@
+"""The inner loops are compiled once for a machine, and announced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from kpca_apps.denoise.passes import warming
+from kpca_apps.system import compiling
+from kpca_apps.system.compiling import compiled
+
+# The whole would take a minute in an empty folder; what is asked first takes a second.
+ASKED = """
+from kpca_apps.denoise.passes import warming
+print(warming.is_kept(), warming._is_compiled(warming._LAST))
+"""
+# Compiled functions that call others, in some seconds: the last bits of their sums.
+BITS = """
+import numpy as np
+from kpca_apps.denoise.passes.compiled import project_rows
+z = np.random.default_rng(0).normal(size=(40, 36)).astype(np.float32)
+z[:, :2] *= 50
+print(project_rows(z, np.float32(1), np.float32(1.25))[0].tobytes().hex())
+"""
+
+
+def asked(question: str = ASKED, **environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", question],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_what_was_compiled_before_is_not_announced() -> None:
+    warming.warm_up(lambda: None)
+    announced: list[int] = []
+    warming.warm_up(lambda: announced.append(1))
+    assert announced == []
+    assert asked() == ["True", "True"]
+
+
+def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "False"]
+    monkeypatch.setattr(warming, "_is_compiled", lambda function: False)
+    announced: list[int] = []
+    warming.warm_up(lambda: announced.append(1))
+    assert announced == [1]
+
+
+@pytest.mark.release
+def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
+    folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first, later = (asked(BITS, **folder) for _ in range(2))
+    assert first == later
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def without_a_folder(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(compiling, "njit", without_a_folder)
+
+    def double(x: float) -> float:
+        return 2 * x
+
+    made: Any = compiled(double)
+    assert (made(4.0), len(made.signatures)) == (8.0, 1)
+    monkeypatch.setattr(warming, "_LAST", made)
+    assert not warming.is_kept()
+
+
+@pytest.mark.release
+def test_what_a_finite_kernel_needs_is_compiled_for_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    warming.warm_up(lambda: None)
+    monkeypatch.setattr(warming, "_is_compiled", lambda function: function is warming._LAST)
+    announced: list[bool] = []
+    for is_linear in (True, False):
+        warming.warm_up(lambda: announced.append(is_linear), is_linear=is_linear)  # noqa: B023
+    assert announced == [False]
