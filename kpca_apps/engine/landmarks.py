@@ -144,7 +144,7 @@ def residual_landmarks(
     first = uniform_landmarks(len(pool), (m + 1) // 2, rng)
     basis = LandmarkBasis.from_cholesky(kernel, X[pool[first]])
     # In float32 where that changes none of some rows' residuals by a thousandth of their mean: what
-    # is smaller is then told from none no more.
+    # is smaller is then rounding.
     probe, resolved = X[pool[:SAMPLE]], 0.0
     precision = agreeing_precision(
         lambda p: basis.residuals(p)(probe), len(pool), lambda r: LARGEST_CHANGE * float(r.mean())

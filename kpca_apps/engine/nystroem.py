@@ -161,7 +161,7 @@ class CovarianceSums:
         # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is, but of a row with NaN, which
         # a kernel of a distance gives k(x, x) = 1.
         if not (np.isfinite(sums.norm) and np.isfinite(sums.total).all()):
-            # Rows outside the sample were looked at by nobody.
+            # Rows outside the sample have not been checked before.
             raise overflow(basis.kernel, is_checked=False)
         return sums.in_features(basis, precision)
 

@@ -238,7 +238,7 @@ def require_nystroem(n_landmarks: int, n_features: int, budget: int | None = Non
 
 
 def default_budget() -> int:
-    """Return the bytes a fit may take unless told otherwise: a quarter of what is available."""
+    """Return the bytes a fit may take by default: a quarter of what is available."""
     return available_bytes() // 4
 
 

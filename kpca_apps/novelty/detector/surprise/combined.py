@@ -34,7 +34,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 # e, a, b, o and c. Among rows that may be anything an absurd cell is more often what is sought than
 # beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
-# the reference is told from another by the error and the oddest cell alone.
+# the reference is distinguished from another by the error and the oddest cell alone.
 CONTAMINATED, CLEAN = (1.0, 0.2, 0.2, 0.0, 3.0), (1.0, 0.05, 0.05, 0.0, 0.3)
 # Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
 # columns: there a row is as odd as its cells are, given the others.

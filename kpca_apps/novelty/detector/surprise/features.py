@@ -23,7 +23,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 DEGREE = 3  # polynomials of a number
 # Of a wide table, which has more columns of numbers than these, and whose polynomials would be more
 # than this share of its rows, a number contributes its scaled value alone: regressions on more
-# features than rows tell chance from law no more. Few columns of few rows gain from them.
+# features than rows cannot distinguish chance from law. Few columns of few rows gain from them.
 MANY_COLUMNS, MOST_FEATURES = 100, 0.5
 # A value that this share of the rows holds is a state of its own, not a place on a scale.
 FREQUENT = 0.25
