@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, KpcaError, RefusedError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
-from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.detector.threshold import CalibrationName
-from kpca_apps.novelty.result import RankedRow, ScreeningResult
+from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
+from kpca_apps.options import (
+    READING,
+    BadLinesName,
+    CalibrationName,
+    FlaggedFormat,
+    KernelName,
+    NoveltyOptions,
+    TableFormat,
+    WorkersName,
+    in_keywords,
+)
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.workers import workers_for
 from kpca_apps.tables.frames import (
+    Frame,
     column_name,
     frame_beside,
     frame_like,
@@ -46,13 +55,15 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 # Any: a frame of another library is known by what it can do.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
-KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
-WorkersName = Literal["threads", "processes", "dask"]
 
-# What a command calls otherwise.
-KEYWORDS = {"components": "n_components", "landmarks": "n_landmarks"}
-# Keywords that name any number of columns.
+# Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
+REASONS = {
+    **dict.fromkeys(("rank", "row", "line"), pl.Int64),
+    **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
+    "share": pl.Float64,
+    **dict.fromkeys(("together", "hints"), pl.String),
+}
 # Of the lines that `repr` shows.
 SHOWN, WIDTH = 4, 79
 
@@ -117,13 +128,7 @@ class Screening(ScreeningResult):
         MemoryLimitError
             If the rows of a table that is read in parts do not fit into memory.
         """
-        frame, table = self._frame, self._table
-        if frame is None and isinstance(table, PartedTable):
-            require_table(table.source.name, table.n_rows, len(table.columns))
-            frame = pl.concat([part.read().frame for part in table.parts])
-        elif isinstance(table, Table) and frame is None:
-            frame = table.frame
-        return frame_beside(self._visible(frame, keep_hidden), found_columns(self))
+        return self._beside(None, keep_hidden)
 
     def flagged(self, *, keep_hidden: bool = False) -> Any:
         """Return the flagged rows alone, oddest first, with the columns of `to_frame`.
@@ -139,17 +144,7 @@ class Screening(ScreeningResult):
             As of `to_frame`; without rows where none is flagged.
         """
         places = np.flatnonzero(self.is_flagged)
-        places = places[np.argsort(self.ranks[places])]
-        found = {
-            name: None if values is None else values[places]
-            for name, values in found_columns(self).items()
-        }
-        if self._frame is not None:
-            rows = frame_rows(self._visible(self._frame, keep_hidden), places)
-        else:
-            rows = take_rows(self._table, places, Execution()).frame
-            rows = self._visible(rows, keep_hidden)
-        return frame_beside(rows, found)
+        return self._beside(places[np.argsort(self.ranks[places])], keep_hidden)
 
     def odd_cells_frame(self) -> Any:
         """Return all cells that are odd by themselves, one a row, the clearest first.
@@ -188,43 +183,40 @@ class Screening(ScreeningResult):
         1
         """
         rows = [
-            (row, reason)
+            (row.rank, row.row, row.line, row.id, *_reason_cells(reason), " ".join(row.hints))
             for row in self.ranked
             if row.explained
             for reason in (row.reasons or (None,))
         ]
-        of_row: dict[str, list[Any]] = {
-            name: [getattr(row, name) for row, _ in rows] for name in ("rank", "row", "line", "id")
-        }
-        of_reason: dict[str, list[Any]] = {
-            name: [None if reason is None else getattr(reason, name) for _, reason in rows]
-            for name in ("column", "seen", "expected", "share")
-        }
-        kinds = {"rank": pl.Int64, "row": pl.Int64, "line": pl.Int64, "share": pl.Float64}
-        joined = {
-            "together": [", ".join(reason.together) if reason else "" for _, reason in rows],
-            "hints": [" ".join(row.hints) for row, _ in rows],
-        }
-        columns = of_row | of_reason | {n: [text or None for text in t] for n, t in joined.items()}
-        return frame_like(
-            self._frame,
-            {
-                name: pl.Series(name, cells, kinds.get(name, pl.String))
-                for name, cells in columns.items()
-            },
-        )
+        found = pl.DataFrame(rows, schema=REASONS, orient="row")
+        joined = pl.col("together", "hints")
+        return frame_like(self._frame, found.with_columns(joined.replace("", None)).to_dict())
 
-    def _visible(self, frame: Any, keep_hidden: bool) -> Any:
-        """Empty hidden columns of a frame, or leave them."""
-        names = column_names(self._table)
-        return frame if keep_hidden else frame_without(frame, names, self.hidden_columns)
+    def _beside(self, places: NDArray[np.int64] | None, keep_hidden: bool) -> Any:
+        """Put what was found beside rows at some places, or all; hidden columns are emptied."""
+        table, rows = self._table, self._frame
+        some = slice(None) if places is None else places
+        if rows is None and isinstance(table, Table):
+            rows = table.frame
+        elif rows is None and places is not None:
+            rows, places = take_rows(table, places, Execution()).frame, None
+        elif isinstance(table, PartedTable) and rows is None:
+            require_table(table.source.name, table.n_rows, len(table.columns))
+            rows = pl.concat([part.read().frame for part in table.parts])
+        if not keep_hidden:
+            rows = frame_without(rows, column_names(table), self.hidden_columns)
+        found = found_columns(self).items()
+        return frame_beside(
+            rows if places is None else frame_rows(rows, places),
+            {name: None if values is None else values[some] for name, values in found},
+        )
 
     def save_tables(
         self,
         folder: str | Path,
         *,
-        format: Literal["csv", "parquet", "same"] = "csv",
-        flagged: Literal["csv", "xlsx"] = "csv",
+        format: TableFormat = "csv",
+        flagged: FlaggedFormat = "csv",
         keep_hidden: bool = False,
     ) -> tuple[str, ...]:
         """Write the scored table, the flagged rows and the odd cells, as the command does.
@@ -287,6 +279,13 @@ class Screening(ScreeningResult):
         return render_in_notebook(self)
 
 
+def _reason_cells(reason: Reason | None) -> tuple[Any, ...]:
+    if reason is None:
+        return (None,) * 5
+    together = ", ".join(reason.together)
+    return reason.column, reason.seen, reason.expected, reason.share, together
+
+
 def _line(row: RankedRow) -> str:
     """Name a row with its first reason."""
     place = f"{row.rank}. {''.join(row_name(row))}"
@@ -332,7 +331,7 @@ def screen_table(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: Literal["refuse", "skip"] = "refuse",
+    bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -429,23 +428,32 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    told = dict(locals())
-    with _in_python(), _working(told) as execution:
-        reading = _reading(told, table, reference)
-        given = _opened(table, id, reading)
+    asked = {
+        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
+        "positive": positive, "exclude": exclude, "categorical": categorical, "numeric": numeric,
+        "by": by, "hide": hide, "dayfirst": dayfirst, "explain": explain,
+        "n_components": n_components, "kernel": kernel, "gamma": gamma, "sigma": sigma,
+        "ridge": ridge, "n_landmarks": n_landmarks, "calibration": calibration, "seed": seed,
+        "jobs": jobs, "delimiter": delimiter, "encoding": encoding, "sheet": sheet,
+        "skip_rows": skip_rows, "bad_lines": bad_lines,
+    }  # fmt: skip
+    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+        reading = _reading(asked, table, reference)
+        opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
-            clean = _opened(reference, given.id, reading, name="reference", by_index=False)
-        categories = {*given.categories, *(clean.categories if clean else ())}
+            clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
+        categories = {*opened.categories, *(clean.categories if clean else ())}
+        tables = {"table": table, "reference": reference, "accept": accept}
         result, model = screen(
-            given.table,
+            opened.table,
             reference=clean.table if clean else None,
-            accept=_accepted(accept, given.id),
-            options=_options(told, given.id, categories),
-            command=_call("screen_table", told),
-            execution=execution,
+            accept=_accepted(accept, opened.id),
+            options=_options(asked, opened.id, categories),
+            command=_call(screen_table, tables, asked),
+            execution=work,
         )
-    return _screening(result, model, given)
+    return _screening(result, model, opened)
 
 
 def fit_model(
@@ -478,7 +486,7 @@ def fit_model(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: Literal["refuse", "skip"] = "refuse",
+    bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -500,12 +508,8 @@ def fit_model(
         See `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
-    workers : {"threads", "processes", "dask"}, optional
-        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
-    execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+    workers, scheduler, execution : optional
+        Who works on a table that is read in parts; see `screen_table`.
 
     Returns
     -------
@@ -524,11 +528,18 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    told = dict(locals())
-    with _in_python(), _working(told) as execution:
-        given = _opened(table, id, _reading(told, table))
-        options = _options(told, given.id, given.categories)
-        return fit_table(given.table, options, clean=clean, execution=execution)[0]
+    asked = {
+        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "label": label,
+        "exclude": exclude, "categorical": categorical, "numeric": numeric, "by": by, "hide": hide,
+        "dayfirst": dayfirst, "explain": explain, "n_components": n_components, "kernel": kernel,
+        "gamma": gamma, "sigma": sigma, "ridge": ridge, "n_landmarks": n_landmarks,
+        "calibration": calibration, "seed": seed, "jobs": jobs, "delimiter": delimiter,
+        "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
+    }  # fmt: skip
+    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+        opened = _opened(table, id, _reading(asked, table))
+        options = _options(asked, opened.id, opened.categories)
+        return fit_table(opened.table, options, clean=clean, execution=work)[0]
 
 
 def score_table(
@@ -550,7 +561,7 @@ def score_table(
     encoding: str | None = None,
     sheet: str | int | None = None,
     skip_rows: int = 0,
-    bad_lines: Literal["refuse", "skip"] = "refuse",
+    bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -573,12 +584,8 @@ def score_table(
         Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.
-    workers : {"threads", "processes", "dask"}, optional
-        Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
-    execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+    workers, scheduler, execution : optional
+        Who works on a table that is read in parts; see `screen_table`.
 
     Returns
     -------
@@ -595,55 +602,45 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    told = dict(locals())
-    with _in_python(), _working(told) as execution:
-        given = _opened(table, id, _reading(told, table))
-        asked = {name: told[name] for name in ("share", "count", "alpha", "fdr", "positive")}
+    asked = {
+        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
+        "positive": positive, "explain": explain, "jobs": jobs, "hide": hide,
+        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
+        "bad_lines": bad_lines,
+    }  # fmt: skip
+    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+        opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
-        is_known = id is None and model.options.columns.id in column_names(given.table)
+        is_known = id is None and model.options.columns.id in column_names(opened.table)
         options = inherit_options(
             model,
-            given.table,
-            **asked,
-            id=None if is_known else given.id,
+            opened.table,
+            **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
+            id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names(hide),
-            explain=explain,
-            jobs=jobs,
         )
-        command = _call("score_table", told)
+        tables = {"model": model, "table": table, "accept": accept}
         result = score(
             model,
-            given.table,
-            accept=_accepted(accept, given.id),
+            opened.table,
+            accept=_accepted(accept, opened.id),
             options=options,
-            command=command,
-            execution=execution,
+            command=_call(score_table, tables, asked),
+            execution=work,
         )
-    return _screening(result, model, given)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A table that was given, in whatever form."""
-
-    table: AnyTable
-    frame: Any  # that was given, where it was one
-    id: str | None
-    categories: tuple[str, ...] = ()
+    return _screening(result, model, opened)
 
 
 def _opened(
     given: TableLike, id: Hashable | None, reading: Mapping[str, Any], **of_frame: Any
-) -> _Opened:
-    """Open or convert what was given as a table; `of_frame` are options of `read_frame`."""
-    named = None if id is None else column_name(id)
-    if isinstance(given, Table | PartedTable):
-        return _Opened(given, None, named)
+) -> Frame:
+    """Open or convert what stands for a table; `of_frame` are options of `read_frame`."""
     if _is_path(given):
-        return _Opened(open_table(given, **reading), None, named)
-    frame = read_frame(given, id, **of_frame)
-    return _Opened(frame.table, frame.given, frame.id, frame.categories)
+        given = open_table(given, **reading)
+    if isinstance(given, Table | PartedTable):
+        return Frame(None, given, None if id is None else column_name(id))
+    return read_frame(given, id, **of_frame)
 
 
 def _accepted(given: TableLike | None, id: str | None) -> Table | None:
@@ -653,19 +650,16 @@ def _accepted(given: TableLike | None, id: str | None) -> Table | None:
     if isinstance(given, str | Path):
         return read_table(given)
     # An index names rows only where that of the table does.
-    return read_frame(given, name="accept", by_index=id is not None).table
+    table = read_frame(given, name="accept", by_index=id is not None).table
+    assert isinstance(table, Table)
+    return table
 
 
-def _reading(told: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
+def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     """Return how paths are read; there must be one where anything is said about it."""
-    of_paths = inspect.signature(open_table).parameters
-    reading = {
-        name: told[name]
-        for name, parameter in of_paths.items()
-        if name in told and told[name] != parameter.default
-    }
+    reading = {n: asked[n] for n in READING if asked[n] != getattr(NoveltyOptions, n)}
     if reading and not any(map(_is_path, tables)):
-        raise ConfigError(f"{next(iter(reading))}= says how a file is read: give its path")
+        raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
 
 
@@ -681,69 +675,58 @@ def _names(given: Columns) -> tuple[str, ...]:
 
 
 def _options(
-    told: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
+    asked: Mapping[str, Any], id: str | None, categories: Sequence[str] | set[str]
 ) -> ScreeningOptions:
-    """Gather keywords; columns that were given as categories are, unless anything else is said."""
-    names = {name: _names(told[name]) for name in LISTS}
-    label = None if told["label"] is None else column_name(told["label"])
+    """Gather options; columns that were given as categories are, unless anything else is said."""
+    names = {name: _names(asked[name]) for name in LISTS}
+    label = None if asked["label"] is None else column_name(asked["label"])
     spoken_for = {id, label, *(name for use in LISTS if use != "hide" for name in names[use])}
     names["categorical"] += tuple(sorted(set(categories) - spoken_for))
-    columns = ColumnOptions(id=id, label=label, dayfirst=told["dayfirst"], **names)
-    others = {one.name for one in fields(ScreeningOptions)} - {"columns"}
-    return ScreeningOptions(**{name: told[name] for name in others & set(told)}, columns=columns)
+    return ScreeningOptions.of(NoveltyOptions(**{**asked, **names, "id": id, "label": label}))
 
 
-def _call(function: str, told: Mapping[str, Any]) -> str:
+def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Write the call that repeats a result; frames and models stand in it by their names."""
-    words = []
-    for name, parameter in inspect.signature(globals()[function]).parameters.items():
-        value = told[name]
-        if name in ("jobs", "workers", "scheduler", "execution") or value is parameter.default:
+    words: list[str] = []
+    defaults: dict[str, Any] = function.__kwdefaults__ or {}
+    for name, value in {**tables, **asked}.items():
+        if name == "jobs" or value is defaults.get(name, words):
             continue
-        if name in ("table", "reference", "accept") and _is_path(value):
+        if name in tables and _is_path(value):
             names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
             value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
-        words.append(written if parameter.default is parameter.empty else f"{name}={written}")
-    return f"kpca_apps.{function}({', '.join(words)})"
+        words.append(f"{name}={written}" if name in defaults else written)
+    return f"kpca_apps.{function.__name__}({', '.join(words)})"
 
 
 @contextmanager
-def _working(told: Mapping[str, Any]) -> Iterator[Execution | None]:
+def _working(
+    execution: Execution | None, kind: WorkersName | None, jobs: int | None, scheduler: str | None
+) -> Iterator[Execution | None]:
     """Start the workers that are asked for, and let them go at the end."""
-    execution, kind, scheduler = (told[name] for name in ("execution", "workers", "scheduler"))
     if kind is None and scheduler is None:
         yield execution
         return
     if execution is not None:
         raise ConfigError("execution= has workers of its own: leave --workers and --scheduler out")
-    with workers_for(kind, told["jobs"], scheduler) as workers:
+    with workers_for(kind, jobs, scheduler) as workers:
         yield Execution(workers)
 
 
-class _Process:
-    """Whether this process was forked from one in which tables were screened before."""
-
-    is_used = is_forked = False
-
-    @classmethod
-    def forked(cls) -> None:
-        cls.is_forked = cls.is_used
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Process.forked)
+_screened_in: list[int] = []  # the process in which tables were screened first
 
 
 def _refuse_forked() -> None:
     """Refuse to wait for threads that a fork has left behind."""
-    if _Process.is_forked:
+    if not _screened_in:
+        _screened_in.append(os.getpid())
+    if _screened_in != [os.getpid()]:
         raise RefusedError(
             "this process was forked from one that had screened tables, and the threads that read "
             'them are not here: start processes by multiprocessing.get_context("spawn"), or let '
             "Workers start them"
         )
-    _Process.is_used = True
 
 
 @contextmanager
@@ -757,29 +740,16 @@ def _in_python() -> Iterator[None]:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             yield
     except KpcaError as error:
-        if (text := _with_keywords(str(error))) == str(error):
-            raise
-        raise type(error)(text) from error.__cause__
+        error.args = (in_keywords(str(error)),)
+        raise
 
 
-def _with_keywords(text: str) -> str:
-    """Name options as keywords: ``--landmarks`` is ``n_landmarks=``; what is quoted stays."""
-    known = inspect.signature(screen_table).parameters
-
-    def keyword(found: re.Match[str]) -> str:
-        flag = found[1] or ""
-        name = KEYWORDS.get(flag, flag.replace("-", "_"))
-        return f"{name}=" if name in known else found[0]
-
-    return re.sub(r'"[^"]*"|(?<![^\s(])--([a-z]+(?:-[a-z]+)*)\b', keyword, text)
-
-
-def _screening(result: ScreeningResult, model: NoveltyModel, given: _Opened) -> Screening:
+def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
-    notes = tuple(map(_with_keywords, result.source.notes))
+    notes = tuple(map(in_keywords, result.source.notes))
     found["source"] = replace(result.source, notes=notes)
-    found["warnings"] = tuple(map(_with_keywords, result.warnings))
+    found["warnings"] = tuple(map(in_keywords, result.warnings))
     found["columns"] = tuple(
-        replace(column, why=_with_keywords(column.why)) for column in result.columns
+        replace(column, why=in_keywords(column.why)) for column in result.columns
     )
-    return Screening(**found, model=model, _table=given.table, _frame=given.frame)
+    return Screening(**found, model=model, _table=opened.table, _frame=opened.given)

@@ -4,6 +4,7 @@
 
     KpcaError                 1   something went wrong inside the toolkit
      +- ConfigError           2   options that contradict each other or name what is not there
+     |   +- OptionError       2   one that is known by its field, which each face spells its own way
      +- InputError            3   a file, table or value that cannot be used
      |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
      +- RefusedError          4   work refused before it started, so that nothing is lost
@@ -19,6 +20,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "ConfigError",
@@ -27,8 +29,10 @@ __all__ = [
     "KpcaWarning",
     "MemoryLimitError",
     "ModelFileError",
+    "OptionError",
     "RefusedError",
     "StoppedError",
+    "flag_of",
     "warn_caller",
 ]
 
@@ -49,6 +53,25 @@ class ConfigError(KpcaError, ValueError):
     """Options contradict each other, or one names something that does not exist."""
 
     exit_code = 2
+
+
+class OptionError(ConfigError):
+    """An option is refused, by itself or beside others; `field` names it.
+
+    The sentence begins with the option, behind the place that it is about.
+    """
+
+    def __init__(self, field: str, sentence: str, place: str = "") -> None:
+        super().__init__(f"{place and f'{place}: '}{flag_of(field)} {sentence}")
+        self.field, self._parts = field, (field, sentence, place)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts, {"args": self.args}
+
+
+def flag_of(field: str) -> str:
+    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``."""
+    return f"--{field.removeprefix('n_').replace('_', '-')}"
 
 
 class InputError(KpcaError, ValueError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["one_line", "reason_of", "safe_stem", "suggest", "unique_names", "visible"]
+__all__ = ["join", "one_line", "reason_of", "safe_stem", "suggest", "unique_names", "visible"]
 
 _TABLE_SUFFIX = re.compile(
     r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
@@ -48,6 +48,12 @@ def one_line(text: str, limit: int = 80) -> str:
     """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def join(names: Sequence[str]) -> str:
+    """Join names as in prose: ``a, b and c``."""
+    *others, last = names or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def reason_of(error: Exception) -> str:

@@ -30,9 +30,10 @@ from kpca_apps import (
     screen_table,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import found_columns
+from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.report.novelty.page import render_in_notebook, render_screening
 from tests.novelty.tables import correlated, frame_of
 from tests.report.examples import SCREENINGS
@@ -52,23 +53,15 @@ def result() -> Screening:
 
 
 def test_every_option_is_a_keyword_with_its_default() -> None:
-    known: dict[str, Any] = {
-        **ColumnOptions().__dict__,
-        **ScreeningOptions().__dict__,
-    }
+    of_reading = {name: getattr(NoveltyOptions, name) for name in READING}
+    known: dict[str, Any] = vars(ScreeningOptions()) | vars(ColumnOptions()) | of_reading
     del known["columns"]
-    asked = {name: one for name, one in signature(screen_table).items() if name in known}
-    assert asked.keys() == known.keys()
-    assert {name: one.default for name, one in asked.items()} == known
-    assert {name for name in known if name not in signature(fit_model)} == {"positive"}
-    fit = {name: one.default for name, one in signature(fit_model).items() if name in known}
-    assert fit == {name: value for name, value in known.items() if name != "positive"}
-
-
-def test_every_option_of_reading_a_path_is_a_keyword() -> None:
-    of_reading = signature(open_table).keys() - {"path", "in_memory_rows", "part_rows"}
-    for function in FUNCTIONS:
-        assert of_reading <= signature(function).keys()
+    for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
+        found = {n: one.default for n, one in signature(function).items() if n in known}
+        assert found == {n: value for n, value in known.items() if n not in lacking}
+    of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
+    found = {n: one.default for n, one in signature(score_table).items() if n in known}
+    assert found == of_model | of_reading
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -173,6 +166,9 @@ def test_the_index_of_pandas_names_the_rows_and_comes_back(result: Screening) ->
     expected = whole[whole["flagged"]].sort_values("rank")
     pd.testing.assert_frame_equal(flagged, expected)
     assert set(flagged.index) == {"bird 0057", "bird 0058", "bird 0059"}
+    # Columns that have the name of an added one give way.
+    renamed = screen_table(frame.rename(columns={"mass": "rank"}), explain=0)
+    assert list(renamed.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
 
 
 def test_another_column_names_the_rows_if_asked() -> None:
@@ -195,11 +191,6 @@ def test_frames_come_back_as_they_came(kind: Callable[[Any], Any]) -> None:
     assert as_polars.select(columns.keys()).to_dict(as_series=False) == columns
     assert as_polars["rank"].to_list() == found.ranks.tolist()
     assert pl.DataFrame(flagged).equals(as_polars.filter("flagged").sort("rank"))
-
-
-def test_columns_of_the_scored_table_give_way() -> None:
-    found = screen_table(birds().rename(columns={"mass": "rank"}), explain=0)
-    assert list(found.to_frame().columns)[:4] == ["wing", "bill", "rank_input", "colour"]
 
 
 def test_numbers_that_pandas_holds_as_categories_are_categories() -> None:
@@ -328,6 +319,9 @@ def test_the_text_of_a_result_is_a_few_lines(result: Screening) -> None:
     assert max(map(len, rows)) < 80
     assert rows[0].startswith(f"1. {oddest.id} (row {oddest.row}): {oddest.reasons[0].column} ")
     assert "array" not in repr(result)
+    html = result._repr_html_()
+    assert html == render_in_notebook(result)
+    assert html.startswith('<div class="kpca-screening">') and "3 of 60 rows stand out" in html
 
 
 def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
@@ -419,13 +413,6 @@ def test_a_notebook_shows_the_first_screen(name: str) -> None:
     n_shown = shown[0].count("<li>") if shown else 0
     more = re.search("([0-9]+) more warning", html)
     assert n_shown + (int(more[1]) if more else 0) == len(result.warnings)
-
-
-def test_a_result_in_a_notebook_is_its_own(result: Screening) -> None:
-    html = result._repr_html_()
-    assert html == render_in_notebook(result)
-    assert "3 of 60 rows stand out" in html
-    assert html.startswith('<div class="kpca-screening">')
 
 
 @pytest.mark.release

@@ -10,35 +10,27 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
+from kpca_apps.options import READING, NoveltyOptions
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
+
+Result = TypeVar("Result", "ScreeningResult", "ComparisonResult")
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
-# How a table is read.
-READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-_PATHS = (
-    "table",
-    "reference",
-    "accept",
-    "model",
-    "per_image",
-    "out",
-    "inputs",
-    "data",
-    "old",
-    "new",
-)
+_PATHS = frozenset("table reference accept model per_image out inputs data old new".split())
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
@@ -64,12 +56,17 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
     return command_line([*words, *options, *["--force"] * replacing])
 
 
-def without_label(
-    context: typer.Context, result: ScreeningResult | ComparisonResult
-) -> dict[str, Any]:
+def _hidden_label(context: typer.Context, result: Result) -> dict[str, Any]:
     """Return what stands in a command for a label's value that is hidden."""
     is_hidden = any(one.positive == HIDDEN for one in result.evaluations)
     return {"positive": "VALUE"} if is_hidden and context.params.get("positive") else {}
+
+
+def without_hidden_label(context: typer.Context, result: Result) -> Result:
+    """Take a label's value that is hidden out of the command of a result."""
+    if changes := _hidden_label(context, result):
+        return replace(result, command=reproduce(context, replacing=True, **changes))
+    return result
 
 
 def next_steps(
@@ -103,7 +100,7 @@ def next_steps(
                 reproduce(
                     context,
                     **kept,
-                    **without_label(context, result),
+                    **_hidden_label(context, result),
                     exclude=[*(params["exclude"] or ()), odd],
                     out=beside,
                 ),
@@ -116,10 +113,9 @@ def next_steps(
     by_line = top.line is not None and result.source.file_column is None
     words += ["--line", str(top.line)] if by_line else ["--row", row]
     for name in READING:
-        (parameter,) = (one for one in context.command.params if one.name == name)
-        if params[name] != parameter.default:
-            words += [f"--{name.replace('_', '-')}", str(params[name])]
-    if saved is None:  # the model was not told
+        if params[name] != getattr(NoveltyOptions, name):
+            words += [flag_of(name), str(params[name])]
+    if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     accepted = [str(params["accept"])] if params["accept"] else []

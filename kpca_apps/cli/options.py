@@ -1,47 +1,29 @@
-"""Options of commands: each is declared once, as a field, and all reach a command as one object."""
+"""Options as commands have them: on the command line, in help, and in a config file."""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, dataclass_transform, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, flag_of
 from kpca_apps.names import one_line, suggest
+from kpca_apps.options import Options, files, general, panel
+
+__all__ = ["Options", "command", "files", "general", "panel"]
 
 MAX_CONFIG_BYTES = 1_000_000
 
 
-def panel(title: str) -> Callable[..., Any]:
-    """Return what declares the options that stand under a title of the help."""
-
-    def option(
-        help: str,
-        metavar: str | None = None,
-        default: Any = None,
-        flags: tuple[str, ...] = (),
-        common: bool = False,
-        **more: Any,
-    ) -> Any:
-        """Declare a field as an option: ``--its-name``, unless other `flags` are given.
-
-        Those that are `common` are shown by ``--help``; ``--help-all`` shows the others too.
-        """
-        more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
-        return field(default=default, metadata={"flags": flags, "option": more, "common": common})
-
-    return option
-
-
-files, general = panel("Reading and writing"), panel("General")
 _ALL = "kpca_apps.help_all"
 
 
@@ -57,23 +39,19 @@ class HelpfulCommand(TyperCommand):
         """Write arguments and options under their titles, then the names of those left out."""
         common: frozenset[str] = getattr(self.callback, "common", frozenset())
         whole = _ALL in ctx.meta or not common
-        shown: dict[str, list[tuple[str, str]]] = {}
-        others: dict[str, list[str]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None or parameter.name == "help":
-                continue
-            if parameter.param_type_name == "argument":
-                text = getattr(parameter, "help", None) or ""
-                shown.setdefault("Arguments", []).append((str(parameter.metavar), text))
-                continue
-            title = getattr(parameter, "rich_help_panel", None) or "Options"
-            if whole or parameter.name in common:
-                shown.setdefault(title if whole else "Common options", []).append(record)
-            else:
-                flags = [*parameter.opts, *parameter.secondary_opts]
-                flags = [flag for flag in flags if flag.startswith("--")]
-                others.setdefault(title, []).append("/".join(flags))
+        shown: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        others: dict[str, list[str]] = defaultdict(list)
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            title = getattr(one, "rich_help_panel", None) or "Options"
+            if one.param_type_name == "argument":
+                shown["Arguments"].append((str(one.metavar), getattr(one, "help", None) or ""))
+            elif record is not None and one.name != "help":
+                if whole or one.name in common:
+                    shown[title if whole else "Common options"].append(record)
+                else:
+                    flags = [*one.opts, *one.secondary_opts]
+                    others[title].append("/".join(flag for flag in flags if flag.startswith("--")))
         for title, records in shown.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -139,26 +117,6 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-@dataclass_transform(frozen_default=True)
-class Options:
-    """The options of some commands, declared by `panel`; these are what most commands have."""
-
-    json: bool = general("Print the result as JSON on stdout.", default=False)
-    quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
-    dry_run: bool = general("Print what would be done, and stop.", default=False)
-    config: Path | None = general(
-        "Read options from a TOML file, by their names without dashes: quiet = true.",
-        "FILE",
-        is_eager=True,
-        callback=read_config,
-    )
-
-    def __init_subclass__(cls) -> None:
-        """Make a dataclass of each subclass."""
-        dataclass(frozen=True)(cls)
-
-
-dataclass(frozen=True)(Options)
 # They stand behind the options of a command's own.
 COMMON = [one.name for one in fields(Options)]  # type: ignore[arg-type]
 
@@ -182,13 +140,14 @@ def command(
         del parameters["options"]
         own, kind = list(parameters), hints["options"]
         every, types = fields(kind), get_type_hints(kind)
-        common: set[str] = set()
-        chosen = only.split() or {one.name for one in every} - {*without.split(), *own}
+        chosen = {*only.split()} or {one.name for one in every} - {*without.split(), *own}
         for one in sorted(every, key=lambda one: one.name in COMMON):
             if one.name in chosen:
-                flags = one.metadata["flags"] or (f"--{one.name.replace('_', '-')}",)
-                default = typer.Option(one.default, *flags, **one.metadata["option"])
-                common |= {one.name} if one.metadata["common"] else set()
+                flags = one.metadata["flags"] or (flag_of(one.name),)
+                more = dict(one.metadata["option"])
+                if one.name == "config":
+                    more |= {"is_eager": True, "callback": read_config}
+                default = typer.Option(one.default, *flags, **more)
                 parameters[one.name] = Parameter(
                     one.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[one.name]
                 )
@@ -197,7 +156,7 @@ def command(
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 
-        if common:
+        if common := chosen & {*kind.common.split()}:
             common |= {*own}
             parameters["help_all"] = Parameter(
                 "help_all",

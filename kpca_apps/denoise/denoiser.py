@@ -15,7 +15,7 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
 from kpca_apps.denoise.noise.model import Measured
-from kpca_apps.denoise.options import NOISE_MODELS, Options
+from kpca_apps.denoise.options import NOISE_MODELS, Content, KernelName, Options, Quality
 from kpca_apps.errors import ConfigError, warn_caller
 
 __all__ = [
@@ -28,10 +28,7 @@ __all__ = [
     "measure_noise",
 ]
 
-Quality = Literal["fast", "balanced", "high"]
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
-KernelName = Literal["auto", "linear", "rbf"]
-Content = Literal["photo", "text"]
 
 COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
 SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ between channels

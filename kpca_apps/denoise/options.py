@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from kpca_apps.errors import ConfigError
 
@@ -38,9 +38,10 @@ NOISE_MODELS = {
 }
 NOISES = (*NOISE_MODELS, "auto")
 STACK_NOISES = ("auto", "gaussian", "poisson")
-QUALITIES = ("fast", "balanced", "high")
-KERNELS = ("auto", "linear", "rbf")
-CONTENTS = ("photo", "text")
+Quality = Literal["fast", "balanced", "high"]
+KernelName = Literal["auto", "linear", "rbf"]
+Content = Literal["photo", "text"]
+QUALITIES, KERNELS, CONTENTS = map(get_args, (Quality, KernelName, Content))
 
 # Noise's own distances are then 10 widths long, and their kernel values, e^-10, vanish in rounding.
 LEAST_BANDWIDTH = 0.1

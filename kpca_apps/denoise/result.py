@@ -219,6 +219,11 @@ class DenoisingResult:
     seconds: float = field(default=0.0, compare=False)  # from start to end
 
     @property
+    def done(self) -> tuple[ImageOutcome, ...]:
+        """The images that were denoised, or left as they were."""
+        return tuple(image for image in self.images if image.status == "ok")
+
+    @property
     def failed(self) -> tuple[ImageOutcome, ...]:
         """The images that could not be denoised."""
         return tuple(image for image in self.images if image.status == "failed")

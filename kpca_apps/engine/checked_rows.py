@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
         """Check parameters before a method runs: scikit-learn's decorator, which has no types."""
 else:
-    from sklearn.base import _fit_context as fit_context
-
-__all__ = ["as_given", "checked_rows", "fit_context"]
+    from sklearn.base import _fit_context as fit_context  # noqa: F401
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:

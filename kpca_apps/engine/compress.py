@@ -24,7 +24,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, svd
 from scipy.optimize import minimize
 
@@ -35,11 +34,8 @@ from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-__all__ = ["ReducedSet", "ScoreChanges", "reduced_set", "square_expansion"]
-
-Matrix = NDArray[np.float64]
 
 CANDIDATES = 10_000
 """Stored points, spread evenly, that are looked at in the selection."""

@@ -41,7 +41,6 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.linalg.eigen import (
@@ -60,11 +59,9 @@ from kpca_apps.engine.plan import (
 )
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-__all__ = ["fit_exact"]
-
-Matrix = NDArray[np.float64]
 Pairs = tuple[Matrix, Matrix, Matrix]
 """Row means of K, eigenvalues and eigenvectors of the centred matrix."""
 

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
@@ -30,11 +29,7 @@ from kpca_apps.engine.precision import (
 from kpca_apps.engine.rows import RowSource, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.errors import MemoryLimitError
-
-__all__ = ["LandmarkFit", "SubspaceFit", "add_rows", "fit_subspace", "fit_through_landmarks"]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.int64]
+from kpca_apps.system.arrays import IntArray, Matrix
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +44,8 @@ class LandmarkFit:
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    index: Index | None  # positions of the landmarks among the rows; None if they are none of them
+    # Positions of the landmarks among the rows; None if they are none of them.
+    index: IntArray | None
     # Estimated from some rows; None where all directions are kept, and the sums tell it.
     outside: Missed | None
     # That landmarks and kernel were chosen from; None once a warning has said that they are few.

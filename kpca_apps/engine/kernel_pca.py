@@ -42,12 +42,9 @@ from kpca_apps.engine.preimage.gradient import gradient_descent
 from kpca_apps.engine.preimage.ridge import LearnedPreImage, learn_preimage
 from kpca_apps.engine.rows import ArrayRows, RowSource
 from kpca_apps.engine.seeding import Seed, seeded_generator
-from kpca_apps.engine.subspace import RIDGES
 from kpca_apps.errors import KpcaWarning
-
-__all__ = ["KernelPCA"]
-
-Matrix = NDArray[np.float64]
+from kpca_apps.options import RIDGES
+from kpca_apps.system.arrays import Matrix
 
 PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 

@@ -15,18 +15,7 @@ from kpca_apps.engine.linalg.gram import overflow, require_finite
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.precision import LARGEST_CHANGE, SAMPLE, agreeing_precision
 from kpca_apps.engine.rows import SampleRows, map_row_blocks
-
-__all__ = [
-    "LANDMARKS",
-    "cluster_centres",
-    "draw_landmarks",
-    "drawing_bytes",
-    "residual_landmarks",
-    "uniform_landmarks",
-]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
+from kpca_apps.system.arrays import Index, Matrix
 
 LANDMARKS = ("kmeans", "rpcholesky", "residual", "uniform", "greedy")
 """Ways to draw them, by how well they serve, best first, on smooth data of many columns."""

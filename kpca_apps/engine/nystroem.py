@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, eigh, lapack
 
 from kpca_apps.engine.kernels import Kernel, KernelRows
@@ -34,11 +33,8 @@ from kpca_apps.engine.subspace import (
     Resolved,
     component_signs,
 )
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-__all__ = ["CovarianceSums", "FeatureSums", "LandmarkBasis", "Missed", "subspace_from_sums"]
-
-Matrix = NDArray[np.float64]
 
 SHIFT_ROWS = 128
 """Landmarks whose mean sums are taken about: near the mean is enough."""

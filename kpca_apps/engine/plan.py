@@ -8,9 +8,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import drawing_bytes
 from kpca_apps.engine.linalg.eigen import (
@@ -21,28 +18,12 @@ from kpca_apps.engine.linalg.eigen import (
     lapack_vectors,
 )
 from kpca_apps.engine.linalg.panels import PANEL
-from kpca_apps.engine.precision import Precision, Resolved, choose_precision
+from kpca_apps.engine.precision import Precision, choose_precision
 from kpca_apps.engine.rows import SampleRows
+from kpca_apps.engine.subspace import Resolved
 from kpca_apps.errors import MemoryLimitError
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.memory import available_bytes
-
-__all__ = [
-    "LARGEST_EXACT",
-    "LARGEST_ITERATED",
-    "ExactPlan",
-    "FitOptions",
-    "NystroemPlan",
-    "choose_landmarks",
-    "choose_regime",
-    "default_budget",
-    "lapack_after_krylov",
-    "nystroem_bytes",
-    "plan_exact",
-    "require",
-    "require_nystroem",
-]
-
-Matrix = NDArray[np.float64]
 
 LARGEST_EXACT = 5000
 """Rows up to which a fit of many components is exact, memory permitting: seconds on one core."""

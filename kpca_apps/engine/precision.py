@@ -13,22 +13,9 @@ from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.linalg.gram import about_mean, centre_in_place
 from kpca_apps.engine.rows import SampleRows, map_row_blocks
 from kpca_apps.engine.subspace import Resolved
+from kpca_apps.system.arrays import Index, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-__all__ = [
-    "FLOAT64_ROWS",
-    "LARGEST_CHANGE",
-    "SAMPLE",
-    "Precision",
-    "Resolved",
-    "agreeing_precision",
-    "choose_precision",
-    "evenly_drawn",
-    "smallest_eigenvalue",
-]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
 Precision = Literal["auto", "float32", "float64"]
 
 FLOAT64_ROWS = 2000

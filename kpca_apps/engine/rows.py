@@ -19,28 +19,10 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from kpca_apps.engine.seeding import seeded_generator
+from kpca_apps.system.arrays import IntArray, Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 
-__all__ = [
-    "BLOCK",
-    "SAMPLE_ROWS",
-    "Addable",
-    "ArrayRows",
-    "RowFunction",
-    "RowSource",
-    "RowSums",
-    "SampleRows",
-    "Sums",
-    "in_order",
-    "map_row_blocks",
-    "sample_positions",
-    "sum_row_blocks",
-]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Partial = TypeVar("Partial")
 
 BLOCK = 384
@@ -117,7 +99,7 @@ class RowSource(Protocol):
         ...
 
     @property
-    def sample_index(self) -> Index:
+    def sample_index(self) -> IntArray:
         """Their positions in the table, shape (s,), increasing."""
         ...
 
@@ -145,7 +127,7 @@ class ArrayRows:
     """
 
     def __init__(
-        self, X: Matrix, sample_index: Index | None = None, *, n_jobs: int | None = None
+        self, X: Matrix, sample_index: IntArray | None = None, *, n_jobs: int | None = None
     ) -> None:
         X = np.asarray(X, dtype=np.float64)
         self._X, self._n_jobs, self.n_rows = X, n_jobs, len(X)
@@ -168,7 +150,9 @@ class ArrayRows:
             return sum_row_blocks(function.prepare(), self._X, in_use, n_jobs=self._n_jobs)
 
 
-def sample_positions(n_rows: int, random_state: int | np.random.RandomState | None = None) -> Index:
+def sample_positions(
+    n_rows: int, random_state: int | np.random.RandomState | None = None
+) -> IntArray:
     """Return the positions of the rows to hold in memory, increasing: at most 100,000."""
     if n_rows <= SAMPLE_ROWS:
         return np.arange(n_rows)

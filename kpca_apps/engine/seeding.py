@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Seed", "seeded_generator"]
-
 Seed = int | np.random.RandomState | np.random.Generator | None
 
 

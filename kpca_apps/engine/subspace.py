@@ -8,24 +8,17 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import BLOCK, map_row_blocks
+from kpca_apps.system.arrays import Matrix
 
-__all__ = ["RIDGES", "SQUARABLE", "KernelSubspace", "Resolved", "component_signs"]
-
-Matrix = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 Resolved = Literal["float32", "float64"]
 """Precision of kernel values and their products."""
 
 SQUARABLE = Meta(ge=-1e150, le=1e150)
 """What a model file may hold of numbers that are squared, or added up, for every row."""
-
-RIDGES = (1e-12, 1e12)
-"""Least and largest ridge, as a share of the variance: below, it is lost in rounding; above, the
-variance is lost beside it."""
 
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""

@@ -10,6 +10,7 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
+from kpca_apps.images.lossless import stated_size
 from kpca_apps.images.types import (
     Format,
     ImageFile,
@@ -27,8 +29,6 @@ from kpca_apps.images.types import (
     check_size,
     damage_refused,
 )
-
-__all__ = ["FORMAT", "PIXELS_PER_BYTE", "decode_whole", "read_jpeg"]
 
 QUALITY = 95
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
@@ -149,5 +149,9 @@ def _carried(segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[bytes, byt
 
 
 FORMAT = Format(
-    re.compile(rb"\xff\xd8\xff"), (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"), read_jpeg, write_jpeg
+    mark=rb"\xff\xd8\xff",
+    suffixes=(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+    read=read_jpeg,
+    write=write_jpeg,
+    size=partial(stated_size, "jpeg"),
 )

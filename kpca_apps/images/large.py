@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from kpca_apps.errors import InputError
 
-__all__ = ["Content", "LargeFile"]
-
 
 @dataclass(frozen=True)
 class LargeFile:

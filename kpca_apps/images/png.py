@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.images.lossless import stated_size
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     Format,
@@ -27,8 +29,6 @@ from kpca_apps.images.types import (
     check_size,
     damage_refused,
 )
-
-__all__ = ["FORMAT", "SIGNATURE", "read_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER, _HEADER_END = ">IIBBBBB", 33
@@ -193,4 +193,6 @@ def _profile(chunk: bytes) -> bytes | None:
         return None
 
 
-FORMAT = Format(re.compile(re.escape(SIGNATURE)), (".png", ".apng"), read_png, write_png)
+FORMAT = Format(
+    re.escape(SIGNATURE), (".png", ".apng"), read_png, write_png, partial(stated_size, "png")
+)

@@ -1,6 +1,6 @@
 """Raw files of cameras: the mosaic their sensor saw, and the picture LibRaw develops of it.
 
-LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags tell what is kept of
+LibRaw reads the files of most cameras (rawpy, the extra "raw"); TIFF's tags hold what is kept of
 the metadata, and the noise where the camera's maker measured it.
 
 Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,7 +50,6 @@ from kpca_apps.images.types import (
 if TYPE_CHECKING:
     import rawpy
 
-__all__ = ["FORMAT"]
 
 _STDERR = threading.Lock()
 NOISE_PROFILE = 51041
@@ -275,16 +273,13 @@ def _srgb() -> bytes:
 
 
 FORMAT = Format(
-    re.compile(
-        rb"IIRO|IIRS|IIU\0|MMOR|FUJIFILMCCD-RAW|FOVb|\0MRM|.{4}ftypcrx |.{6}HEAPCCDR|.{8}CR\x02\0",
-        re.DOTALL,
-    ),
-    tuple(
+    mark=rb"IIRO|IIRS|IIU\0|MMOR|FUJIFILMCCD-RAW|FOVb|\0MRM|.{4}ftypcrx |.{6}HEAPCCDR|.{8}CR\x02\0",
+    suffixes=tuple(
         ".3fr .arw .cr2 .cr3 .crw .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw "
         ".rw2 .rwl .sr2 .srf .srw .x3f".split()
     ),
-    _read_raw,
-    write_tiff,
-    is_read_in_place=True,
+    read=_read_raw,
+    write=write_tiff,
+    size=None,
     written_as="tiff",
 )

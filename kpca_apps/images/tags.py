@@ -18,26 +18,6 @@ from typing import Literal, NamedTuple
 from kpca_apps.images.large import Content
 from kpca_apps.names import one_line
 
-__all__ = [
-    "DESCRIBING",
-    "DESCRIPTION",
-    "DNG_VERSION",
-    "EXIF",
-    "LAYOUTS",
-    "MAKE",
-    "ORIENTATION",
-    "Directory",
-    "Layout",
-    "Tag",
-    "TiffError",
-    "camera_and_iso",
-    "exif_orientation",
-    "first_directory",
-    "pack_tags",
-    "read_directories",
-    "write_exif",
-]
-
 DESCRIPTION, MAKE, MODEL, ORIENTATION, EXIF, ISO = 270, 271, 272, 274, 34665, 34855
 DNG_VERSION = 50706
 # Tags that say what a picture shows, whatever file holds it: description, maker, model, software,

@@ -22,7 +22,7 @@ from tifffile import TIFF
 from kpca_apps.errors import InputError
 from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.large import Content
-from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.tags import (
     DESCRIBING,
     DESCRIPTION,
@@ -46,8 +46,6 @@ from kpca_apps.images.types import (
     check_size,
     damage_refused,
 )
-
-__all__ = ["EXTRA", "FORMAT", "read_tiff", "write_tiff"]
 
 WIDTH, HEIGHT, BITS, PACKING, MEANING = 256, 257, 258, 259, 262
 FILL_ORDER, STRIPS, SAMPLES, STRIP_ROWS, STRIP_BYTES, PLANAR = 266, 273, 277, 278, 279, 284
@@ -415,10 +413,4 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     return Directory(found.layout, tags, found.children).with_integers(SHORT, shorts)
 
 
-FORMAT = Format(
-    re.compile(rb"II[*+]\0|MM\0[*+]"),
-    (".tif", ".tiff"),
-    read_tiff,
-    write_tiff,
-    is_read_in_place=True,
-)
+FORMAT = Format(rb"II[*+]\0|MM\0[*+]", (".tif", ".tiff"), read_tiff, write_tiff, size=None)

@@ -6,7 +6,6 @@ A promise of the header is checked before any pixel is read.
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,20 +18,6 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
-
-__all__ = [
-    "DEFLATE_RATIO",
-    "FRONT",
-    "MAX_PIXELS",
-    "Format",
-    "ImageFile",
-    "Metadata",
-    "Mosaic",
-    "Page",
-    "Parts",
-    "check_size",
-    "damage_refused",
-]
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
 MAX_PIXELS = 178_000_000
@@ -126,14 +111,15 @@ class ImageFile:
 class Format(NamedTuple):
     """A kind of file that is read: how it is known, read, and written again."""
 
-    mark: re.Pattern[bytes]  # of the first bytes of such a file, and of no other's
+    mark: bytes  # a regular expression for the first bytes of such a file, and of no other
     suffixes: tuple[str, ...]  # the first is what a result is called
     # Of a file's bytes, and its label.
     read: Callable[[Any, str], ImageFile]
     # Takes pages one at a time, and metadata from the file that they came from.
     write: Callable[[IO[bytes], Iterable[NDArray[Any]], ImageFile], None]
-    # A large file says what lies where, and the rest is never read.
-    is_read_in_place: bool = False
+    # Height and width by the beginning of a large file; None if that says what lies where, so that
+    # the rest is never read.
+    size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # the kind of what becomes of it, if that is another
 
 

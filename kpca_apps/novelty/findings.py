@@ -6,12 +6,12 @@ Everything is found from all values, whoever may see them; `redact` takes out wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.checks.drift import ColumnSummary, moved_columns, run_on
+from kpca_apps.novelty.checks.drift import moved_columns, run_on
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.faults import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
@@ -27,6 +27,7 @@ from kpca_apps.novelty.columns.profiles import (
     naming_column,
     odd_cells_of,
 )
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.compare.comparison import evaluate_scores
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
@@ -34,6 +35,8 @@ from kpca_apps.novelty.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.result import (
     ColumnProfile,
     DuplicateRows,
+    FlaggedRow,
+    IntArray,
     MovedColumn,
     OddCell,
     RankedRow,
@@ -71,6 +74,20 @@ SAME_TABLE_HARD = (
 )
 
 
+@dataclass(frozen=True)
+class _Lists:
+    """The first rows of a table in words, and its odd cells, whose suggestions agree with them."""
+
+    table: Table  # the ranked rows, as they stand
+    positions: IntArray  # theirs in the table
+    id_column: str | None  # that names them
+    n_explained: int
+    ranked: tuple[RankedRow, ...]
+    flagged: tuple[FlaggedRow, ...]
+    odd_cells: tuple[OddCell, ...]
+    n_odd_cells: int  # listed or not
+
+
 def find_all(
     model: NoveltyModel,
     verdict: Verdict,
@@ -88,46 +105,27 @@ def find_all(
     rows, labels = verdict.rows, None
     if options.columns.label is not None:
         labels = read_labels(rows.sample_table, options.columns.label, options.positive)
-    n_explained, n_judged = 0, rows.n_rows - (0 if known is None else known.n_rows)
-    if options.explain:
-        n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
-        n_explained = min(max(options.explain, n_flagged), n_judged)
-    top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
-    table, columns = rows.take(top), column_profiles(rows)
-    id_column = naming_column(rows, options.columns.id)
-    odd_cells, n_odd_cells = odd_cells_of(rows)
-    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
-    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    moved: tuple[MovedColumn, ...] = ()
-    has_run_on: tuple[str, ...] = ()
-    if fitted_on is not rows and not verdict.in_training:
-        now = [
-            ColumnSummary.of(rows.sample_table.column(spec.name), spec)
-            for spec in model.encoder.plan.used
-        ]
-        moved = moved_columns(model.encoder.summaries, now)
-        has_run_on = tuple(run_on(model.encoder.summaries, now)) if model.clean else ()
-    flagged_rows = tuple(
-        suggestions.row(one)
-        for one in list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
-    )
-    odd_cells = suggestions.cells
+    n_judged = rows.n_rows - (0 if known is None else known.n_rows)
+    found = _list_rows(model, verdict, options, n_judged)
+    ranked, odd_cells, id_column = found.ranked, found.odd_cells, found.id_column
+    columns = _with_reason_shares(column_profiles(rows), ranked)
+    is_new = fitted_on is not rows and not verdict.in_training
+    moved, drift_notes = _drift(model, rows) if is_new else ((), ())
     evaluations = []
     if labels is not None:
         sampled = np.asarray(verdict.scores[rows.sample_index])
         evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
     notes = (
-        *_moved_note(model, moved),
-        *has_run_on,
+        *drift_notes,
         *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-        *_leading_note(model, verdict, ranked, table),
+        *_leading_note(model, verdict, found),
         *(() if known is None else known.notes),
         *filter(None, [id_note(rows, options.columns.id, id_column)]),
-        *_bound_notes(verdict, len(flagged_rows), odd_cells, n_odd_cells),
+        *_bound_notes(verdict, found),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
-    columns, duplicates = _with_reason_shares(columns, ranked), find_duplicates(rows)
-    positions = _named_rows(clearest(odd_cells), duplicates)
+    duplicates = find_duplicates(rows)
+    row_ids, row_files = _names_of_rows(rows, id_column, clearest(odd_cells), duplicates)
     return ScreeningResult(
         source=rows.source,
         reference=None if fitted_on is rows else model.source,
@@ -138,55 +136,93 @@ def find_all(
         threshold=verdict.threshold,
         ranked=ranked,
         columns=columns,
-        patterns=find_patterns(ranked, columns, table, rows.sample_table),
-        map=map_rows(model, verdict, top),
+        patterns=find_patterns(ranked, columns, found.table, rows.sample_table),
+        map=map_rows(model, verdict, found.positions),
         contours=score_grid(model, verdict),
         evaluations=tuple(evaluations),
         warnings=(*doubts, *(note for note in notes if note not in doubts)),
         n_doubts=len(doubts),
-        settings=_settings(model, verdict, columns, n_explained),
+        settings=_settings(model, verdict, len(columns), found),
         versions=library_versions(),
         command=command,
         odd_cells=odd_cells,
-        n_odd_cells=n_odd_cells,
+        n_odd_cells=found.n_odd_cells,
         odd_cell_rows=list_odd_cell_rows(verdict, odd_cells, id_column),
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=duplicates,
         moved=moved,
-        flagged_rows=flagged_rows,
+        flagged_rows=found.flagged,
         id_column=id_column,
-        plane=column_plane(verdict, columns, ranked, table, model.options.seed),
+        plane=column_plane(verdict, columns, ranked, found.table, model.options.seed),
         groups=group_infos(model, verdict),
-        row_ids=_texts_of(rows, id_column, positions),
-        row_files=_texts_of(rows, rows.source.file_column, positions),
+        row_ids=row_ids,
+        row_files=row_files,
         accepted=None if known is None else known.described(learned),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
 
 
-def _named_rows(cells: Sequence[OddCell], repeats: DuplicateRows) -> list[int]:
-    """Return the rows that are named among odd cells and repeated rows, from 1."""
+def _list_rows(
+    model: NoveltyModel, verdict: Verdict, options: ScreeningOptions, n_judged: int
+) -> _Lists:
+    """Put the first of the `n_judged` rows into words: all flagged ones, or as many as asked."""
+    rows, n_explained = verdict.rows, 0
+    if options.explain:
+        n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
+        n_explained = min(max(options.explain, n_flagged), n_judged)
+    top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
+    table, id_column = rows.take(top), naming_column(rows, options.columns.id)
+    odd_cells, n_odd_cells = odd_cells_of(rows)
+    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
+    flagged = list_flagged(verdict, ranked, id_column, explain=options.explain > 0)
+    mended = tuple(suggestions.row(one) for one in flagged)
+    cells = suggestions.cells
+    return _Lists(table, top, id_column, n_explained, ranked, mended, cells, n_odd_cells)
+
+
+def _drift(model: NoveltyModel, rows: Encoded) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
+    """Compare columns with those of the model's table, and say what moved, or has run on."""
+    before, table = model.encoder.summaries, rows.sample_table
+    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
+    moved, notes = moved_columns(before, now), []
+    if moved:
+        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
+        verb = "lies" if len(moved) == 1 else "lie"
+        notes.append(
+            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
+            "moved, and fit a new model if that is how the data are now."
+        )
+    return moved, (*notes, *(run_on(before, now) if model.clean else ()))
+
+
+def _names_of_rows(
+    rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Return ids and files of the rows that are named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
-    return sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
+    columns = (id_column, rows.source.file_column)
+    if not named or columns == (None, None):
+        return {}, {}
+    table = rows.take(np.array(named, dtype=np.int64) - 1)
+    ids, files = (
+        {}
+        if name is None
+        else {row: table.column(name).text(place) for place, row in enumerate(named)}
+        for name in columns
+    )
+    return ids, files
 
 
-def _texts_of(rows: Encoded, name: str | None, positions: Sequence[int]) -> dict[int, str]:
-    """Return what a column, if there is one, says in some rows."""
-    if name is None or not positions:
-        return {}
-    column = rows.take(np.array(positions, dtype=np.int64) - 1).column(name)
-    return {row: column.text(place) for place, row in enumerate(positions)}
-
-
-def _leading_note(
-    model: NoveltyModel, verdict: Verdict, ranked: Sequence[RankedRow], listed_rows: Table
-) -> Iterator[str]:
+def _leading_note(model: NoveltyModel, verdict: Verdict, lists: _Lists) -> Iterator[str]:
     """Say that one group leads the list and goes on beyond it, and how to rank within it."""
     if model.clean or model.groups:
         return
-    flagged = rows_of(listed_rows, np.flatnonzero([row.flagged for row in ranked]))
+    flagged = rows_of(lists.table, np.flatnonzero([row.flagged for row in lists.ranked]))
     names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
     found = leading_group(flagged, verdict.rows.sample_table, verdict.rows.n_rows, names)
     if found is not None:
@@ -194,20 +230,8 @@ def _leading_note(
         yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
 
 
-def _moved_note(model: NoveltyModel, moved: Sequence[MovedColumn]) -> Iterator[str]:
-    """Say that a table is unlike the one of the model, and what that does to the list."""
-    if moved:
-        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
-        verb = "lies" if len(moved) == 1 else "lie"
-        yield (
-            f"{listed([one.column for one in moved])} {verb} otherwise than in "
-            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
-            "moved, and fit a new model if that is how the data are now."
-        )
-
-
 def _settings(
-    model: NoveltyModel, verdict: Verdict, columns: Sequence[ColumnProfile], n_explained: int
+    model: NoveltyModel, verdict: Verdict, n_columns: int, lists: _Lists
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the result depends on."""
     detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
@@ -225,7 +249,7 @@ def _settings(
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
         "seed": model.options.seed,
-        "rows explained": n_explained,
+        "rows explained": lists.n_explained,
     }
     if model.groups:
         settings["by"] = ", ".join(model.options.columns.by)
@@ -233,9 +257,9 @@ def _settings(
     if rows.size_of_parts is not None:
         settings["read"] = f"in parts of {rows.size_of_parts:,} rows"
         settings["rows drawn for columns and figures"] = len(rows.sample_index)
-    if len(columns) > MAX_CELLS:
+    if n_columns > MAX_CELLS:
         settings["cells of listed rows"] = (
-            f"those of the first {MAX_CELLS} of {len(columns)} columns, and of the reasons"
+            f"those of the first {MAX_CELLS} of {n_columns} columns, and of the reasons"
         )
     return settings
 
@@ -262,12 +286,10 @@ def _notes(
         yield soft if model.options.n_components is None else SAME_TABLE_HARD
 
 
-def _bound_notes(
-    verdict: Verdict, n_listed: int, cells: Sequence[OddCell], n_cells: int
-) -> Iterator[str]:
+def _bound_notes(verdict: Verdict, lists: _Lists) -> Iterator[str]:
     """Say that not all flagged rows, or not all of so many odd cells, are listed."""
-    n_flagged = int(verdict.flagged.sum())
-    n_cells_listed = sum(1 + len(one.more_rows) for one in cells)
+    n_flagged, n_listed = int(verdict.flagged.sum()), len(lists.flagged)
+    n_cells, n_cells_listed = lists.n_odd_cells, sum(1 + len(c.more_rows) for c in lists.odd_cells)
     if n_flagged != n_listed:
         yield (
             f"{n_flagged:,} rows are flagged: the {n_listed:,} oddest stand in the list of flagged "

@@ -50,7 +50,7 @@ class JudgedRows:
 
     def compared(self, verdict: Verdict) -> Encoded:
         """Return rows of the table that the model judges, to compare these with."""
-        if self.model.values is None:
+        if self.model.is_whole:
             return verdict.rows
         judged = self.judged
         drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
@@ -89,7 +89,7 @@ def explain_rows(
             is_first = drop.group in (drops[0].group, *drops[0].together)
             if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
                 seen, seen_value = encoder.seen(table, row, drop.group)
-                expected, expected_value = encoder.describe(drop.group, drop.expected)
+                expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
                 together = tuple(names[group] for group in drop.together)
                 values = seen, expected, seen_value, expected_value
                 reasons.append(Reason(names[drop.group], drop.share, *values, together))
@@ -120,19 +120,7 @@ def list_rows(
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
     What is expected of cells that are odd by themselves agrees with what is suggested for them.
     """
-    reasons: dict[int, tuple[Reason, ...]] = {}
-    hints: dict[int, tuple[str, ...]] = {}
-    for part in judged_by(verdict, table, positions[:n_explained]):
-        encoder, places = part.model.encoder, part.places.tolist()
-        detector, jobs = part.model.detector, model.options.jobs
-        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, jobs)
-        rows = [int(positions[place]) + 1 for place in places]
-        found = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
-        reasons |= zip(places, found, strict=True)
-        meant = [suggestions.numbers(row) for row in rows]
-        compared = part.compared(verdict)
-        hinted = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
-        hints |= zip(places, hinted, strict=True)
+    explained = _explained(verdict, table, positions[:n_explained], suggestions)
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
@@ -143,7 +131,7 @@ def list_rows(
         rare = None
         if rarity is not None and rarities is not None:
             rare = rarity.describe(float(rarities[position]))
-        why = reasons.get(place, ())
+        why, hints = explained.get(place, ((), ()))
         shown = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
         cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
         listed.append(
@@ -154,7 +142,7 @@ def list_rows(
                 flagged=bool(verdict.flagged[position]),
                 reasons=why,
                 explained=place < n_explained,
-                hints=hints.get(place, ()),
+                hints=hints,
                 cells=tuple(cells),
                 rarity=rare,
                 group=group_of[place],
@@ -163,8 +151,27 @@ def list_rows(
     return tuple(listed)
 
 
+def _explained(
+    verdict: Verdict,
+    table: Table,
+    positions: IntArray,
+    suggestions: Suggestions,
+) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
+    """Return reasons and hints of rows, the first of `table`, by their places there."""
+    explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
+    for part in judged_by(verdict, table, positions):
+        encoder, detector, n_jobs = part.model.encoder, part.model.detector, verdict.rows.n_jobs
+        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
+        rows = [int(positions[place]) + 1 for place in part.places]
+        reasons = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
+        meant = [suggestions.numbers(row) for row in rows]
+        compared = part.compared(verdict)
+        hints = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
+        explained |= zip(part.places.tolist(), zip(reasons, hints, strict=True), strict=True)
+    return explained
+
+
 def list_flagged(
-    model: NoveltyModel,
     verdict: Verdict,
     ranked: Sequence[RankedRow],
     id_column: str | None,
@@ -190,7 +197,7 @@ def list_flagged(
     if len(others):
         table = verdict.rows.take(others)
         empty: list[dict[str, Any]] = [{}] * len(others)
-        reasons = _first_reasons(model, verdict, table, others) if explain else empty
+        reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)
         found += [FlaggedRow(**name, **why) for name, why in zip(names, reasons, strict=True)]
     return tuple(found)
@@ -256,9 +263,7 @@ class _Block:
         return len(self.own)
 
 
-def _first_reasons(
-    model: NoveltyModel, verdict: Verdict, table: Table, positions: IntArray
-) -> list[dict[str, Any]]:
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, dict[str, Any]] = {}
     for part in judged_by(verdict, table, positions):
@@ -267,9 +272,9 @@ def _first_reasons(
             _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
             for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
         ]
-        encoder, detector = part.model.encoder, part.model.detector
+        model = part.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), encoder, detector
+            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
         reasons |= zip(part.places.tolist(), of_part, strict=True)

@@ -5,17 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LARGEST_TO_SQUARE",
-    "LARGEST_TO_SUBTRACT",
-    "eight_digits",
-    "mean_and_sd",
-    "refuse_larger",
-    "units",
-    "varies",
-]
-
-FloatArray = NDArray[np.float64]
+from kpca_apps.system.arrays import FloatArray
 
 # A few operations on a number, each rounded, move it by this part of its size at most.
 ROUNDING = 8 * np.finfo(np.float64).eps

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.output import spilled
+from kpca_apps.system.spools import spilled
 
 __all__ = ["blocks_of", "row_values"]
 

@@ -7,7 +7,7 @@ odd by themselves stand in another, or in another sheet.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -241,27 +241,8 @@ def write_flagged_rows(
         frame = pl.DataFrame([column.cells for column, _ in columns])
         written, n_cut = csv_bytes(frame, style=style), 0
     else:
-        formats = {spec.name: spec.format for spec in plan.specs}
-        sheet = [
-            SheetColumn(
-                column.name,
-                cells_of(column, formats.get(source)),
-                is_added=not source,
-                note="" if source else ABOUT.get(column.name, ""),
-            )
-            for column, source in columns
-        ]
-        places = {source: place for place, (_, source) in enumerate(columns)}
-        odd = [{places[name] for name in one.columns if name in places} for one in listed]
-        odd_sheet = [
-            SheetColumn(name, cells.to_list())
-            for name, cells in odd_cell_columns(table, result, execution).items()
-        ]
-        sheets = [
-            Sheet("flagged", sheet, odd, n_leading),
-            Sheet("odd cells", odd_sheet, [()] * len(odd_sheet[0].cells), 0),
-        ]
-        written, n_cut = workbook_bytes(sheets)
+        odd_cells = odd_cell_columns(table, result, execution)
+        written, n_cut = _workbook(columns, listed, plan, odd_cells, n_leading)
     with atomic_write(path) as file:
         file.write(written)
     if n_cut:
@@ -270,6 +251,38 @@ def write_flagged_rows(
             "cell of Excel holds no more.",
         )
     return notes
+
+
+def _workbook(
+    columns: Sequence[tuple[Column, str]],
+    listed: Sequence[FlaggedRow],
+    plan: ColumnPlan,
+    odd_cells: Mapping[str, pl.Series],
+    n_frozen: int,
+) -> tuple[bytes, int]:
+    """Write flagged rows and odd cells as two sheets; return how many texts were cut, too.
+
+    Of each column of the first sheet its cells, and its name in the input, if it is of it.
+    """
+    formats = {spec.name: spec.format for spec in plan.specs}
+    sheet = [
+        SheetColumn(
+            column.name,
+            cells_of(column, formats.get(source)),
+            is_added=not source,
+            note="" if source else ABOUT.get(column.name, ""),
+        )
+        for column, source in columns
+    ]
+    places = {source: place for place, (_, source) in enumerate(columns)}
+    odd = [{places[name] for name in one.columns if name in places} for one in listed]
+    second = [SheetColumn(name, cells.to_list()) for name, cells in odd_cells.items()]
+    return workbook_bytes(
+        [
+            Sheet("flagged", sheet, odd, n_frozen),
+            Sheet("odd cells", second, [()] * len(second[0].cells), 0),
+        ]
+    )
 
 
 def _as_it_stands(cells: pl.Series) -> pl.Series:

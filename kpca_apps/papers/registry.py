@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
 from pkgutil import walk_packages
@@ -12,22 +11,17 @@ from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.papers import experiments
 from kpca_apps.papers.data import PaperData
-from kpca_apps.papers.result import Claim, GalleryResult, Outcome, Place, Reproduction
+from kpca_apps.papers.result import (
+    Claim,
+    Experiment,
+    GalleryResult,
+    Outcome,
+    Place,
+    Reproduction,
+)
 from kpca_apps.papers.texts import REFERENCES
 
 LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn")
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One figure, table or claim of a paper, to be run again."""
-
-    name: str
-    paper: str  # authors, year, and the figure or table
-    title: str  # one line on what is shown
-    data: tuple[str, ...]  # names of data sets that must be in the data folder
-    run: Callable[[PaperData], Outcome]  # the same every time
-    method: str = ""  # how it is done, and what is assumed beyond the paper, in 1 to 3 sentences
 
 
 def all_experiments() -> dict[str, Experiment]:

@@ -1,13 +1,15 @@
-"""What an experiment comes to: claims of a paper beside our numbers, figures and tables.
+"""Experiments and what they come to: claims of a paper beside our numbers, figures and tables.
 
 A page, a picture and a file of numbers are three views of one `Outcome`; nothing here draws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Figure, Table
 
 Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
@@ -91,6 +93,18 @@ class Outcome:
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure, table or claim of a paper, to be run again."""
+
+    name: str
+    paper: str  # authors, year, and the figure or table
+    title: str  # one line on what is shown
+    data: tuple[str, ...]  # names of data sets that must be in the data folder
+    run: Callable[[PaperData], Outcome]  # the same every time
+    method: str = ""  # how it is done, and what is assumed beyond the paper, in 1 to 3 sentences
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from kpca_apps.names import join as join
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"
@@ -63,13 +64,6 @@ def ordinal(n: int) -> str:
     """Write a place in a ranking: ``1st``, ``12th``, ``23rd``."""
     suffix = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{suffix}"
-
-
-def join(names: Sequence[str]) -> str:
-    """Join names as in prose: ``a, b and c``."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def join_parts(items: Sequence[list[str]]) -> list[str]:

@@ -11,8 +11,6 @@ from typing import Any
 import scipy.linalg  # noqa: F401  (its library must be there to be found)
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
-__all__ = ["one_blas_thread"]
-
 # The libraries keep one number of threads for the process, whichever thread sets it; so the limit
 # is one for the process, too. It is listed once for each who relies on it.
 _LOCK, _LIMITS = Lock(), list[Any]()

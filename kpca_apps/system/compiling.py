@@ -10,8 +10,6 @@ from numba import njit
 
 from kpca_apps.system.interrupts import interrupts_held
 
-__all__ = ["compiled"]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Sums may be vectorised. The order is fixed when the code is compiled, so every thread, and every

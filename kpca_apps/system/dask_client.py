@@ -6,15 +6,13 @@ import asyncio
 import importlib
 import logging
 import multiprocessing
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from kpca_apps.errors import ConfigError, RefusedError
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+from kpca_apps.system.temporary import private_path
 
 ANSWER_SECONDS = 20.0
 """How long a scheduler has to answer."""
@@ -65,9 +63,7 @@ def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack)
 def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
     # Workers leave files behind unless the folder they lie in goes with them.
     try:
-        target = Path(tempfile.gettempdir(), "kpca-dask")
-        remove_leftovers(target)
-        scratch = TemporaryPath(target, folder=True, private=True)
+        scratch = private_path("kpca-dask", folder=True)
         opened.callback(scratch.close)
         folder = str(scratch.path)
         scratch_folder = importlib.import_module("dask").config.set({"temporary-directory": folder})

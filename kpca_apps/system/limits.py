@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.names import one_line, reason_of
+from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.names import one_line
 from kpca_apps.system.memory import available_bytes as available_memory
 
 __all__ = [
     "available_memory",
     "long_row",
-    "opening",
     "require_columns",
     "require_memory",
     "require_table",
@@ -42,23 +38,6 @@ def require_memory(label: str, n_bytes: int, copies: int = COPIES) -> None:
             f"{one_line(label, 200)}: reading it needs about {n_bytes * copies / 2**30:.1f} GB of "
             f"memory and {budget / 2**30:.1f} GB are available; split the file."
         )
-
-
-@contextmanager
-def opening(label: str, advice: Callable[[], str] = str) -> Iterator[None]:
-    """Turn what the system says against opening a file into one line; advice on a missing one."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"{label}: no such file.{advice()}") from None
-    except IsADirectoryError:
-        raise InputError(f"{label}: this is a folder; name a file in it.") from None
-    except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
-    except KpcaError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None
 
 
 def long_row(label: str, line: int) -> InputError:

@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["ROWS_IN_MEMORY", "available_bytes"]
-
 # Rows of a table that are held in memory: all of a table with no more, a sample of others.
 ROWS_IN_MEMORY = 100_000
 
@@ -22,7 +20,7 @@ _CGROUP_FILES = (
     ),
 )
 
-_SMALL_MACHINE = 4 << 30  # bytes assumed where the system tells nothing
+_SMALL_MACHINE = 4 << 30  # bytes assumed where the system says nothing
 
 
 def available_bytes() -> int:

@@ -39,8 +39,6 @@ from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
 
-__all__ = ["FORMAT_VERSION", "check_model_path", "load_model_file", "save_model_file"]
-
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
@@ -220,7 +218,7 @@ class _Reader:
             if validate := getattr(made, "validate", None):
                 validate()
         except ValueError as error:
-            raise ValueError(f"{type(made).__name__}: {error}") from error
+            raise ValueError(f"{_stored_name(type(made))}: {error}") from error
         return made
 
     def _array(self, name: str, dtype: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Results and temporary files of a run: folders and files that are whole or not there at all.
+"""Results of a run: folders and files that are whole or not there at all.
 
 What is not finished lies under a hidden name (`system.temporary`) until it takes its own; what
 a run that was killed left under such a name is removed by the next of the same target.
@@ -7,53 +7,34 @@ a run that was killed left under such a name is removed by the next of the same 
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
-import math
 import os
-import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.temporary import TemporaryPath, lock, remove_leftovers, retired_path
+from kpca_apps.system.file_errors import storage_named
+from kpca_apps.system.temporary import (
+    TemporaryPath,
+    lock,
+    remove_leftovers,
+    retired_path,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import DTypeLike
+    pass
 
-__all__ = [
-    "MARKER",
-    "OutputFolder",
-    "atomic_write",
-    "remove_spools",
-    "require_disk",
-    "spilled",
-    "spool",
-    "spool_folder",
-    "storage_error",
-    "unusable",
-]
 
 MARKER = "run.json"
 _TOOL = "kpca"
 _LONGEST_MARKER = 1 << 20
-_SPOOL = "kpca-rows"
-# Left to whatever else writes to the same disk.
-_RESERVE = 1 << 28
-# Errors of polars have the system's number in their text, the way Rust writes it.
-_RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
 
 
 @contextmanager
@@ -63,136 +44,23 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     label = one_line(str(target), 200)
     if target.is_dir():
         raise InputError(f"{label}: this is a folder; name a file to write.")
-    remove_leftovers(target)
     try:
         # Not tempfile: its files are private, and these should get the permissions of any other.
         held = TemporaryPath(target)
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
     try:
-        with held.path.open("r+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            held.path.replace(target)
-        except OSError as error:
-            raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
-    except Exception as error:
-        if (failure := storage_error(error, label)) is not None:
-            raise failure from error
-        raise
+        with storage_named(label):
+            with held.path.open("r+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                held.path.replace(target)
+            except OSError as error:
+                raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
     finally:
         held.close()
-
-
-def storage_error(error: BaseException | None, label: str) -> InputError | None:
-    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
-    while isinstance(error, InputError):
-        error = error.__cause__
-    number = error.errno if isinstance(error, OSError) else None
-    if number is None and (found := _RUST_NUMBER.search(str(error))):
-        number = int(found[1])
-    if number in _FULL:
-        return InputError(
-            f"{label}: no space left on its disk; free some, or write to another place."
-        )
-    if number in _FAILING:
-        why = os.strerror(number)
-        return InputError(f"{label}: cannot be written ({why}); write to another place.")
-    return None
-
-
-def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read; the label says whose."""
-    held = spool_folder(folder=False)
-    try:
-        with held.path.open("wb") as file:
-            for chunk in chunks:
-                require_disk(held.path.parent, len(chunk), label)
-                file.write(chunk)
-    except BaseException as error:
-        held.close()
-        if (failure := storage_error(error, one_line(str(held.path.parent), 200))) is not None:
-            raise failure from error
-        raise
-    return held
-
-
-def spilled(
-    shape: int | tuple[int, ...],
-    dtype: DTypeLike = float,
-    *,
-    label: str = "",
-    folder: Path | None = None,
-) -> np.memmap[Any, Any]:
-    """Make an array of zeros, at least one, that lies in a temporary file, or InputError.
-
-    The file has no name that another program could open, takes the space it needs at once, and is
-    gone with the array or with this process, however that ends. The label is of what it is for.
-    """
-    import numpy as np  # not above: the command's help is to come without it
-
-    folder = folder or _temporary_folder()
-    sides = (shape,) if isinstance(shape, int) else shape
-    n_bytes = math.prod(sides) * np.dtype(dtype).itemsize
-    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            # Without space of its own, writing to the array would end the process on a full disk.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
-            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
-    except OSError as error:
-        raise unusable(error) from None
-
-
-def require_disk(folder: Path, n_bytes: int, label: str) -> None:
-    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise unusable(error) from None
-    if n_bytes + _RESERVE > free:
-        raise InputError(
-            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
-            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
-            "elsewhere."
-        )
-
-
-def remove_spools() -> None:
-    """Remove what runs that were killed left in the folder for temporary files."""
-    with suppress(InputError):
-        remove_leftovers(_temporary_folder() / _SPOOL)
-
-
-def spool_folder(*, folder: bool = True) -> TemporaryPath:
-    """Make a temporary folder, or file, that only this user can look into."""
-    target = _temporary_folder() / _SPOOL
-    try:
-        return TemporaryPath(target, folder=folder, private=True)
-    except OSError as error:
-        raise unusable(error) from None
-
-
-def _temporary_folder() -> Path:
-    try:
-        return Path(tempfile.gettempdir())
-    except OSError:
-        raise InputError(
-            "What is kept while a table is worked on has no place: no folder for temporary files "
-            "can be written to; set TMPDIR to one that can."
-        ) from None
-
-
-def unusable(error: OSError) -> InputError:
-    """Return the error for a folder in which no temporary file can be made."""
-    folder = one_line(str(_temporary_folder()), 200)
-    return storage_error(error, folder) or InputError(
-        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
-        "folder."
-    )
 
 
 class OutputFolder:
@@ -204,13 +72,13 @@ class OutputFolder:
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
-        self.force, given = force, Path(path)
+        self.force, folder = force, Path(path)
         try:
-            if given.name in ("", ".."):
-                self.path = given.resolve()
+            if folder.name in ("", ".."):
+                self.path = folder.resolve()
             else:
                 # Never the folder itself: a link there must be seen as one.
-                self.path = given.parent.resolve() / given.name
+                self.path = folder.parent.resolve() / folder.name
                 with suppress(FileNotFoundError, NotADirectoryError):
                     self.path.lstat()
         except (OSError, ValueError, RuntimeError) as error:
@@ -223,25 +91,22 @@ class OutputFolder:
         self._begun().close()
 
     def __enter__(self) -> Path:
-        self._held = self._begun()
-        return self._held.path
+        self._run = self._building()
+        return self._run.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._run.__exit__(*error)
+
+    @contextmanager
+    def _building(self) -> Iterator[Path]:
+        held = self._begun()
         try:
-            if kind is None:
-                _sign(self._held.path)
-                self._swap(self._held.path)
-        except OSError as failed:
-            raise storage_error(failed, self._label) or failed from None
+            with storage_named(self._label):
+                yield held.path
+                _sign(held.path)
+                self._swap(held.path)
         finally:
-            self._held.close()
-        if (failure := storage_error(error, self._label)) is not None:
-            raise failure from error
+            held.close()
 
     def _begun(self) -> TemporaryPath:
         """Make the temporary folder, or say why none can be made."""

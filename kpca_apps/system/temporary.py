@@ -14,11 +14,10 @@ import re
 import secrets
 import shutil
 import sys
+import tempfile
 import weakref
 from contextlib import suppress
 from pathlib import Path
-
-__all__ = ["TemporaryPath", "lock", "remove_leftovers", "retired_path"]
 
 _LONGEST_NAME = 40
 
@@ -26,12 +25,12 @@ _LONGEST_NAME = 40
 class TemporaryPath:
     """A hidden file or folder beside a target, to be renamed to it or removed.
 
-    What still lies at `path` is removed when nothing refers to this object or the program ends. For
-    what is never renamed, the target is a name that all of a kind share; `private` keeps other
-    users out.
+    What killed runs left beside the target is removed first. What still lies at `path` is removed
+    when nothing refers to this object or the program ends; `private` keeps other users out.
     """
 
     def __init__(self, target: Path, *, folder: bool = False, private: bool = False) -> None:
+        remove_leftovers(target)
         while True:
             self.path = _hidden(target, "partial")
             if folder:
@@ -52,6 +51,11 @@ class TemporaryPath:
     def close(self) -> None:
         """Remove it, unless it was renamed, and release the lock."""
         self._end()
+
+
+def private_path(kind: str, *, folder: bool = False) -> TemporaryPath:
+    """Make a file or folder for temporary things of a kind, which only this user can look into."""
+    return TemporaryPath(Path(tempfile.gettempdir(), kind), folder=folder, private=True)
 
 
 def retired_path(target: Path) -> Path:

@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -34,9 +33,7 @@ from kpca_apps.errors import ConfigError, KpcaError, RefusedError
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
-
-__all__ = ["EXECUTORS", "Executor", "Kept", "Workers", "tree_reduce", "workers_for"]
+from kpca_apps.system.temporary import private_path
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -146,7 +143,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Yield ``function(part, *shared)`` of each part.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
-        are sent: parts are best told by path and rows, and read where the work is done. Only a few
+        are sent: a part is best a path and rows, and read where the work is done. Only a few
         parts are under way at any time, so that results do not pile up ahead of who takes them.
         Parts whose worker was lost are done again.
 
@@ -263,8 +260,8 @@ def _unpacking() -> Callable[..., Any]:
     def run(packed: bytes, *sent: Any) -> Any:
         import pickle
 
-        task, *given = pickle.loads(packed)
-        return task(*given, *sent)
+        task, *parts = pickle.loads(packed)
+        return task(*parts, *sent)
 
     return run
 
@@ -287,9 +284,7 @@ class _Spooled:
     """A large thing in a file, which a process that is sent this reads once instead."""
 
     def __init__(self, content: memoryview) -> None:
-        target = Path(tempfile.gettempdir(), "kpca-shared")
-        remove_leftovers(target)
-        self.file = TemporaryPath(target, private=True)
+        self.file = private_path("kpca-shared")
         self.file.path.write_bytes(content)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -24,14 +24,16 @@ from typing import Any
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.limits import opening, require_memory
-from kpca_apps.system.output import spool
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
+from kpca_apps.system.spools import spool
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
 
 __all__ = [
     "CHUNK",
+    "Chunks",
     "InputFile",
     "KnownFile",
     "damage_refused",
@@ -160,8 +162,8 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it begins like no text."""
-        return b"\0" in self.head
+        """Whether it begins like no text, or ends as it begins."""
+        return b"\0" in self.head or self.tail == self.head[:4]
 
     @property
     def source(self) -> SourceInfo:
@@ -172,7 +174,8 @@ class InputFile:
         if self.file.packing:
             notes.append(f"Unpacked from {self.file.packing}.")
         notes += self.notes
-        reading = self.options.reading
+        skipped, bad = self.options.skip_rows, self.options.bad_lines == "skip"
+        reading = f"skip {skipped}{', bad lines' * bad}" * bool(skipped or bad)
         return SourceInfo(
             self.name, "", "", self.file.size, 0, 0, notes=tuple(notes), reading=reading
         )
@@ -182,8 +185,9 @@ class InputFile:
         """A copy on disk of what it holds, where that is packed or came through a pipe."""
         return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
 
+    @property
     def sha256(self) -> str:
-        """Hash the bytes on disk, as 64 hex digits."""
+        """The hash of the bytes on disk, as 64 hex digits."""
         return self.file.sha256()
 
     def contents(self) -> bytes:
@@ -332,16 +336,18 @@ def _damaged(label: str, packing: str) -> InputError:
     )
 
 
-class _Chunks(io.RawIOBase):
+class Chunks(io.RawIOBase):
     """Chunks as a file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks, self._left = iter(chunks), b""
 
     def readable(self) -> bool:
+        """Whether it is read from: always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as one chunk goes."""
         self._left = self._left or next(self._chunks, b"")
         n_bytes = min(len(buffer), len(self._left))
         buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
@@ -352,7 +358,7 @@ def _unpacked_zstd(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     import pyarrow as pa  # not above: the command's help is to come without it
 
     try:
-        with pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), "r"), "zstd") as stream:
+        with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), "zstd") as stream:
             yield from iter(lambda: stream.read(CHUNK), b"")
     except OSError:
         raise _damaged(label, "zstd") from None

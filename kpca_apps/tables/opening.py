@@ -13,16 +13,29 @@ from pathlib import Path
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.output import remove_spools
-from kpca_apps.tables.input_file import InputFile, find_file
+from kpca_apps.system.spools import remove_spools
+from kpca_apps.tables.input_file import InputFile, find_file, only_member, packing_of
 from kpca_apps.tables.read import registry
-from kpca_apps.tables.read.parquet import read_folder
-from kpca_apps.tables.read.text import NotUtf8
+from kpca_apps.tables.read.excel import is_workbook
+from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES, read_folder
+from kpca_apps.tables.read.text import NotUtf8, Text
 from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.several import combined, expand
 from kpca_apps.tables.table import PartedTable, Table, collect
 
 __all__ = ["open_table", "read_table"]
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
+_BINARY_SUFFIXES = (
+    *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
+)  # fmt: skip
+# Contents that are no table of ours, and what to call them.
+_FOREIGN = {
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"SQLite format 3\0": "a database",
+    b"FEA1": "a Feather file of the first version",
+}
 
 
 def open_table(
@@ -167,9 +180,15 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
 
 
 def _open(file: InputFile) -> Table | PartedTable:
-    """Read a file with the reader that knows it; text as UTF-8, or else as cp1252."""
+    """Read a file with the reader that knows it, or the one table of a zip archive."""
+    if file.head.startswith(_ZIP) and not is_workbook(file):
+        return _open(only_member(file))
+    for reader in registry.FILE_READERS:
+        if file.is_binary and file.head.startswith(reader.beginnings):
+            file.options.refuse_others(reader.options, reader.kind, file.label)
+            return reader.read(file)
     try:
-        return registry.read(file)
+        return _read_text(file)
     except NotUtf8 as error:
         if file.options.encoding is not None:
             raise
@@ -178,4 +197,30 @@ def _open(file: InputFile) -> Table | PartedTable:
             f"{error.line} is not UTF-8."
         )
     options = replace(file.options, encoding="cp1252")
-    return registry.read(replace(file, options=options, notes=(note,)))
+    return _read_text(replace(file, options=options, notes=(note,)))
+
+
+def _read_text(file: InputFile) -> Table | PartedTable:
+    """Read a file as text, unless it is known to be none."""
+    label = file.label
+    if twice := packing_of(file.head):
+        raise InputError(f"{label}: this is packed with {twice} twice, not a table; unpack it.")
+    for beginning, what in _FOREIGN.items():
+        if file.head.startswith(beginning):
+            raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
+    if file.suffix in _BINARY_SUFFIXES and file.is_binary:
+        raise InputError(
+            f"{label}: the contents are not what {file.suffix} promises; export it again."
+        )
+    file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text", label)
+    text = Text(file)
+    try:
+        reader = next(one for one in registry.TEXT_READERS if one.knows is None or one.knows(text))
+        file.options.refuse_others(reader.options, reader.kind, file.label)
+        return reader.read(text)
+    except NotUtf8:
+        raise
+    except InputError:
+        # In another encoding, other characters may cut the cells: to be known first.
+        text.require_utf8()
+        raise

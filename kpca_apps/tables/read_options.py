@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
+from kpca_apps.options import READING
 
 __all__ = ["ReadOptions"]
 
@@ -40,27 +41,16 @@ class ReadOptions:
             object.__setattr__(self, "delimiter", character)
         if self.skip_rows not in range(MOST_SKIPPED + 1):
             given = one_line(str(self.skip_rows), 30)
-            raise ConfigError(
-                f"--skip-rows must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
+            raise OptionError(
+                "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
             )
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
-            raise ConfigError(f"--bad-lines must be refuse or skip, got {given!r}")
+            raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
 
-    @property
-    def leave_out(self) -> bool:
-        """Whether lines that cannot be read are left out."""
-        return self.bad_lines == "skip"
-
-    @property
-    def reading(self) -> str:
-        """Which rows are left out; the sheet, delimiter and encoding used are known elsewhere."""
-        bad = ", bad lines" * self.leave_out
-        return f"skip {self.skip_rows}{bad}" if self.skip_rows or self.leave_out else ""
-
-    def refuse(self, names: str, kind: str, label: str) -> None:
-        """Refuse those of some options that were given, as they do not apply to a kind of file."""
-        for name in names.split():
-            if getattr(self, name) != ReadOptions.__dataclass_fields__[name].default:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{label}: {flag} does not apply to {kind}; leave it out.")
+    def refuse_others(self, applying: str, kind: str, label: str) -> None:
+        """Refuse options that were given and are not among those `applying` to a kind of file."""
+        for name in READING:
+            is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
+            if is_given and name not in applying.split():
+                raise OptionError(name, f"does not apply to {kind}; leave it out.", label)

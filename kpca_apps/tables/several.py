@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect, require_same_columns
 
 __all__ = ["combined", "expand", "extended"]
 
@@ -90,52 +90,41 @@ def combined(
 ) -> tuple[Rows, SourceInfo]:
     """Put tables together, as rows still to be taken in; all need the columns of the first."""
     first = tables[0]
-    names = _columns(first)
+    names = list(first.columns)
     for table, label in zip(tables, labels, strict=True):
         if table.source.format != first.source.format:
             raise InputError(
                 f"{label}: is {table.source.format} and {labels[0]} is {first.source.format}; the "
                 "files of one table are of one kind."
             )
-        others = _columns(table)
-        for name in names:
-            if name not in others:
-                raise InputError(
-                    f'{label}: has no column "{one_line(name)}", which {labels[0]} has; the files '
-                    f"of one table need the same columns.{suggest(name, others)}"
-                )
-        for name in others:
-            if name not in names:
-                raise InputError(
-                    f'{label}: its column "{one_line(name)}" is not in {labels[0]}; the files of '
-                    "one table need the same columns."
-                )
+        require_same_columns(table.columns, names, label, labels[0], "the files of one table")
     paths = [Path(label).absolute() for label in labels]
     shared = Path(os.path.commonpath([path.parent for path in paths]))
-    shown = [str(path.relative_to(shared)) for path in paths]
+    file_names = [str(path.relative_to(shared)) for path in paths]
     file_column = "file"
     while file_column in names:
         file_column += "_"
-    types = _types(tables, names)
-    has_lines = _has_lines(first)
+    heads = [next(table.tables()) for table in tables]
+    types = _types([head.frame.schema for head in heads], names)
+    has_lines = heads[0].lines is not None
 
     def pieces() -> Iterator[pa.Table]:
-        for table, name in zip(tables, shown, strict=True):
-            for part in [table] if isinstance(table, Table) else (p.read() for p in table.parts):
+        for table, name in zip(tables, file_names, strict=True):
+            for part in table.tables():
                 frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
                 frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
-        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, shown, strict=True)
+        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, file_names, strict=True)
     )
-    said_of: dict[str, list[str]] = {}
-    for name, table in zip(shown, tables, strict=True):
+    files_of: dict[str, list[str]] = {}
+    for name, table in zip(file_names, tables, strict=True):
         for note in table.source.notes:
-            said_of.setdefault(note, []).append(name)
-    notes = [f"{_which(files, len(tables))}: {note}" for note, files in said_of.items()]
+            files_of.setdefault(note, []).append(name)
+    notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
     first_with: dict[str, str] = {}
-    for table, name in zip(tables, shown, strict=True):
+    for table, name in zip(tables, file_names, strict=True):
         other = first_with.setdefault(table.source.fingerprint, name)
         if other != name:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
@@ -174,8 +163,9 @@ def extended(
 
     They keep the columns of the table: others are dropped, and cells of those they lack missing.
     """
-    names, name = _columns(table), one_line(table.source.name, 60)
-    of_table, of_other = (_head(one).frame.schema for one in (table, other))
+    names, name = list(table.columns), one_line(table.source.name, 60)
+    head = next(table.tables())
+    of_table, of_other = head.frame.schema, next(other.tables()).frame.schema
     for column in names:
         kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
         if len(kinds) > 1 and pl.String() in kinds:
@@ -184,13 +174,13 @@ def extended(
                 f"{_noun(of_other[column])}, and in {name} {_noun(of_table[column])}; rows of one "
                 "cannot join the other: bring both as files of one kind."
             )
-    types, has_lines = _types((table, other), names), _has_lines(table)
+    types, has_lines = _types((of_table, of_other), names), head.lines is not None
     n_rows = int(marked.sum())
 
     def pieces() -> Iterator[pa.Table]:
         for one in (table, other):
             start = 0
-            for part in [one] if isinstance(one, Table) else (p.read() for p in one.parts):
+            for part in one.tables():
                 frame, lines = part.frame, part.lines
                 if one is other:
                     here = marked[start : start + frame.height]
@@ -203,34 +193,21 @@ def extended(
 
     digest = hashlib.sha256(table.source.fingerprint.encode())
     digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())
-    rows = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
-    source = replace(table.source, name=f"{table.source.name} and {rows}")
-    given = Rows(pieces(), names, [], has_lines)
-    return collect(given, source, name, digest.hexdigest, ROWS_IN_MEMORY, None)
+    added = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
+    source = replace(table.source, name=f"{table.source.name} and {added}")
+    rows = Rows(pieces(), names, [], has_lines)
+    return collect(rows, source, name, digest.hexdigest, ROWS_IN_MEMORY, None)
 
 
 def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
     return "text" if kind == pl.String else "dates" if kind.is_temporal() else "numbers"
 
 
-def _columns(table: Table | PartedTable) -> list[str]:
-    return list(table.frame.columns if isinstance(table, Table) else table.columns)
-
-
-def _head(table: Table | PartedTable) -> Table:
-    return table if isinstance(table, Table) else table.parts[0].read()
-
-
-def _has_lines(table: Table | PartedTable) -> bool:
-    return _head(table).lines is not None
-
-
-def _types(tables: Sequence[Table | PartedTable], names: Sequence[str]) -> dict[str, pl.DataType]:
+def _types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
     """Return the type of each column: that of all files, an integer or a float for numbers.
 
     Of other kinds it is text, which the cells of either are.
     """
-    schemas = [_head(table).frame.schema for table in tables]
     types = {}
     for name in names:
         found = {schema[name] for schema in schemas if schema[name] != pl.Null}

@@ -10,7 +10,7 @@ same rows are worked on together.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -23,10 +23,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
-from kpca_apps.names import one_line
+from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
+from kpca_apps.system.file_errors import storage_error
 from kpca_apps.system.limits import COPIES, require_memory, require_table
-from kpca_apps.system.output import require_disk, spool_folder, storage_error
+from kpca_apps.system.spools import require_disk, spool_folder
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
@@ -45,7 +46,7 @@ __all__ = [
     "parted",
     "parted_table",
     "require_cells",
-    "with_source",
+    "require_same_columns",
 ]
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
@@ -73,6 +74,15 @@ class Table:
     lines: IntArray | None  # (n,), of the file where each row starts, from 1; none for binary files
     source: SourceInfo
     _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.frame.columns)
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the rows, a part at a time: all of them."""
+        yield self
 
     def column(self, name: str) -> Column:
         """Return the cells of a column, which are read once however many ask."""
@@ -123,6 +133,10 @@ class PartedTable:
         """Number of rows."""
         return self.source.n_rows
 
+    def tables(self) -> Iterator[Table]:
+        """Yield the rows, a part at a time."""
+        return (part.read() for part in self.parts)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -154,14 +168,6 @@ def parted_table(
         for number, load in enumerate(loads)
     )
     return PartedTable(source, tuple(columns), parts, copy)
-
-
-def with_source(table: Table | PartedTable, source: SourceInfo) -> Table | PartedTable:
-    """Return a table that says otherwise where it came from."""
-    if isinstance(table, Table):
-        return replace(table, source=source)
-    parts = tuple(replace(part, source=source) for part in table.parts)
-    return replace(table, source=source, parts=parts)
 
 
 def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
@@ -221,6 +227,24 @@ def require_cells(n_rows: int, n_columns: int, label: str) -> None:
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
         raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
+
+
+def require_same_columns(
+    columns: Collection[str], first: Collection[str], label: str, model: str, files: str
+) -> None:
+    """Refuse a file that has other columns than the first, in whatever order."""
+    for name in first:
+        if name not in columns:
+            raise InputError(
+                f'{label}: has no column "{one_line(name)}", which {model} has; {files} need the '
+                f"same columns.{suggest(name, columns)}"
+            )
+    for name in columns:
+        if name not in first:
+            raise InputError(
+                f'{label}: its column "{one_line(name)}" is not in {model}; {files} need the same '
+                "columns."
+            )
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.output import atomic_write
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers
+from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.numbers import NUMBER_LIKE
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table
@@ -92,7 +92,6 @@ def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
             yield file.write
             return
         beside = target.with_name(f"{target.name}.parts")
-        remove_leftovers(beside)
         held = TemporaryPath(beside, folder=True)
         parts: list[Path] = []
 

@@ -22,32 +22,26 @@ from pathlib import Path
 
 import numpy as np
 from adbench_data import clean_split, drawn, load_tables
-from modern_peers import Method, installed_modern_peers
-from numpy.typing import NDArray
+from modern_peers import (
+    OURS,
+    FloatArray,
+    Method,
+    SkippedError,
+    areas,
+    installed_modern_peers,
+    ours,
+    pyod_class,
+)
 from scipy.stats import rankdata
-from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-
-FloatArray = NDArray[np.float64]
-OURS = "kpca_apps"
 # Detectors that measure distances get standardised columns, as they need them.
 STANDARDISED = ("KNN", "LOF", "OCSVM", "INNE", "CBLOF", "KPCA")
 AS_THEY_COME = ("IForest", "ECOD", "COPOD", "HBOS", "PCA", "MCD", "GMM")
 SEEDED = ("IForest", "INNE", "CBLOF", "MCD", "GMM", "KPCA")
 MAX_ROWS_KPCA, MAX_COLUMNS_MCD = 1_500, 200
-
-
-def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    detector = KernelPCANovelty(contaminated=test is None, random_state=seed).fit(train)
-    return detector.novelty_scores_ if test is None else -detector.score_samples(test)
-
-
-class SkippedError(Exception):
-    """A peer is not asked to do what it cannot do in reasonable time."""
 
 
 def parzen(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
@@ -58,9 +52,7 @@ def parzen(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
 
 
 def pyod_method(name: str) -> Method:
-    from importlib import import_module
-
-    model_class = getattr(import_module(f"pyod.models.{name.lower()}"), name)
+    model_class = pyod_class(name)
 
     def run(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
         if name == "KPCA" and len(train) > MAX_ROWS_KPCA:
@@ -91,23 +83,18 @@ def measure(methods: dict[str, Method], folder: Path, seeds: int) -> list[dict[s
                 for name, method in methods.items():
                     started = time.process_time()
                     try:
-                        scores = method(train, test, seed)
-                        auc, ap = roc_auc_score(y, scores), average_precision_score(y, scores)
+                        of = f"{name} on {table.name} ({setting})"
+                        auc, ap = areas(method, train, test, seed, y, of)
                     except SkippedError:
                         continue
-                    except Exception as failure:  # a peer may fail in any way it likes
-                        if name == OURS:
-                            raise
-                        print(f"{name} failed on {table.name} ({setting}): {failure}")
-                        auc, ap = 0.5, float(y.mean())
                     records.append(
                         {
                             "data": full.number,
                             "setting": setting,
                             "det": name,
                             "seed": seed,
-                            "auc": float(auc),
-                            "ap": float(ap),
+                            "auc": auc,
+                            "ap": ap,
                             "share": float(y.mean()),
                             "seconds": time.process_time() - started,
                         }

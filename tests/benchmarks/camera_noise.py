@@ -15,7 +15,7 @@ import io
 from pathlib import Path
 
 import numpy as np
-from photographs import photographs, psnr
+from photographs import photographs, psnr, row
 from PIL import Image
 from scipy.ndimage import convolve
 from skimage.restoration import denoise_nl_means, denoise_wavelet, estimate_sigma
@@ -103,16 +103,16 @@ def main() -> None:
             noisy = through_jpeg(noisy, arguments.jpeg, arguments.subsampling)
             images = denoised(noisy, truth, arguments.quality)
             if not rows:
-                print("|".join(["", "photograph", "photons", *images, ""]))
+                print(row("photograph", "photons", *images))
                 print("|---" * (len(images) + 2) + "|")
             rows.append([psnr(image, truth) for image in images.values()])
-            print("|".join(["", name, f"{photons:g}", *(f"{db:.2f}" for db in rows[-1]), ""]))
+            print(row(name, f"{photons:g}", *(f"{db:.2f}" for db in rows[-1])))
             if arguments.pictures:
                 arguments.pictures.mkdir(parents=True, exist_ok=True)
                 strip = np.hstack([truth, *images.values()])
                 strip = np.clip(np.round(strip), 0, 255).astype(np.uint8)
                 Image.fromarray(strip).save(arguments.pictures / f"{name}_{photons:g}.png")
-    print("|".join(["", "mean", "", *(f"{db:.2f}" for db in np.mean(rows, axis=0)), ""]))
+    print(row("mean", "", *(f"{db:.2f}" for db in np.mean(rows, axis=0))))
 
 
 if __name__ == "__main__":

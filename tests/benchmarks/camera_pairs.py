@@ -63,6 +63,16 @@ def tuned_nl_means(noisy: np.ndarray, clean: np.ndarray, level: float) -> np.nda
     return max(found, key=lambda image: psnr(image, clean))
 
 
+def baselines(noisy: np.ndarray, clean: np.ndarray, level: float) -> dict[str, np.ndarray]:
+    """Return what the baselines, told the truth, make of a photograph."""
+    found = {"nlm": tuned_nl_means(noisy, clean, level)}
+    if find_spec("bm3d"):
+        from bm3d import bm3d_rgb
+
+        found["cbm3d"] = 255 * bm3d_rgb(noisy / 255, level / 255)
+    return found
+
+
 def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float | str]:
     """Return the figures of one pair."""
     noisy, clean = read_pair(folder, name)
@@ -79,12 +89,8 @@ def measure(folder: Path, name: str, crop: int, quality: str) -> dict[str, float
             noisy, noise="auto", channel_axis=-1, quality=quality, luma=factor, chroma=factor
         )
         row[f"x{factor:g}"] = psnr(other, clean)
-    row["nlm"] = psnr(tuned_nl_means(noisy, clean, level), clean)
-    if find_spec("bm3d"):
-        from bm3d import bm3d_rgb
-
-        row["cbm3d"] = psnr(255 * bm3d_rgb(noisy / 255, level / 255), clean)
-    return row
+    others = baselines(noisy, clean, level)
+    return row | {method: psnr(image, clean) for method, image in others.items()}
 
 
 def main() -> None:

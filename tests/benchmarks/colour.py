@@ -12,7 +12,7 @@ import argparse
 from functools import partial
 
 import numpy as np
-from photographs import photographs, psnr
+from photographs import photographs, psnr, row
 from skimage.restoration import denoise_nl_means, denoise_wavelet
 
 from kpca_apps.denoise.denoiser import denoise_kpca
@@ -56,11 +56,11 @@ def main() -> None:
         for name, clean in photographs(arguments.size)
     }
     columns = list(next(iter(rows.values())))
-    rows["mean"] = {c: float(np.mean([row[c] for row in rows.values()])) for c in columns}
-    print("|".join(["", "photograph", *columns, ""]))
+    rows["mean"] = {c: float(np.mean([found[c] for found in rows.values()])) for c in columns}
+    print(row("photograph", *columns))
     print("|---" * (len(columns) + 1) + "|")
-    for name, row in rows.items():
-        print("|".join(["", name, *(f"{row[c]:.2f}" for c in columns), ""]))
+    for name, found in rows.items():
+        print(row(name, *(f"{found[c]:.2f}" for c in columns)))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from importlib import import_module
 
 from engine_common import Matrix, cpu_seconds, curved_rows, exp_rate, gemm_rate, machine_line
+from modern_peers import pyod_class
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
@@ -29,7 +29,7 @@ def peers() -> dict[str, Callable[[], object]]:
     makers: dict[str, Callable[[], object]] = {}
     for name in PEERS:
         try:
-            makers[name] = getattr(import_module(f"pyod.models.{name.lower()}"), name)
+            makers[name] = pyod_class(name)
         except ImportError as error:
             print(f"pyod's {name} is not timed: {error}")
     return makers

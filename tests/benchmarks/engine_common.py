@@ -66,6 +66,21 @@ def exp_rate(dtype: str, rows: int = 512, columns: int = 1000) -> float:
     return exponents.size / cpu_seconds(lambda: np.exp(exponents, out=out), 20)
 
 
+def product_seconds(rows: int, d: int, m: int, columns: int, dtype: str) -> float:
+    """Return the seconds a row takes at least: m exponents, exp, the product with columns."""
+    rng = np.random.default_rng(0)
+    left, right = rng.random((rows, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
+    weights = rng.random((m, columns), dtype)
+    kernel, out = np.empty((rows, m), dtype), np.empty((rows, columns), dtype)
+
+    def products() -> None:
+        np.matmul(left, right, out=kernel)
+        np.exp(kernel, out=kernel)
+        np.matmul(kernel, weights, out=out)
+
+    return cpu_seconds(lambda: [products() for _ in range(20)], 5) / 20 / rows
+
+
 def machine_line() -> str:
     """Return what this machine can do, in one line."""
     rates = [gemm_rate(dtype) / 1e9 for dtype in ("float32", "float64")]

@@ -12,26 +12,10 @@ from __future__ import annotations
 
 import argparse
 
-from engine_common import cpu_seconds, curved_rows, machine_line, usual_gamma
+from engine_common import cpu_seconds, curved_rows, machine_line, product_seconds, usual_gamma
 
 COMPONENTS = 32
 SOURCES, DIMENSIONS, TRAINED, TESTED = 11, 10, 100, 33
-
-
-def limit(p: int, d: int, rows: int) -> float:
-    """Return the seconds of one step of one row at least."""
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    left, right = rng.random((rows, d + 2)), -0.1 * rng.random((d + 2, p))
-    stacked, values, out = rng.random((p, d + 1)), np.empty((rows, p)), np.empty((rows, d + 1))
-
-    def products() -> None:
-        np.matmul(left, right, out=values)
-        np.exp(values, out=values)
-        np.matmul(values, stacked, out=out)
-
-    return cpu_seconds(lambda: [products() for _ in range(10)], 5) / 10 / rows
 
 
 def speed(n: int, p: int, d: int) -> None:
@@ -52,7 +36,7 @@ def speed(n: int, p: int, d: int) -> None:
     seconds = cpu_seconds(lambda: fixed_point(subspace, T, new), 3)
     # The last look at a row, which states its distance, costs as much as a step.
     steps = int(found.iterations.sum()) + n
-    least = limit(p, d, STEP)
+    least = product_seconds(STEP, d, p, d + 1, "float64")
     print(f"{n} rows, {p} points, {d} columns, {COMPONENTS} components, float64")
     print(
         f"  fixed point: {1e6 * seconds / steps:.1f} us a row and step, {steps / n:.1f} steps a "

@@ -10,24 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from engine_common import cpu_seconds, curved_rows, machine_line, usual_gamma
-
-
-def limit(block: int, d: int, m: int, q: int, dtype: str) -> float:
-    """Return the seconds a row takes at least."""
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    left, right = rng.random((block, d + 2), dtype), -0.1 * rng.random((d + 2, m), dtype)
-    weights = rng.random((m, q + 1), dtype)
-    kernel, out = np.empty((block, m), dtype), np.empty((block, q + 1), dtype)
-
-    def products() -> None:
-        np.matmul(left, right, out=kernel)
-        np.exp(kernel, out=kernel)
-        np.matmul(kernel, weights, out=out)
-
-    return cpu_seconds(lambda: [products() for _ in range(20)], 5) / 20 / block
+from engine_common import cpu_seconds, curved_rows, machine_line, product_seconds, usual_gamma
 
 
 def main() -> None:
@@ -55,7 +38,7 @@ def main() -> None:
     found = {
         f"ours, {precision}": (
             cpu_seconds(lambda p=precision: subspace.project_and_error(X, precision=p), 5) / n,
-            limit(BLOCK, d, m, q, precision),
+            product_seconds(BLOCK, d, m, q + 1, precision),
         )
         for precision in ("float32", "float64")
     }

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from photographs import photographs
-from set12 import NAMES, Denoiser, psnr
+from photographs import photographs, psnr, row
+from set12 import NAMES, Denoiser
 from skimage.io import imread
 from threadpoolctl import threadpool_limits
 
@@ -112,7 +112,7 @@ def main() -> None:
         print("bm3d is not installed, and left out", file=sys.stderr)
     elif not options.no_bm3d:
         denoisers["bm3d"] = bm3d
-    print("|".join(["", "set", "sigma", "images", *denoisers, ""]))
+    print(row("set", "sigma", "images", *denoisers))
     print("|---" * (len(denoisers) + 3) + "|")
     for name in options.sets or have:
         images = list(images_of(name, options))[: options.images]
@@ -127,7 +127,7 @@ def main() -> None:
                     cells[-1] += f" ({gain.mean():+.3f} ± {error:.3f})"
             if "bm3d" in denoisers:
                 cells[-1] = f"{reached[:, -1].mean():.3f}"
-            print("|".join(["", name, f"{sigma:g}", str(len(images)), *cells, ""]), flush=True)
+            print(row(name, f"{sigma:g}", len(images), *cells), flush=True)
 
 
 def score(
@@ -137,7 +137,7 @@ def score(
     rng = np.random.default_rng(zlib.crc32(f"{of}/{name}|{sigma:g}".encode()))
     noisy = clean + sigma * rng.standard_normal(clean.shape)
     with threadpool_limits(1):
-        return [psnr(clean, denoiser(noisy, sigma)) for denoiser in denoisers.values()]
+        return [psnr(denoiser(noisy, sigma), clean) for denoiser in denoisers.values()]
 
 
 if __name__ == "__main__":

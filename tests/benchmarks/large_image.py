@@ -17,12 +17,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -32,9 +27,9 @@ from PIL import Image
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
+from tests.benchmarks.processes import watched
+
 SIGMA = 15.0
-COMMAND = "from kpca_apps.cli.entry import main; raise SystemExit(main())"
-PAUSE = 0.2  # seconds
 
 
 def photographs(folder: Path | None) -> Iterator[np.ndarray]:
@@ -62,50 +57,6 @@ def mosaic(megapixels: float, folder: Path | None) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate(rows)[:height])
 
 
-def processes(root: int) -> set[int]:
-    """Return a process and all that descend from it."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                after = (entry / "stat").read_text().rpartition(")")[2]
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(after.split()[1])
-    found = {root}
-    while more := {one for one, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
-
-
-def resident(pids: set[int]) -> int:
-    """Return the bytes that processes hold in memory."""
-    total = 0
-    for pid in pids:
-        try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except OSError:
-            continue
-    return total * os.sysconf("SC_PAGE_SIZE")
-
-
-def denoise(image: Path, out: Path, jobs: int, options: list[str]) -> tuple[float, float, int]:
-    """Run the command; return seconds, those of processors, and the most memory it took."""
-    began, most = time.perf_counter(), 0
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-c", COMMAND, "denoise", "run", str(image), "--out", str(out)]
-    command += ["--quality", "fast", "--jobs", str(jobs), *options]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None:
-            most = max(most, resident(processes(process.pid)))
-            time.sleep(PAUSE)
-    if process.returncode:
-        raise SystemExit(f"the command failed with {process.returncode}")
-    seconds, before = time.perf_counter() - began, used.ru_utime + used.ru_stime
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, used.ru_utime + used.ru_stime - before, most
-
-
 def main() -> None:
     """Print a line for each run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -125,15 +76,17 @@ def main() -> None:
         Image.fromarray(noisy).save(Path(folder, "mosaic.png"), compress_level=1)
         for jobs in (2, 1) if asked.twice else (2,):
             out = Path(folder, f"by-{jobs}")
-            seconds, worked, most = denoise(Path(folder, "mosaic.png"), out, jobs, asked.options)
+            words = ("denoise", "run", Path(folder, "mosaic.png"), "--out", out)
+            taken = watched(*words, "--quality", "fast", "--jobs", jobs, *asked.options)
             written = (out / "images/mosaic.png").read_bytes()
             hashes.add(hashlib.sha256(written).hexdigest())
             with Image.open(out / "images/mosaic.png") as result:
                 db = peak_signal_noise_ratio(clean, np.asarray(result), data_range=255)
             height, width = clean.shape[:2]
             print(
-                f"{width} x {height}, {jobs} processors: {seconds:.0f} s "
-                f"({worked:.0f} s of processor time), {most / 1e9:.2f} GB at most, {db:.2f} dB",
+                f"{width} x {height}, {jobs} processors: {taken.seconds:.0f} s "
+                f"({taken.cpu_seconds:.0f} s of processor time), "
+                f"{taken.peak_bytes / 1e9:.2f} GB at most, {db:.2f} dB",
                 flush=True,
             )
     if asked.twice:

@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,16 +25,13 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-ROOT = Path(__file__).parents[2]
-COMMAND = (
-    sys.executable,
-    "-c",
-    "import sys; from kpca_apps.cli.main import main; sys.exit(main())",
-)
+from tests.benchmarks.processes import ROOT, Taken, watched
+
 LABEL = "planted"
-POLL_SECONDS = 0.2
 # A worker is ended when so much of the time of the run on threads has gone by.
 KILLED_AT = 0.5
+DASK = ("--workers", "dask", "--jobs", "2")
+WRITING = ("--force", "--format", "parquet")
 
 
 @dataclass(frozen=True)
@@ -44,10 +39,7 @@ class Run:
     """What one command took and left."""
 
     folder: Path
-    seconds: float
-    cpu_seconds: float
-    peak_bytes: int
-    n_killed: int
+    taken: Taken
 
     @property
     def passes(self) -> dict[str, float]:
@@ -72,6 +64,9 @@ def main() -> None:
     parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
     parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
     told = parser.parse_args()
+    # Commands run in the folder of their checkout.
+    for name in ("keep", "data", "before"):
+        setattr(told, name, getattr(told, name) and getattr(told, name).resolve())
     if told.keep is not None:
         measure(told.keep, told)
         return
@@ -87,17 +82,16 @@ def measure(folder: Path, told: argparse.Namespace) -> None:
     before = told.before and screen(folder / "before", data, n_rows, root=told.before)
     screened = screen(folder / "screened", data, n_rows)
     if before:
-        print(f"    of the time before: {screened.seconds / before.seconds:.2f}, ", end="")
-        print(f"of its CPU time: {screened.cpu_seconds / before.cpu_seconds:.2f}")
+        print(
+            f"    of the time before: {screened.taken.seconds / before.taken.seconds:.2f}, ", end=""
+        )
+        print(f"of its CPU time: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
     if told.workers == "dask" or told.kill:
-        delay = KILLED_AT * screened.seconds if told.kill else None
+        delay = KILLED_AT * screened.taken.seconds if told.kill else None
         on_dask = screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay)
         compare("threads and Dask", screened, on_dask)
-
-
-DASK = ("--workers", "dask", "--jobs", "2")
 
 
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
@@ -117,78 +111,38 @@ def screen(
     kill_after: float | None = None,
     root: Path = ROOT,
 ) -> Run:
-    told = ("screen", data, "--exclude", LABEL, "--out", out, "--force", "--format", "parquet")
-    run = watched(out, (*told, *words), kill_after, root)
+    said = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
+    killed: list[int] = []
+
+    def kill(family: list[int], seconds: float) -> None:
+        if kill_after is not None and seconds > kill_after and not killed:
+            killed.append(next(filter(is_worker, family[1:])))
+            os.kill(killed[0], signal.SIGKILL)
+
+    run = Run(out, watched(*said, root=root, each_time=kill))
     where = " on two Dask workers" * bool(words) + f" by {root}" * (root != ROOT)
-    say(f"screened{where}", run, n_rows)
+    say(f"screened{where}", run, n_rows, n_killed=len(killed))
     return run
 
 
 def score(folder: Path, data: Path, n_rows: int) -> None:
-    out = folder / "scored"
-    model = folder / "screened" / "model.kpca"
-    run = watched(out, ("score", model, data, "--out", out, "--force", "--format", "parquet"))
+    out, model = folder / "scored", folder / "screened" / "model.kpca"
+    run = Run(out, watched("novelty", "score", model, data, "--out", out, *WRITING))
     say("scored with its model", run, n_rows)
-
-
-def watched(
-    out: Path, words: tuple[object, ...], kill_after: float | None = None, root: Path = ROOT
-) -> Run:
-    """Run a command in a fresh process, watching the memory of it and of its children."""
-    began, peak, n_killed, cpu = time.perf_counter(), 0, 0, children_cpu()
-    command = subprocess.Popen(
-        [*COMMAND, "novelty", *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(root.resolve())},
-    )
-    while command.poll() is None:
-        family = [command.pid, *children(command.pid)]
-        peak = max(peak, sum(map(resident_bytes, family)))
-        if kill_after is not None and time.perf_counter() - began > kill_after:
-            kill_after = None
-            os.kill(next(filter(is_worker, family[1:])), signal.SIGKILL)
-            n_killed += 1
-        time.sleep(POLL_SECONDS)
-    if command.returncode:
-        sys.exit(command.stderr.read().decode() if command.stderr else "the command failed")
-    return Run(out, time.perf_counter() - began, children_cpu() - cpu, peak, n_killed)
-
-
-def children_cpu() -> float:
-    """CPU seconds of all processes that were started here and have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def children(process: int) -> list[int]:
-    """Processes that a process started, and those that they did."""
-    try:
-        tasks = Path(f"/proc/{process}/task").glob("*/children")
-        direct = [int(word) for task in tasks for word in task.read_text().split()]
-    except OSError:
-        return []
-    return [found for child in direct for found in (child, *children(child))]
 
 
 def is_worker(process: int) -> bool:
     return b"spawn_main" in Path(f"/proc/{process}/cmdline").read_bytes()
 
 
-def resident_bytes(process: int) -> int:
-    """Memory of a process now, pages of the files it maps included."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * 4096
-    except OSError:
-        return 0
-
-
-def say(what: str, run: Run, n_rows: int) -> None:
-    rate = n_rows / run.seconds
-    killed = f", {run.n_killed} worker killed on the way" if run.n_killed else ""
-    print(f"{what} in {run.seconds:.0f} s{killed}: {rate:,.0f} rows/s, ", end="")
-    print(f"CPU {run.cpu_seconds:.0f} s, ", end="")
-    print(f"peak {run.peak_bytes / 2**20:,.0f} MiB, AUROC {area(run.found):.4f}")
+def say(what: str, run: Run, n_rows: int, n_killed: int = 0) -> None:
+    taken = run.taken
+    killed = f", {n_killed} worker killed on the way" if n_killed else ""
+    print(
+        f"{what} in {taken.seconds:.0f} s{killed}: {n_rows / taken.seconds:,.0f} rows/s, ", end=""
+    )
+    print(f"CPU {taken.cpu_seconds:.0f} s, ", end="")
+    print(f"peak {taken.peak_bytes / 2**20:,.0f} MiB, AUROC {area(run.found):.4f}")
     for name, seconds in run.passes.items():
         print(f"    {name}: {seconds:.1f} s, {n_rows / max(seconds, 1e-3):,.0f} rows/s")
 

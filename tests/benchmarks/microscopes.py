@@ -10,22 +10,20 @@ Anscombe transform (`bm3d`, left out where it is not installed), with the same i
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from skimage.io import imread
+from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_with_info
 from kpca_apps.denoise.estimate.law import measure_laws
 from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 
 SETTINGS = ("auto", "gaussian", "poisson", "camera")
-
-
-def psnr(image: np.ndarray, clean: np.ndarray) -> float:
-    """Return the peak signal-to-noise ratio in dB, the peak being 255."""
-    return float(10 * np.log10(255**2 / np.mean(np.square(image - clean))))
+psnr = partial(peak_signal_noise_ratio, data_range=255)
 
 
 def true_law(noisy: np.ndarray, clean: np.ndarray) -> tuple[float, float]:
@@ -58,11 +56,12 @@ def main() -> None:
         noisy = imread(path)
         clean = imread(asked.folder / "clean" / path.name).astype(np.float64)
         truth = true_law(noisy.astype(np.float64), clean)
-        row = [psnr(noisy.astype(np.float64), clean)]
+        row = [psnr(clean, noisy.astype(np.float64))]
         for noise in SETTINGS:
-            row.append(psnr(denoise_with_info(noisy, noise=noise, quality=asked.quality)[0], clean))
+            found, _ = denoise_with_info(noisy, noise=noise, quality=asked.quality)
+            row.append(psnr(clean, found))
         if "bm3d" in names:
-            row.append(psnr(stabilised_bm3d(noisy.astype(np.float64), *truth), clean))
+            row.append(psnr(clean, stabilised_bm3d(noisy.astype(np.float64), *truth)))
         found = measure_laws(noisy[np.newaxis].astype(np.float32), 1.0)[0]
         law = "none" if found is None else f"{found.gain:.2f} x {found.constant:+.1f}"
         print(

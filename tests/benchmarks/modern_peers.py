@@ -1,24 +1,62 @@
-"""Peers of today beside the classics: DTE-NP, KCM, LUNAR and a Gaussian mixture.
+"""Our detector, peers of today (DTE-NP, KCM, LUNAR, a Gaussian mixture), and how they are judged.
 
-All take standardised columns. Without test rows the training rows are scored, each as if it were
+Peers take standardised columns. Without test rows the training rows are scored, each as if it were
 not among its own neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-__all__ = ["installed_modern_peers"]
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
 FloatArray = NDArray[np.float64]
 # Scores of (training rows, rows to score or None for the training rows themselves, seed).
 Method = Callable[[FloatArray, FloatArray | None, int], FloatArray]
+
+
+OURS = "kpca_apps"
+
+
+class SkippedError(Exception):
+    """A peer is not asked to do what it cannot do in reasonable time."""
+
+
+def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
+    """Our detector: without test rows contaminated, else clean."""
+    detector = KernelPCANovelty(contaminated=test is None, random_state=seed).fit(train)
+    return detector.novelty_scores_ if test is None else -detector.score_samples(test)
+
+
+def areas(
+    method: Method, train: FloatArray, test: FloatArray | None, seed: int, y: NDArray, of: str
+) -> tuple[float, float]:
+    """Return AUROC and AUPRC; a peer that fails has those of chance."""
+    try:
+        scores = method(train, test, seed)
+        return float(roc_auc_score(y, scores)), float(average_precision_score(y, scores))
+    except SkippedError:
+        raise
+    except Exception as failure:  # a peer may fail in any way it likes
+        if method is ours:
+            raise
+        print(f"failed: {of}: {failure}")
+        return 0.5, float(y.mean())
+
+
+def pyod_class(name: str) -> Callable[..., Any]:
+    """Return one of pyod's detectors; ImportError where pyod is not installed."""
+    found: Callable[..., Any] = getattr(import_module(f"pyod.models.{name.lower()}"), name)
+    return found
 
 
 def standardised(method: Method) -> Method:

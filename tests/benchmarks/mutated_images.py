@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import multiprocessing
 import resource
 import sys
 import tempfile
@@ -34,11 +33,14 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
+from tests.benchmarks.processes import Worker
+from tests.hostile.images import saved, tiff
 
 SECONDS = 20
 MOST_MEMORY = 1 << 30
 ADDRESS_SPACE = 3 << 29
+LOST = {"late": "time", "killed": "killed"}  # columns of files without an answer
 DAMAGE = ("flip", "cut", "insert", "remove", "field")
 COLUMNS = (
     "files",
@@ -70,16 +72,11 @@ def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
     return (noisy * (257 if dtype == "uint16" else 1)).astype(dtype)
 
 
-def saved(pixels: np.ndarray, kind: str, mode: str | None = None, **options: object) -> bytes:
-    file, image = io.BytesIO(), Image.fromarray(pixels)
-    (image.convert(mode) if mode else image).save(file, kind, **options)
-    return file.getvalue()
-
-
-def tiff(pixels: np.ndarray, **options: object) -> bytes:
-    file = io.BytesIO()
-    tifffile.imwrite(file, pixels, **options)
-    return file.getvalue()
+def in_palette(pixels: np.ndarray, kind: str) -> bytes:
+    """An image of the colours of a palette as Pillow writes it."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert("P").save(buffer, kind)
+    return buffer.getvalue()
 
 
 def originals(kind: str) -> list[bytes]:
@@ -93,7 +90,7 @@ def originals(kind: str) -> list[bytes]:
             saved(grey, "PNG", dpi=(300, 300)),
             saved(colour, "PNG", exif=exif, icc_profile=bytes(range(200))),
             saved(deep, "PNG"),
-            saved(colour, "PNG", "P"),
+            in_palette(colour, "PNG"),
             saved(grey, "PNG", transparency=7),
             saved(picture(700, 1000, 4), "PNG", compress_level=1),
         ]
@@ -115,7 +112,7 @@ def originals(kind: str) -> list[bytes]:
             imagecodecs.jpegxl_encode(colour, lossless=True, usecontainer=True),
             imagecodecs.jpegxl_encode(deep, lossless=True),
             saved(grey, "BMP"),
-            saved(colour, "BMP", "P"),
+            in_palette(colour, "BMP"),
             saved(colour, "PPM"),
             saved(deep, "PPM"),
         ]
@@ -233,47 +230,17 @@ def work(kind: str, folder: str, pipe: Connection) -> None:
         pipe.send((outcome, peak, detail))
 
 
-class Reader:
-    """A process that reads files, started again when it was killed."""
-
-    def __init__(self, kind: str, folder: str) -> None:
-        self._arguments = (kind, folder)
-        self._start()
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(target=work, args=(*self._arguments, other), daemon=True)
-        self._process.start()
-        other.close()
-        self._pipe.recv()
-
-    def read(self, which: int, path: str) -> tuple[str, int, str]:
-        self._pipe.send((which, path))
-        try:
-            if self._pipe.poll(SECONDS):
-                return self._pipe.recv()
-            outcome = "time"
-        except (EOFError, ConnectionResetError):
-            outcome = "killed"
-        self.end()
-        self._start()
-        return outcome, 0, f"exit code {self._process.exitcode}"
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.join()
-
-
 def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], int, float]:
     """Return how many files ended how, the biggest peak of memory, and the longest time."""
     counts, biggest, longest = Counter({"files": n_files}), 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        reader, path = Reader(kind, folder), Path(folder, "damaged")
+        reader, path = Worker(work, kind, folder), Path(folder, "damaged")
         for number, (which, what, data) in enumerate(mutations(kind, n_files)):
             path.write_bytes(data)
             began = time.perf_counter()
-            outcome, peak, detail = reader.read(which, str(path))
+            reader.send((which, str(path)))
+            answer = reader.answer(SECONDS)
+            outcome, peak, detail = (LOST[answer], 0, "") if isinstance(answer, str) else answer
             longest = max(longest, time.perf_counter() - began)
             biggest = max(biggest, peak)
             if outcome == "different" and what in ("cut", "remove"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import multiprocessing
 import resource
 import tempfile
 import time
@@ -36,6 +35,7 @@ from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import load_model, save_model
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score
+from tests.benchmarks.processes import Worker
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "groups", "dictionary")
@@ -248,9 +248,11 @@ def work(folder: Path, seed: int, connection: Any) -> None:
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     table = mixed(24)
+    connection.send("ready")
     with tempfile.NamedTemporaryFile() as file:
         path = Path(file.name)
-        while (number := connection.recv()) is not None:
+        while True:
+            number = connection.recv()
             kind, _, data = damaged(folder, seed, number)
             path.write_bytes(data)
             Path("/proc/self/clear_refs").write_text("5")  # resets the peak below
@@ -260,31 +262,6 @@ def work(folder: Path, seed: int, connection: Any) -> None:
             status = Path("/proc/self/status").read_text()
             peak = int(status.partition("VmHWM:")[2].split()[0]) << 10
             connection.send((outcome, seconds, peak))
-
-
-class Worker:
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.started = (folder, seed)
-        self.start()
-
-    def start(self) -> None:
-        self.connection, other = multiprocessing.Pipe()
-        self.process = multiprocessing.get_context("spawn").Process(
-            target=work, args=(*self.started, other), daemon=True
-        )
-        self.process.start()
-        other.close()
-
-    def result(self) -> tuple[str, float, int]:
-        try:
-            if self.connection.poll(PATIENCE):
-                found: tuple[str, float, int] = self.connection.recv()
-                return found
-        except EOFError:
-            pass
-        self.process.kill()
-        self.start()
-        return "killed", PATIENCE, 0
 
 
 def main() -> None:
@@ -299,13 +276,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_models(folder)
-        workers = [Worker(folder, arguments.seed) for _ in range(arguments.jobs)]
+        workers = [Worker(work, folder, arguments.seed) for _ in range(arguments.jobs)]
         for first in range(0, arguments.files, len(workers)):
             numbers = range(first, min(first + len(workers), arguments.files))
             for number, worker in zip(numbers, workers, strict=False):
-                worker.connection.send(number)
+                worker.send(number)
             for number, worker in zip(numbers, workers, strict=False):
-                outcome, seconds, peak = worker.result()
+                answer = worker.answer(PATIENCE)
+                outcome, seconds, peak = (
+                    ("killed", PATIENCE, 0) if isinstance(answer, str) else answer
+                )
                 longest, largest = max(longest, seconds), max(largest, peak)
                 if outcome not in OUTCOMES:
                     if outcome not in shown:
@@ -319,8 +299,7 @@ def main() -> None:
                     row["above 1 GB"] += peak > LARGE
                     row["over 20 s"] += seconds > SLOW
         for worker in workers:
-            worker.connection.send(None)
-            worker.process.join()
+            worker.end()
     columns = ("files", *OUTCOMES)
     print(f"{'damage':20}" + "".join(f"{column:>12}" for column in columns))
     for name, row in counts.items():

@@ -16,7 +16,6 @@ import gzip
 import io
 import json
 import lzma
-import multiprocessing
 import random
 import resource
 import tempfile
@@ -33,6 +32,7 @@ import polars as pl
 from kpca_apps.errors import KpcaError
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable
+from tests.benchmarks.processes import Worker
 
 SECONDS = 20
 MOST_BYTES = 1 << 30
@@ -209,21 +209,13 @@ def read(path: Path) -> str:
 def work(channel: Connection) -> None:
     """Read what is asked for until nothing is; tell what came of it and the memory it took."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    while (path := channel.recv()) is not None:
+    channel.send("ready")
+    while path := channel.recv():
         try:
             found = read(Path(path))
         except BaseException as error:
             found = f"{type(error).__name__}: {str(error)[:200]}"
         channel.send((found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
-
-
-def worker() -> tuple[multiprocessing.Process, Connection]:
-    """Start a process that reads files."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=work, args=(there,), daemon=True)
-    process.start()
-    there.close()
-    return process, here
 
 
 def main() -> None:
@@ -239,19 +231,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds:
             counts: Counter[str] = Counter()
-            process, channel = worker()
+            worker = Worker(work)
             for number in range(options.first, options.first + options.files):
                 rng = random.Random(f"{kind} {number}")
                 path = Path(folder, f"{number}.{kind}")
                 path.write_bytes(mutated(KINDS[kind](rng), rng))
                 begun = time.monotonic()
-                channel.send(str(path))
-                found, peak = "killed", 0
-                try:
-                    if channel.poll(6 * SECONDS):
-                        found, peak = channel.recv()
-                except EOFError:
-                    pass
+                worker.send(str(path))
+                answer = worker.answer(6 * SECONDS)
+                found, peak = ("killed", 0) if isinstance(answer, str) else answer
                 if time.monotonic() - begun > SECONDS:
                     counts["slow"] += 1
                     odd.append(f"{kind} {number}: {time.monotonic() - begun:.0f} s")
@@ -262,12 +250,10 @@ def main() -> None:
                     odd.append(f"{kind} {number}: {found}")
                     found = "killed" if found == "killed" else "tracebacks"
                 counts[found] += 1
-                if found == "killed" or peak > MOST_BYTES:
-                    process.kill()
-                    process, channel = worker()
+                if peak > MOST_BYTES:
+                    worker.restart()
                 path.unlink()
-            channel.send(None)
-            process.join()
+            worker.end()
             shown = ("refused", "read", "tracebacks", "killed", "large", "slow")
             print(
                 f"| {kind} | {options.files} | " + " | ".join(str(counts[c]) for c in shown) + " |"

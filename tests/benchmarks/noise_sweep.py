@@ -21,6 +21,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.ndimage import gaussian_filter
 from skimage.io import imread
+from skimage.metrics import peak_signal_noise_ratio
 
 from kpca_apps.denoise.denoiser import denoise_with_info
 from kpca_apps.denoise.estimate.law import Light
@@ -76,11 +77,6 @@ def detector(seed: int, pictures: list[tuple[str, np.ndarray]]) -> Detector:
     return Detector(name, bits, blur, noisy, clean, left * float(gain), float(constant))
 
 
-def psnr(image: np.ndarray, clean: np.ndarray) -> float:
-    """Return the peak signal-to-noise ratio in dB, the peak being the picture's range."""
-    return float(10 * np.log10(np.ptp(clean) ** 2 / np.mean(np.square(image - clean))))
-
-
 def measure(seed: int, pictures: list[tuple[str, np.ndarray]], quality: str) -> list[object]:
     """Return the figures of one detector; nothing of one whose noise is faint."""
     seen = detector(seed, pictures)
@@ -98,10 +94,11 @@ def measure(seed: int, pictures: list[tuple[str, np.ndarray]], quality: str) -> 
         ratios = info.laws[0].variance(ends) / true
         if info.noise == "gaussian":
             ratios = info.sigma**2 / true
+    images = (seen.noisy, ours, told)
     return [
         seen.name, seen.bits, seen.blur, info.noise if info.established else "left",
         info.laws[0].blur if info.laws else -1.0, *ratios,
-        psnr(seen.noisy, seen.clean), psnr(ours, seen.clean), psnr(told, seen.clean),
+        *(peak_signal_noise_ratio(seen.clean, a, data_range=np.ptp(seen.clean)) for a in images),
     ]  # fmt: skip
 
 

@@ -21,21 +21,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from adbench_data import load_tables
-from modern_peers import FloatArray, Method, installed_modern_peers
+from modern_peers import OURS, FloatArray, Method, areas, installed_modern_peers, ours
 from sklearn.covariance import MinCovDet
 from sklearn.ensemble import IsolationForest
-from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from threadpoolctl import threadpool_limits
 
-from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-
 KINDS = ("local", "global", "cluster", "dependency")
 SHARE = 0.05
-OURS = "kpca_apps"
 
 
 def mixture(Z: FloatArray) -> GaussianMixture:
@@ -68,11 +64,6 @@ def planted(
     if kind == "global":
         return rng.uniform(Z.min(0) * 1.1, Z.max(0) * 1.1, (n, Z.shape[1]))
     return np.stack([rng.choice(column, n) for column in Z.T], axis=1)
-
-
-def ours(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
-    detector = KernelPCANovelty(contaminated=test is None, random_state=seed).fit(train)
-    return detector.novelty_scores_ if test is None else -detector.score_samples(test)
 
 
 def knn(train: FloatArray, test: FloatArray | None, seed: int) -> FloatArray:
@@ -137,14 +128,8 @@ def measure(
                     y = np.zeros(len(train if test is None else test))
                     y[-n:] = 1
                     for name, method in methods.items():
-                        try:
-                            scores = method(train, test, seed)
-                            auc, ap = roc_auc_score(y, scores), average_precision_score(y, scores)
-                        except Exception as failure:  # a peer may fail in any way it likes
-                            if name == OURS:
-                                raise
-                            print(f"{name} failed on {table.name} ({kind}, {setting}): {failure}")
-                            auc, ap = 0.5, float(y.mean())
+                        of = f"{name} on {table.name} ({kind}, {setting})"
+                        auc, ap = areas(method, train, test, seed, y, of)
                         records.append(
                             {
                                 "data": table.number,
@@ -152,8 +137,8 @@ def measure(
                                 "kind": kind,
                                 "setting": setting,
                                 "method": name,
-                                "auc": float(auc),
-                                "ap": float(ap),
+                                "auc": auc,
+                                "ap": ap,
                             }
                         )
         print(f"{table.name}: done", flush=True)

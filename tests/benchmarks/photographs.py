@@ -1,4 +1,4 @@
-"""The colour photographs bundled with scikit-image, cut to size, and how results are scored."""
+"""What the benchmarks of denoising share: photographs of scikit-image, PSNR, rows of Markdown."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def photographs(size: int) -> Iterator[tuple[str, np.ndarray]]:
 def psnr(image: np.ndarray, clean: np.ndarray) -> float:
     """Return decibels of the image clipped to 0..255."""
     return float(10 * np.log10(255**2 / np.mean((np.clip(image, 0, 255) - clean) ** 2)))
+
+
+def row(*cells: object) -> str:
+    """Return a row of a Markdown table."""
+    return "|".join(["", *map(str, cells), ""])

@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from camera_noise import AROUND, BESIDE, GAMMA
-from photographs import photographs, psnr
+from photographs import photographs, psnr, row
 from PIL import Image
 from scipy.ndimage import convolve
 
@@ -73,7 +73,7 @@ def developed_simply(mosaic: np.ndarray) -> np.ndarray:
 def developed_by_libraw(mosaic: np.ndarray) -> np.ndarray:
     """Return the picture (h, w, 3), in 0..255, that LibRaw makes of a mosaic."""
     sys.path.append(str(Path(__file__).parents[2]))
-    from kpca_apps.images.front_door import read_image
+    from kpca_apps.images.files import read_image
     from tests.images.dng import write_dng
 
     counts = np.clip(np.rint(512 + 15000 * mosaic), 0, 15512).astype(np.uint16)
@@ -132,12 +132,12 @@ def scores(
     }
     if find_spec("bm3d"):
         ways["bm3d, known"] = lambda: [developed(one) for one in by_bm3d(noisy, a, b)]
-    row = {}
+    found = {}
     for name, way in ways.items():
         began = time.perf_counter()
-        row[name] = max(psnr(image, truth) for image in way())
-        row[f"{name}, s"] = time.perf_counter() - began
-    return row
+        found[name] = max(psnr(image, truth) for image in way())
+        found[f"{name}, s"] = time.perf_counter() - began
+    return found
 
 
 def main() -> None:
@@ -164,18 +164,18 @@ def main() -> None:
     rows: dict[tuple[str, float], dict[str, float]] = {}
     for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):
         for photons in arguments.photons:
-            row = scores(scene, photons, arguments.readout, arguments.quality, develop)
-            ways = [way for way in row if not way.endswith(", s")]
+            found = scores(scene, photons, arguments.readout, arguments.quality, develop)
+            ways = [way for way in found if not way.endswith(", s")]
             if not rows:
-                print("|".join(["", "photograph", "photons", *ways, ""]))
+                print(row("photograph", "photons", *ways))
                 print("|---" * (len(ways) + 2) + "|")
-            rows[name, photons] = row
-            print("|".join(["", name, f"{photons:g}", *(f"{row[w]:.2f}" for w in ways), ""]))
+            rows[name, photons] = found
+            print(row(name, f"{photons:g}", *(f"{found[w]:.2f}" for w in ways)))
     for photons in arguments.photons:
         means = [np.mean([r[w] for (_, p), r in rows.items() if p == photons]) for w in ways]
-        print("|".join(["", "mean", f"{photons:g}", *(f"{mean:.2f}" for mean in means), ""]))
-    seconds = [np.mean([row[f"{way}, s"] for row in rows.values()]) for way in ways]
-    print("|".join(["", "seconds", "", *(f"{mean:.1f}" for mean in seconds), ""]))
+        print(row("mean", f"{photons:g}", *(f"{mean:.2f}" for mean in means)))
+    seconds = [np.mean([one[f"{way}, s"] for one in rows.values()]) for way in ways]
+    print(row("seconds", "", *(f"{mean:.1f}" for mean in seconds)))
 
 
 if __name__ == "__main__":

@@ -19,15 +19,15 @@ import os
 import re
 import resource
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 
+from processes import COMMAND
+
 MEGABYTE = 1 << 20
-RUN = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
 
 Make = Callable[[Path], None]
 
@@ -160,7 +160,7 @@ def screen(path: Path, out: Path, memory: int, seconds: float) -> tuple[str, str
 
     before = perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, "novelty", "screen", str(path), "--out", str(out)],
+        [*COMMAND, "novelty", "screen", str(path), "--out", str(out)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         preexec_fn=bound,

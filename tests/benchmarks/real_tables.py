@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from modern_peers import pyod_class
 from numpy.typing import NDArray
 from real_table_faults import Fault, plant_faults
 from scipy.stats import rankdata
@@ -134,9 +135,7 @@ def datalab(X: FloatArray) -> FloatArray:
 
 def pyod_scores(name: str) -> Callable[[FloatArray], FloatArray]:
     """Return a detector of pyod with its defaults."""
-    from importlib import import_module
-
-    model = getattr(import_module(f"pyod.models.{name.lower()}"), name)
+    model = pyod_class(name)
 
     def scores(X: FloatArray) -> FloatArray:
         options = {"random_state": 0} if name == "IForest" else {}

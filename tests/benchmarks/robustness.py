@@ -12,7 +12,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from set12 import NAMES, bm3d_denoiser, load_noisy, ours, psnr
+from photographs import psnr
+from set12 import NAMES, bm3d_denoiser, load_noisy, ours
 from threadpoolctl import threadpool_limits
 
 
@@ -32,7 +33,7 @@ def main() -> None:
         clean, noisy = load_noisy(options.data, name, options.sigma)
         for j, factor in enumerate(factors):
             with threadpool_limits(1):
-                reached[i, j] = psnr(clean, denoiser(noisy, factor * options.sigma))
+                reached[i, j] = psnr(denoiser(noisy, factor * options.sigma), clean)
         changes = "  ".join(f"{change:+.2f}" for change in reached[i, 1:] - reached[i, 0])
         print(f"{name}  {reached[i, 0]:.2f} dB  {changes}", flush=True)
     for j, factor in enumerate(factors[1:], start=1):

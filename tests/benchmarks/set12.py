@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from photographs import psnr
 from skimage.io import imread
 from skimage.metrics import structural_similarity
 from threadpoolctl import threadpool_limits
@@ -48,7 +49,7 @@ class Tally:
         result = denoiser(noisy, sigma)
         self.seconds += time.process_time() - start
         self.pixels += clean.size
-        self.psnr.append(psnr(clean, result))
+        self.psnr.append(psnr(result, clean))
         self.ssim.append(ssim(clean, result))
 
     @property
@@ -61,10 +62,6 @@ def load_noisy(folder: Path, name: str, sigma: float) -> tuple[Image, Image]:
     clean = imread(folder / f"{name}.png").astype(float)
     rng = np.random.default_rng(zlib.crc32(f"Set12/{name}|{sigma:g}".encode()))
     return clean, clean + sigma * rng.standard_normal(clean.shape)
-
-
-def psnr(clean: Image, result: Image) -> float:
-    return float(10 * np.log10(255**2 / np.mean((clean - np.clip(result, 0, 255)) ** 2)))
 
 
 def ssim(clean: Image, result: Image) -> float:

@@ -10,7 +10,6 @@ installed (``pip install skrub``), its report on the same file.
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from processes import children_cpu
 
 N_ROWS = 1_000
 SCREEN = (
@@ -50,12 +50,10 @@ def make_table(n_columns: int) -> pl.DataFrame:
 
 def cpu_seconds(program: str, table: Path, out: Path) -> float | None:
     """Run a program; None where it fails."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = children_cpu()
     code = f"TABLE, OUT = {str(table)!r}, {str(out)!r}; {program}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return None if done.returncode else seconds
+    return None if done.returncode else children_cpu() - before
 
 
 def main() -> None:

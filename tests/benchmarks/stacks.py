@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
+from photographs import psnr
 from skimage import data
 from skimage.restoration import denoise_nl_means
 from threadpoolctl import threadpool_limits
@@ -70,11 +71,6 @@ def stacks(pages: int, volume: Path | None) -> Iterator[tuple[str, Pages]]:
     whole = data.camera().astype(float)
     shifted = [whole[60 + 2 * i : 188 + 2 * i, 180 - 3 * i : 308 - 3 * i] for i in range(16)]
     yield "film", np.stack(shifted)
-
-
-def psnr(found: Pages, clean: Pages) -> float:
-    """Return decibels of pages cut to 0..255."""
-    return float(10 * np.log10(255**2 / np.mean((np.clip(found, 0, 255) - clean) ** 2)))
 
 
 def denoisers(sigma: float) -> dict[str, Callable[[Pages], Pages]]:

@@ -16,7 +16,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from set12 import bm3d_denoiser, ours, psnr
+from photographs import psnr
+from set12 import bm3d_denoiser, ours
 from threadpoolctl import threadpool_limits
 
 Image = NDArray[np.float64]
@@ -77,7 +78,7 @@ def main() -> None:
             noisy = clean + sigma * rng.standard_normal(clean.shape)
             for name, denoiser in denoisers.items():
                 with threadpool_limits(1):
-                    reached[name].append(psnr(clean, denoiser(noisy, sigma)))
+                    reached[name].append(psnr(denoiser(noisy, sigma), clean))
             shown = "  ".join(f"{name} {values[-1]:.2f}" for name, values in reached.items())
             print(f"sigma {sigma:g}  {page:24} {shown}", flush=True)
         means = "  ".join(f"{name} {np.mean(values):.3f}" for name, values in reached.items())

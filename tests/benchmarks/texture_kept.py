@@ -20,12 +20,11 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from camera_noise import photograph, through_jpeg
-from camera_pairs import measured_names, pair_names, psnr, read_pair, tuned_nl_means
+from camera_pairs import baselines, measured_names, pair_names, psnr, read_pair
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 from skimage import data
@@ -107,11 +106,7 @@ def measure(noisy: np.ndarray, clean: np.ndarray, quality: str) -> dict[str, lis
         found[f"x{factor:g}"] = denoise_kpca(
             noisy, noise="camera", channel_axis=-1, quality=quality, luma=factor, chroma=factor
         )
-    found["nlm"] = tuned_nl_means(noisy, clean, level)
-    if find_spec("bm3d"):
-        from bm3d import bm3d_rgb
-
-        found["cbm3d"] = 255 * bm3d_rgb(noisy / 255, level / 255)
+    found |= baselines(noisy, clean, level)
     return {
         method: [psnr(image, clean), *texture_kept(image, clean)] for method, image in found.items()
     }

@@ -6,8 +6,8 @@
     python tests/benchmarks/walks.py --list
 
 The walks: a CSV file of 200 rows to typed columns; ``screen_table`` to its scores, when
-``KernelPCANovelty.fit_rows`` returns; 50 new rows scored by a fitted detector; ``denoise_kpca`` on
-a small image, before compiled code. A function is counted once however often it is called;
+``fit_detector`` returns; 50 new rows scored by a fitted detector; ``denoise_kpca`` on a small
+image, before compiled code. A function is counted once however often it is called;
 properties count, for a reader follows them as well, and comprehensions and lambdas belong to the
 function they stand in. ``--list`` names them.
 """
@@ -83,21 +83,22 @@ class _Scored(BaseException):
 
 def scores_of_table(path: Path) -> None:
     """Screen a table up to its scores."""
-    from kpca_apps import KernelPCANovelty, screen_table
+    from kpca_apps import screen_table
+    from kpca_apps.novelty.screening import fit
 
-    fit_rows = KernelPCANovelty.fit_rows
+    fit_detector = fit.fit_detector
 
-    def fit_and_stop(detector: KernelPCANovelty, source: Any) -> None:
-        fit_rows(detector, source)
+    def fit_and_stop(*given: Any, **options: Any) -> None:
+        fit_detector(*given, **options)
         raise _Scored
 
-    KernelPCANovelty.fit_rows = fit_and_stop
+    fit.fit_detector = fit_and_stop
     try:
         screen_table(path)
     except _Scored:
         return
     finally:
-        KernelPCANovelty.fit_rows = fit_rows
+        fit.fit_detector = fit_detector
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from processes import COMMAND, ROOT
 from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -38,12 +38,6 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-ROOT = Path(__file__).parents[2]
-COMMAND = (
-    sys.executable,
-    "-c",
-    "import sys; from kpca_apps.cli.entry import main; sys.exit(main())",
-)
 OURS = "kpca_apps"
 FloatArray = NDArray[np.float64]
 Make = Callable[[int, int, np.random.Generator], FloatArray]

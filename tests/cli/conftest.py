@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from markupsafe import Markup
 
 from kpca_apps.cli.main import main
+from kpca_apps.tables.opening import open_table
 from tests.novelty.tables import frame_of
 
 
@@ -21,6 +24,19 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+
+
+def assert_refused(done: Done, code: int, message: str) -> None:
+    """Nothing on stdout, and one line that says what is wrong."""
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
+    assert done.err.startswith("error: ")
+    assert message in done.err
+
+
+def result(folder: str = "kpca-novelty-birds") -> dict[str, Any]:
+    """What a run found."""
+    loaded: dict[str, Any] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
+    return loaded
 
 
 class Terminal(io.StringIO):
@@ -47,6 +63,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame_of(60, odd=3).write_csv("birds.csv")
     frame_of(80, seed=1).drop("kind").write_csv("clean.csv")
     return tmp_path
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read every table of more than 50 rows in parts of 32."""
+    small = partial(open_table, in_memory_rows=50, part_rows=32)
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.open_table", small)
 
 
 @pytest.fixture

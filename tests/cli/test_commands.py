@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from kpca_apps.cli.commands import command_line
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, result
 from tests.quick import quick
-
-
-def result(folder: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
-    return loaded
 
 
 def steps(folder: str) -> dict[str, tuple[str, list[str]]]:

@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 
 from kpca_apps.cli.denoise.run import IMAGES
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, assert_refused
+from tests.cli.conftest import result as result_of
 from tests.cli.test_denoise import kpca, load, result, save
 
 __all__ = ["kpca"]
@@ -51,7 +52,6 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
         clean = digits[60 + number].astype(float)
         assert np.mean((after - clean) ** 2) < 0.7 * np.mean((before - clean) ** 2)
     shown = result()["dictionary"]
-    assert isinstance(shown, dict)
     assert (shown["name"], shown["n_examples"], shown["shape"]) == ("digits.kpca", 60, [8, 8, 1])
     page = Path("kpca-denoised/report/report.html").read_text(encoding="utf-8")
     assert "Learned from 60 whole images" in page
@@ -89,12 +89,11 @@ def test_impulses_are_taken_out_with_a_model(kpca: Run, digits: np.ndarray) -> N
         done = kpca("run", "salt", *MODEL, *words)
         assert done.code == 0, done.err
         after = load(Path(noise, IMAGES, "a.png"))
-        assert dict(result(f"{noise}/report")["settings"])["noise"] == noise
+        assert result_of(f"{noise}/report")["settings"]["noise"] == noise
         errors[noise] = np.mean((after - clean) ** 2)
     assert errors["impulse"] < errors["gaussian"] < np.mean((noisy - clean) ** 2)
     refused = kpca("run", "salt", *MODEL, "--noise", "camera")
-    assert refused.code == 2
-    assert "--noise camera cannot be used with --model" in refused.err
+    assert_refused(refused, 2, "--noise camera cannot be used with --model")
 
 
 def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:
@@ -106,7 +105,6 @@ def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarr
     assert "failed: in/sub/b.png: " in said
     assert "3 of 6 images denoised" in said
     dictionary = result()["dictionary"]
-    assert isinstance(dictionary, dict)
     assert dictionary["rule"] == "The bandwidth and the number of components are as given."
     assert dictionary["n_components"] == 20
 
@@ -136,23 +134,13 @@ def test_every_option_of_fit_reaches_the_dictionary(
         def check_parameters(self) -> None:
             made.append({name: getattr(self, name) for name in told})
 
-    told = {
-        "n_components": 7,
-        "bandwidth": 5.0,
-        "patch_size": 4,
-        "stride": 2,
-        "sigma": 3.0,
-        "examples_sigma": 1.5,
-        "max_examples": 40,
-        "n_jobs": 2,
-        "random_state": 9,
-    }
-    flags = {"n_components": "components", "n_jobs": "jobs", "random_state": "seed"}
-    words = [
-        word
-        for name, value in told.items()
-        for word in (f"--{flags.get(name, name).replace('_', '-')}", value)
-    ]
+    words = (
+        "--components 7 --bandwidth 5.0 --patch-size 4 --stride 2 --sigma 3.0 --examples-sigma 1.5 "
+        "--max-examples 40 --jobs 2 --seed 9"
+    ).split()
+    names = (word.removeprefix("--").replace("-", "_") for word in words[::2])
+    fields = {"components": "n_components", "jobs": "n_jobs", "seed": "random_state"}
+    told = {fields.get(n, n): float(value) for n, value in zip(names, words[1::2], strict=True)}
     monkeypatch.setattr("kpca_apps.denoise.dictionary.DictionaryDenoiser", Recorded)
     assert kpca("fit", "in/a.png", *MODEL, *words, "--dry-run").code == 0
     assert made == [told]
@@ -183,9 +171,7 @@ def test_mistakes_are_one_line_and_make_no_model(
         save(f"grey/{number}.png", np.full((8, 8), 7, np.uint8))
     save("deep.png", np.zeros((8, 8), np.uint16))
     save("large.png", np.zeros((200, 200), np.uint8))
-    done = kpca("fit", *words, *MODEL)
-    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done.err
-    assert message in done.err
+    assert_refused(kpca("fit", *words, *MODEL), code, message)
     assert not Path("digits.kpca").exists()
 
 

@@ -16,12 +16,12 @@ import pytest
 from PIL import Image
 
 from kpca_apps.cli.console import Console, image_progress
-from kpca_apps.cli.denoise.run import count_samples
+from kpca_apps.cli.denoise.processors import count_samples
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import listening, part
 from kpca_apps.denoise.result import ImageOutcome
-from tests.cli.conftest import Run, Terminal
+from tests.cli.conftest import Run, Terminal, assert_refused
 from tests.cli.test_denoise import GIVEN, kpca, noisy, save
 from tests.interrupts import HEARS_INTERRUPTS
 from tests.quick import quick
@@ -58,7 +58,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr("kpca_apps.denoise.progress._PAUSE", 0.01)
-    monkeypatch.setattr("kpca_apps.cli.denoise.run._START_UP", 1)
+    monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
     monkeypatch.setenv("TERM", "xterm")
     for number in range(jobs):
         save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (4, 4)))
@@ -101,30 +101,30 @@ def test_samples_are_counted_by_the_header(shape: tuple[int, ...], tmp_path: Pat
     assert count_samples(tmp_path / "a.png") == 600 * min(shape[2] if shape[2:] else 1, 3)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
 def test_what_is_no_image_counts_by_its_size(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"123")
-    assert count_samples(tmp_path / "a.png") == 3
-    assert count_samples(tmp_path / "none.png") == 0
+    os.mkfifo(tmp_path / "pipe.png")  # which would never end
+    sizes = [count_samples(tmp_path / f"{name}.png") for name in ("a", "none", "pipe")]
+    assert sizes == [3, 0, 0]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
-def test_a_pipe_is_no_image_and_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.png")
-    assert count_samples(tmp_path / "a.png") == 0
-
-
-def test_a_disk_full_at_the_report_leaves_the_images(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), 3, "The images are done and kept"),
+        (KeyboardInterrupt(), 130, "the images are done and the report is not"),
+    ],
+)
+def test_an_end_at_the_report_leaves_the_images(
+    error: BaseException, code: int, message: str, kpca: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(result: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def fail(result: object) -> None:
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("kpca_apps.report.denoising.page.denoising_pages", full)
-        done = kpca("run", "in", *GIVEN)
-    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-    assert "no space left on its disk" in done.err
-    assert "The images are done and kept" in done.err
+        patch.setattr("kpca_apps.report.denoising.page.denoising_pages", fail)
+        assert_refused(kpca("run", "in", *GIVEN), code, message)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
     assert "3 were done by an earlier run" in kpca("run", "in", *GIVEN).err
 
@@ -179,18 +179,6 @@ def test_a_bug_ends_as_one_after_the_other_images_are_done(
     with pytest.raises(RuntimeError) as bug:
         kpca("run", "in", *GIVEN)
     assert "in choosy" in "".join(bug.value.__notes__)
-
-
-def test_an_interrupt_in_the_report_leaves_the_images(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(result: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("kpca_apps.report.denoising.page.denoising_pages", interrupted)
-    done = kpca("run", "in", *GIVEN)
-    assert (done.code, "the images are done and the report is not" in done.err) == (130, True)
-    assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups to interrupt")

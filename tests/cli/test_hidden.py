@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 from kpca_apps.report.drawing import to_svg
-from kpca_apps.tables.opening import open_table
 from tests.cli.conftest import Run
 
 N_ROWS, N_ODD = 132, 6
@@ -111,12 +110,6 @@ def legible(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "kpca_apps.report.drawing.to_png", lambda drawing: str(to_svg(drawing)).encode()
     )
-
-
-@pytest.fixture
-def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = partial(open_table, in_memory_rows=50, part_rows=40)
-    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
 
 
 @pytest.mark.usefixtures("legible")

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +14,21 @@ import pytest
 
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import Table, TablePart
-from tests.cli.conftest import Run, Terminal
+from tests.cli.conftest import Run, Terminal, assert_refused
 from tests.novelty.tables import frame_of
 
 WORDS = ("--exclude", "kind", "--explain", 3)
 
 
-@pytest.fixture
-def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read every table of more than 50 rows in parts of 32."""
-    small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
-
-
 @pytest.mark.release
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
-    kpca: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    kpca: Run, folder: Path, request: pytest.FixtureRequest, suffix: str
 ) -> None:
     words = ("--format", suffix, *WORDS)
     assert kpca("screen", "birds.csv", *words, "--out", "whole").code == 0
-    small = partial(open_table, in_memory_rows=50, part_rows=32)
-    monkeypatch.setattr("kpca_apps.tables.opening.open_table", small)
+    request.getfixturevalue("small_limit")
     done = kpca("screen", "birds.csv", *words, "--out", "parted")
     assert (done.code, "60 rows and is read in parts" in " ".join(done.err.split())) == (0, True)
     names = [{p.name for p in (folder / name).iterdir()} for name in ("whole", "parted")]
@@ -106,10 +96,7 @@ def test_workers_that_cannot_be_are_refused_in_one_line(
 ) -> None:
     monkeypatch.setattr("kpca_apps.system.dask_client.ANSWER_SECONDS", 0.5)
     for command in (("screen", "birds.csv"), ("fit", "clean.csv", "--model", "m")):
-        done = kpca(*command, *words)
-        assert done.code == code
-        assert said in done.err
-        assert len(done.err.strip().splitlines()) == 1
+        assert_refused(kpca(*command, *words), code, said)
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 
 

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,27 +12,12 @@ import xlsxwriter
 from typer.main import get_command
 
 from kpca_apps.cli.main import app
-from kpca_apps.cli.novelty.commands import (
-    CalibrationName,
-    KernelName,
-    NoveltyOptions,
-    screening_options,
-)
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import CALIBRATIONS, KERNELS, ScreeningOptions
-from tests.cli.conftest import Done, Run
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.options import NoveltyOptions
+from tests.cli.conftest import Done, Run, assert_refused, result
 
 SCREEN: Any = get_command(app).commands["novelty"].commands["screen"]
-
-
-def result(folder: str = "kpca-novelty-birds") -> dict[str, object]:
-    loaded: dict[str, object] = json.loads(Path(folder, "result.json").read_text(encoding="utf-8"))
-    return loaded
-
-
-def test_choices_are_those_of_the_application() -> None:
-    assert get_args(KernelName) == KERNELS
-    assert get_args(CalibrationName) == CALIBRATIONS
 
 
 TOLD_OF_THE_MODEL = {
@@ -72,7 +57,7 @@ OTHERS = (
 def told_by(words: str) -> ScreeningOptions:
     params = SCREEN.make_context("screen", ["t.csv", *words.split()]).params
     names = params.keys() - {"table", "reference", "help_all"}
-    return screening_options(NoveltyOptions(**{name: params[name] for name in names}))
+    return ScreeningOptions.of(NoveltyOptions(**{name: params[name] for name in names}))
 
 
 def test_every_option_reaches_the_application() -> None:
@@ -116,16 +101,23 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
         ("share = true", 2, "run.toml: share is True; give a value, not true or false"),
         ("quiet = 1", 2, "run.toml: quiet is 1; give true or false"),
         ("share = 0.1\ncount = 3", 2, "--share and --count exclude each other"),
+        ('encoding = "a\\u0000b"', 2, r'error: Unknown encoding "a\\x00b"'),
+        ("count = " + "9" * 5000, 3, "not valid TOML"),
+        ("a = " + "[" * 5000, 3, "not valid TOML"),
+        ("a = \x00", 3, "not valid TOML"),
+        ('label = "\\udfff"', 3, "not valid TOML"),
         (None, 3, "cannot be read"),
+        ("/dev/zero", 3, "a regular file of less than 1 MB"),
     ],
 )
 def test_bad_configuration_files_are_one_line(
     content: str | None, code: int, message: str, kpca: Run
 ) -> None:
-    if content is not None:
-        Path("run.toml").write_text(content, encoding="utf-8")
-    done = kpca("screen", "birds.csv", "--config", "run.toml")
-    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
+    path = content if content == "/dev/zero" else "run.toml"
+    if path != content and content is not None:
+        Path(path).write_text(content, encoding="utf-8")
+    done = kpca("screen", "birds.csv", "--config", path)
+    assert_refused(done, code, "")
     assert re.search(message, done.err)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, assert_refused, result
 
 
 def split(folder: Path) -> list[str]:
@@ -27,10 +26,7 @@ def test_rows_of_several_files_are_those_of_one(kpca: Run, folder: Path) -> None
     done = kpca("screen", "data/*.csv", "--count", 3)
     assert (one.code, done.code) == (0, 0), done.err
     assert done.out == "kpca-novelty-data/report.html\n"
-    first, found = (
-        json.loads((folder / name / "result.json").read_text())
-        for name in ("one", "kpca-novelty-data")
-    )
+    first, found = result("one"), result("kpca-novelty-data")
     # Where a row comes from is no measurement: nothing is learned from it.
     assert [row["score"] for row in found["ranked"]] == [row["score"] for row in first["ranked"]]
     assert [row["row"] for row in found["ranked"]] == [row["row"] for row in first["ranked"]]
@@ -55,9 +51,8 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     split(folder)
     assert kpca("screen", "data").code == 0
     model = "kpca-novelty-data/model.kpca"
-    done = kpca("explain", model, "data", "--line", 5)
-    assert done.code == 3
-    assert "rows 4, 24, 44; name one, as with --row 4" in done.err
+    refused = kpca("explain", model, "data", "--line", 5)
+    assert_refused(refused, 3, "rows 4, 24, 44; name one, as with --row 4")
     done = kpca("explain", model, "data/a.csv", "data/b.csv", "data/c.csv", "--row", 24)
     assert done.code == 0, done.err
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
@@ -66,9 +61,7 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
 def test_one_file_with_other_columns_is_named(kpca: Run, folder: Path) -> None:
     split(folder)
     (folder / "data" / "d.csv").write_text("other,columns\n1,2\n")
-    done = kpca("screen", "data/*.csv")
-    assert done.code == 3 and done.err.count("\n") == 1
-    assert "d.csv: has no column" in done.err
+    assert_refused(kpca("screen", "data/*.csv"), 3, "d.csv: has no column")
 
 
 def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:

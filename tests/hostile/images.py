@@ -16,7 +16,7 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.files import encode_image
 from kpca_apps.images.png import SIGNATURE
 from kpca_apps.images.types import ImageFile
 

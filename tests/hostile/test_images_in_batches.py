@@ -19,7 +19,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.types import ImageFile
 from tests.hostile.images import refused_images, saved, texture, tiff
 

@@ -18,8 +18,8 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.images import front_door
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images import files
+from kpca_apps.images.files import read_image
 from kpca_apps.images.jpeg import read_jpeg
 from kpca_apps.images.png import SIGNATURE, read_png
 from kpca_apps.images.tags import TiffError, read_directories
@@ -249,7 +249,7 @@ def test_of_a_large_raw_file_libraw_reads_what_it_needs(
     path = write_dng(tmp_path / "a.dng", np.arange(64 * 80, dtype=np.uint16).reshape(64, 80))
     expected = read_image(path).page(0)
     with monkeypatch.context() as patched:
-        patched.setattr(front_door, "FRONT", 1000)
+        patched.setattr(files, "FRONT", 1000)
         np.testing.assert_array_equal(read_image(path).page(0), expected)
     with little_memory(), pytest.raises(InputError, match="80 x 64 pixels"):
         read_image(sparse(path.read_bytes(), path))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from tests.hostile.images import refused_images, saved, texture, tiff
 
 REFUSED = refused_images()

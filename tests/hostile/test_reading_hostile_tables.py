@@ -7,6 +7,7 @@ import json
 import random
 import tracemalloc
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import openpyxl
@@ -20,6 +21,7 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import delimited, excel
 from kpca_apps.tables.read import json as json_reader
 from tests.hostile.tables import BROKEN, CELLS, NAMES, SURVIVABLE, bomb, hostile_csv
+from tests.tables.whole_and_parts import read_both_ways
 
 
 @pytest.mark.parametrize("name", SURVIVABLE)
@@ -27,7 +29,7 @@ def test_survivable_files_are_read(name: str, tmp_path: Path) -> None:
     data, shape = SURVIVABLE[name]
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data)
-    table = read_table(path)
+    table = read_both_ways(path, 1)
     assert table.frame.shape == shape
     assert (table.source.n_rows, table.source.n_columns) == shape
     assert table.lines is not None
@@ -39,13 +41,12 @@ def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None
     data, words = BROKEN[name]
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data)
-    with pytest.raises(InputError) as caught:
-        read_table(path)
-    message = str(caught.value)
-    assert words in message
-    assert f"{name}.csv" in message
-    assert "\n" not in message
-    assert caught.value.exit_code == 3
+    for open_it in (read_table, partial(open_table, in_memory_rows=0, part_rows=1)):
+        with pytest.raises(InputError) as caught:
+            open_it(path)
+        message = str(caught.value)
+        assert words in message and f"{name}.csv" in message and message.isprintable()
+        assert caught.value.exit_code == 3
 
 
 def test_hostile_names_and_cells_pass_unharmed(tmp_path: Path) -> None:

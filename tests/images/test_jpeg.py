@@ -11,7 +11,7 @@ from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images import jpeg
-from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.files import encode_image
 from kpca_apps.images.jpeg import read_jpeg
 from tests.hostile.images import saved, texture
 

@@ -14,7 +14,7 @@ from PIL import Image, ImageCms
 from skimage.data import astronaut
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.front_door import encode_image, read_image
+from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.types import Mosaic
 from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, mosaic_of, write_dng
 

@@ -9,7 +9,7 @@ import pytest
 import tifffile
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.front_door import encode_image
+from kpca_apps.images.files import encode_image
 from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import saved, texture, tiff
 

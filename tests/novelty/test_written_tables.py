@@ -163,24 +163,19 @@ def test_without_explaining_rows_are_listed_without_reasons(file: Path, tmp_path
 
 
 def test_found_columns_of_parts_make_those_of_the_whole(screened: Screened) -> None:
-    whole = found_columns(screened[0])
-    parts = [found_columns(screened[0], slice(at, at + 7)) for at in range(0, N_ROWS, 7)]
-    for name, values in whole.items():
-        if values is None:
-            continue
-        joined = (
-            [cell for part in parts for cell in part[name].to_list()]
-            if isinstance(values, pl.Series)
-            else np.concatenate([part[name] for part in parts]).tolist()
-        )  # type: ignore[list-item]
-        assert joined == (values.to_list() if isinstance(values, pl.Series) else values.tolist())
-        assert len(values) == N_ROWS
-    assert whole["reason_column"][0] == "length"  # type: ignore[index]
+    def found(rows: slice) -> pl.DataFrame:
+        columns = found_columns(screened[0], rows)
+        return pl.DataFrame({name: of for name, of in columns.items() if of is not None})
+
+    whole = found(slice(None))
+    assert whole.equals(pl.concat(found(slice(at, at + 7)) for at in range(0, N_ROWS, 7)))
+    assert whole.height == N_ROWS
     of_set = next(one for one in screened[0].flagged_rows if one.row == 13)
-    assert whole["reason_column"][12] == ", ".join(of_set.columns)  # type: ignore[index]
-    assert whole["seen"][12] == ", ".join(of_set.seen)  # type: ignore[index]
-    assert str(whole["seen"][12]).count("0.00") == 2  # type: ignore[index]
-    assert whole["share"][50] is None  # type: ignore[index]
+    assert whole["reason_column"][0] == "length"
+    assert whole["reason_column"][12] == ", ".join(of_set.columns)
+    assert whole["seen"][12] == ", ".join(of_set.seen)
+    assert whole["seen"][12].count("0.00") == 2
+    assert whole["share"][50] is None
 
 
 def read_back(path: Path) -> list[dict[str, str]]:

@@ -27,16 +27,12 @@ def test_without_a_folder_it_says_what_to_get():
         PaperData(None).require("usps")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(MissingDataError, match=r"segmentation/segmentation.data"):
-        PaperData(tmp_path).require("segmentation")
+def nothing(path):
+    path.unlink(missing_ok=True)
 
 
-def test_another_file_of_that_name_is_refused(tmp_path):
-    (tmp_path / "hoffmann").mkdir()
-    (tmp_path / "hoffmann" / "cancer.csv").write_text("1,2\n")
-    with pytest.raises(MissingDataError, match="SHA-256"):
-        PaperData(tmp_path).require("cancer")
+def another_file(path):
+    path.write_text("1,2\n")
 
 
 def fifo(path):
@@ -45,6 +41,11 @@ def fifo(path):
 
 def folder(path):
     path.mkdir()
+
+
+def no_folder(path):
+    path.parent.rmdir()
+    path.parent.touch()
 
 
 def device(path):
@@ -67,6 +68,9 @@ def nowhere(path):
 @pytest.mark.parametrize(
     ("make", "told"),
     [
+        (nothing, "not in the data folder; kpca papers fetch gets it"),
+        (another_file, r"\(its SHA-256 differs\); remove it"),
+        (no_folder, r"cannot be read \(Not a directory\)"),
         (fifo, r"\(it is no regular file\); remove it"),
         (folder, r"\(it is no regular file\); remove it"),
         (device, r"\(it is no regular file\); remove it"),
@@ -79,12 +83,6 @@ def test_what_is_no_file_to_read_is_named_and_left_alone(tmp_path, make, told):
     (tmp_path / "hoffmann").mkdir()
     make(tmp_path / "hoffmann" / "cancer.csv")
     with pytest.raises(MissingDataError, match=rf"^hoffmann/cancer\.csv: .*{told}"):
-        PaperData(tmp_path).require("cancer")
-
-
-def test_a_file_in_place_of_a_folder_is_no_missing_one(tmp_path):
-    (tmp_path / "hoffmann").touch()
-    with pytest.raises(MissingDataError, match="Not a directory"):
         PaperData(tmp_path).require("cancer")
 
 

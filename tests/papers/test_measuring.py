@@ -5,17 +5,14 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LinearRegression
 
-from kpca_apps.engine.kernels import RBF, Linear
+from kpca_apps.engine.kernels import RBF
 from kpca_apps.papers.measuring import (
     best_threshold_accuracy,
     components,
     contours,
-    line_accuracy,
     nearest_mean_accuracy,
     plane_grid,
-    scree,
     within_share,
 )
 
@@ -55,15 +52,6 @@ def test_the_nearest_mean_may_be_the_wrong_one():
     assert nearest_mean_accuracy(T, np.array([0, 0, 1, 1])) == 0.75
 
 
-def test_the_best_line_is_that_of_linear_regression():
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 40)
-    T = rng.normal(size=(80, 3)) + labels[:, None]
-    fitted = LinearRegression().fit(T, labels).predict(T)
-    assert line_accuracy(T, labels) == np.mean((fitted > 0.5) == labels)
-    assert line_accuracy(T, labels) < 1.0 == line_accuracy(T + 99.0 * labels[:, None], labels)
-
-
 def test_contours_are_projections_of_the_grid():
     X = clouds(40)
     subspace = components(RBF(0.3), X, 2)
@@ -75,10 +63,3 @@ def test_contours_are_projections_of_the_grid():
     assert_allclose(lines.values[:, 11, 7], subspace.project(place)[0], rtol=1e-10)
     assert (places.min(axis=0) < X.min(axis=0)).all()
     assert (places.max(axis=0) > X.max(axis=0)).all()
-
-
-def test_a_scree_plot_holds_the_variances():
-    subspace = components(Linear(), clouds(30))
-    number, height = scree("t", {"linear": subspace}).series["linear"]
-    assert_array_equal(number, [1.0, 2.0])
-    assert_array_equal(height, subspace.variances)

@@ -8,8 +8,8 @@ from kpca_apps import papers
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.papers.data import FILES, PaperData
-from kpca_apps.papers.registry import Experiment, all_experiments, gathered, not_run, reproduce
-from kpca_apps.papers.result import Outcome, close_to
+from kpca_apps.papers.registry import all_experiments, gathered, not_run, reproduce
+from kpca_apps.papers.result import Experiment, Outcome, close_to
 from kpca_apps.papers.texts import REFERENCES
 
 # What the methods themselves are made of, or with.

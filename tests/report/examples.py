@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -41,17 +42,9 @@ ARABIC = "\u0639\u0645\u0648\u062f \u0627\u0644\u0637\u0648\u0644"
 
 
 def source(name: str = "penguins_planted.csv", n_rows: int = 344) -> SourceInfo:
-    return SourceInfo(
-        name=name,
-        format="csv",
-        sha256="ab" * 32,
-        n_bytes=50_123,
-        n_rows=n_rows,
-        n_columns=6,
-        encoding="utf-8",
-        delimiter=",",
-        notes=("Read with commas between cells.",),
-    )
+    notes = ("Read with commas between cells.",)
+    known = {"encoding": "utf-8", "delimiter": ",", "notes": notes}
+    return SourceInfo(name, "csv", "ab" * 32, 50_123, n_rows, 6, **known)
 
 
 def numeric(seed: int, centre: float, spread: float) -> NumericProfile:
@@ -64,56 +57,28 @@ def numeric(seed: int, centre: float, spread: float) -> NumericProfile:
 SPECIES = CategoryProfile(("Adelie", "Gentoo", "Chinstrap"), (152, 124, 68))
 
 
+def profile(
+    name: str, role: str, why: str, n_distinct: int, n_missing: int = 0, **known: Any
+) -> ColumnProfile:
+    used = role not in ("id", "constant")
+    return ColumnProfile(name, role, used, False, why, n_missing, n_distinct, **known)
+
+
 def columns() -> tuple[ColumnProfile, ...]:
-    kept = {"used": True, "hidden": False}
-    unused = {"used": False, "hidden": False}
+    numbers = "numeric", "342 of 342 cells are numbers"
+    species = {"reason_share": 0.21, "distribution": SPECIES}
     return (
-        ColumnProfile(
-            "Individual ID", "id", why="named by --id", n_missing=0, n_distinct=344, **unused
+        profile("Individual ID", "id", "named by --id", 344),
+        profile("Species", "categorical", "3 distinct strings", 3, 0, **species),
+        *(
+            profile(name, *numbers, n, n_missing=2, reason_share=share, distribution=lies)
+            for name, n, share, lies in (
+                ("Culmen Length (mm)", 164, 0.18, numeric(1, 44, 5.4)),
+                ("Flipper Length (mm)", 55, 0.34, numeric(2, 200, 14)),
+                ("Body Mass (g)", 94, 0.27, numeric(3, 4200, 800)),
+            )
         ),
-        ColumnProfile(
-            "Species",
-            "categorical",
-            why="3 distinct strings",
-            n_missing=0,
-            n_distinct=3,
-            reason_share=0.21,
-            distribution=SPECIES,
-            **kept,
-        ),
-        ColumnProfile(
-            "Culmen Length (mm)",
-            "numeric",
-            why="342 of 342 cells are numbers",
-            n_missing=2,
-            n_distinct=164,
-            reason_share=0.18,
-            distribution=numeric(1, 44, 5.4),
-            **kept,
-        ),
-        ColumnProfile(
-            "Flipper Length (mm)",
-            "numeric",
-            why="342 of 342 cells are numbers",
-            n_missing=2,
-            n_distinct=55,
-            reason_share=0.34,
-            distribution=numeric(2, 200, 14),
-            **kept,
-        ),
-        ColumnProfile(
-            "Body Mass (g)",
-            "numeric",
-            why="342 of 342 cells are numbers",
-            n_missing=2,
-            n_distinct=94,
-            reason_share=0.27,
-            distribution=numeric(3, 4200, 800),
-            **kept,
-        ),
-        ColumnProfile(
-            "studyName", "constant", why="one value only", n_missing=0, n_distinct=1, **unused
-        ),
+        profile("studyName", "constant", "one value only", 1),
     )
 
 
@@ -178,9 +143,12 @@ def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...])
     ]
 
 
+def drawn_rows(ranks: np.ndarray) -> np.ndarray:
+    return np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
+
+
 def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
-    rng = np.random.default_rng(5)
-    drawn = np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
+    rng, drawn = np.random.default_rng(5), drawn_rows(ranks)
     variances = 0.4 * 0.8 ** np.arange(60)
     return ComponentMap(
         x=rng.normal(size=len(drawn)) + (drawn % 3),
@@ -196,8 +164,7 @@ def component_map(flagged: np.ndarray, ranks: np.ndarray) -> ComponentMap:
 
 def column_plane(flagged: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> ColumnPlane:
     """The oddest row lies far off to the right, the second lacks a value."""
-    rng = np.random.default_rng(6)
-    drawn = np.flatnonzero((ranks <= 100) | (np.arange(len(ranks)) < 1500))
+    rng, drawn = np.random.default_rng(6), drawn_rows(ranks)
     x, y = rng.normal(200, 14, len(drawn)), rng.normal(4200, 800, len(drawn))
     x[ranks[drawn] == 1] = 1950.0
     y[ranks[drawn] == 2] = np.nan

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
 
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.report.denoising.page import denoising_pages
-from kpca_apps.report.drawing import Drawing
+from kpca_apps.report.drawing import Drawing, house_style
 from kpca_apps.report.novelty.figures import ScreeningDrawings
 from kpca_apps.report.novelty.page import render_screening
 from tests.report import examples
@@ -29,10 +30,18 @@ def render_denoising(result: DenoisingResult, *, images: str = "../images") -> d
 
 def screening_drawings(result: ScreeningResult) -> dict[str, Drawing]:
     """Draw every figure of a screening, by name."""
-    drawn = ScreeningDrawings.of(result)
-    first = [drawn.plane] if drawn.plane else []
-    folded = [one for *_, drawings in drawn.folds for one in drawings]
+    all_drawn = ScreeningDrawings.of(result)
+    first = [all_drawn.plane] if all_drawn.plane else []
+    folded = [one for *_, drawings in all_drawn.folds for one in drawings]
     return {one.name: one for one in (*first, *folded)}
+
+
+def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningResult) -> Drawing:
+    """Draw one figure of a screening in the house style."""
+    with house_style():
+        drawing = draw(result)
+    assert drawing is not None
+    return drawing
 
 
 class Page(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,67 +19,61 @@ from tests.report.pages import render_denoising, rendered
 pytestmark = [pytest.mark.browser, pytest.mark.release]
 
 BATCHES = ("real", "many", "hostile", "with_dictionary", "all_failed", "counted")
-PAGES = (
-    *(
-        "usual",
-        "hostile",
-        "long_names",
-        "two_columns",
-        "with_labels",
-        "comparison",
-        "trial",
-        "papers",
-    ),
-    *(f"{name}/report" for name in BATCHES),
-    "many/details/0003",
-)
+SCREENINGS = ("usual", "hostile", "long_names", "two_columns", "with_labels")
+PAGES = (*SCREENINGS, "comparison", "trial", "papers", "many/details/0003")
+PAGES += tuple(f"{name}/report" for name in BATCHES)
+
+Opened = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pages")
-    for name in ("usual", "hostile", "long_names", "two_columns", "with_labels"):
-        (folder / f"{name}.html").write_text(rendered(name), encoding="utf-8")
-    (folder / "comparison.html").write_text(
-        render_comparison(examples.comparison()), encoding="utf-8"
-    )
+    pages = {name: rendered(name) for name in SCREENINGS}
+    pages["comparison"] = render_comparison(examples.comparison())
+    pages["papers"] = render_gallery(gallery_examples.usual())
+    pages["trial"] = render_trial(denoising_examples.trial())
     for name in BATCHES:
-        for file, page in render_denoising(denoising_examples.BATCHES[name]()).items():
-            path = folder / name / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(page, encoding="utf-8")
-    page = render_gallery(gallery_examples.usual())
-    (folder / "papers.html").write_text(page, encoding="utf-8")
-    page = render_trial(denoising_examples.trial())
-    (folder / "trial.html").write_text(page, encoding="utf-8")
+        found = render_denoising(denoising_examples.BATCHES[name]())
+        pages |= {f"{name}/{file.removesuffix('.html')}": html for file, html in found.items()}
+    folder = tmp_path_factory.mktemp("pages")
+    for name, html in pages.items():
+        path = folder / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, encoding="utf-8")
     return folder
 
 
-def open_page(
-    browser: Any, path: Path, width: int = 1280, height: int = 800, **options: Any
-) -> Any:
-    page = browser.new_page(viewport={"width": width, "height": height}, **options)
-    page.complaints = []
-    page.on("console", lambda message: page.complaints.append(message.text))
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
-    page.goto(path.as_uri())
-    return page
+@pytest.fixture
+def opened(browser: Any, folder: Path) -> Iterator[Opened]:
+    """Opens pages by their names; at the end they are closed, and none has complained."""
+    pages, complaints = [], list[str]()
+
+    def open_page(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.goto((folder / f"{name}.html").as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert complaints == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_no_page_scrolls_sideways_or_complains(browser: Any, folder: Path, name: str) -> None:
-    page = open_page(browser, folder / f"{name}.html", 1280, 740)
+def test_no_page_scrolls_sideways_or_complains(opened: Opened, name: str) -> None:
+    page = opened(name, 1280, 740)
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.complaints == []
-    page.close()
 
 
-def test_the_first_screen_holds_the_answer(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "usual.html")
+def test_the_first_screen_holds_the_answer(opened: Opened) -> None:
+    page = opened("usual")
     # The oddest rows, and the cells that are odd whatever their row says.
     cells = "document.getElementById('odd-cells').closest('section')"
     assert page.evaluate(f"{cells}.getBoundingClientRect().bottom") <= 800
@@ -87,11 +82,10 @@ def test_the_first_screen_holds_the_answer(browser: Any, folder: Path) -> None:
         == len(examples.SCREENINGS["usual"]().oddest_of_each_kind)
         == 4
     )
-    page.close()
 
 
-def test_tables_sort_and_filter_by_keyboard(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "usual.html")
+def test_tables_sort_and_filter_by_keyboard(opened: Opened) -> None:
+    page = opened("usual")
     page.locator("summary", has_text="Ranked rows").press("Enter")
     heading = page.get_by_role("button", name="row", exact=True)
     heading.press("Enter")
@@ -105,14 +99,10 @@ def test_tables_sort_and_filter_by_keyboard(browser: Any, folder: Path) -> None:
     page.get_by_label("Filter").first.fill("N262A1")
     assert rows.evaluate_all("all => all.filter(row => !row.hidden).length") == 1
     assert page.get_by_role("status").first.inner_text() == "1 of 100 rows"
-    assert page.complaints == []
-    page.close()
 
 
-def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(
-    browser: Any, folder: Path
-) -> None:
-    page = open_page(browser, folder / "usual.html", 360, 740)
+def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(opened: Opened) -> None:
+    page = opened("usual", 360, 740)
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     assert page.locator(".scroll").count() == 5
     for box in page.locator(".scroll").all():
@@ -123,30 +113,25 @@ def test_a_phone_shows_rows_and_columns_without_scrolling_sideways(
     assert warning.evaluate("box => box.scrollHeight <= box.clientHeight")
     page.get_by_label("Filter").first.fill("N262A1")
     assert page.locator(".ranked tbody tr:visible").count() == 1
-    page.close()
 
 
-def test_all_is_readable_without_script(browser: Any, folder: Path) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto((folder / "usual.html").as_uri())
+def test_all_is_readable_without_script(opened: Opened) -> None:
+    page = opened("usual", java_script_enabled=False)
     assert page.locator("button, input").count() == 0
     page.locator("summary", has_text="Ranked rows").click()
     assert page.get_by_text("Flipper Length (mm) reads 1950").first.is_visible()
-    context.close()
 
 
-def test_dark_and_light_differ_by_the_readers_choice(browser: Any, folder: Path) -> None:
+def test_dark_and_light_differ_by_the_readers_choice(opened: Opened) -> None:
     colours = []
     for scheme in ("light", "dark"):
-        page = open_page(browser, folder / "usual.html", color_scheme=scheme)
+        page = opened("usual", color_scheme=scheme)
         colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        page.close()
     assert colours == ["rgb(254, 254, 254)", "rgb(23, 23, 27)"]
 
 
-def test_paper_shows_the_folds_and_no_controls(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "usual.html", color_scheme="dark")
+def test_paper_shows_the_folds_and_no_controls(opened: Opened) -> None:
+    page = opened("usual", color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(254, 254, 254)"
     figure = page.locator("figure").first
@@ -155,15 +140,14 @@ def test_paper_shows_the_folds_and_no_controls(browser: Any, folder: Path) -> No
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".ranked tbody tr:visible").count() == 25
     assert page.get_by_text("On paper only the first 25").is_visible()
-    page.close()
 
 
 def clip_of(page: Any) -> str:
     return str(page.locator(".under").first.evaluate("box => getComputedStyle(box).clipPath"))
 
 
-def test_the_line_between_before_and_after_moves_by_keyboard(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "real/report.html")
+def test_the_line_between_before_and_after_moves_by_keyboard(opened: Opened) -> None:
+    page = opened("real/report")
     name = denoising_examples.real().images[1].name
     slider = page.get_by_label(f"before left of the line, after right of it: {name}")
     assert slider.evaluate("input => input.type") == "range"
@@ -178,68 +162,57 @@ def test_the_line_between_before_and_after_moves_by_keyboard(browser: Any, folde
     assert clip_of(page) == "inset(0px 0% 0px 0px)"
     slider.press("Home")
     assert clip_of(page) == "inset(0px 100% 0px 0px)"
-    assert page.complaints == []
-    page.close()
 
 
-def test_the_line_follows_the_pointer(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "real/report.html")
+def test_the_line_follows_the_pointer(opened: Opened) -> None:
+    page = opened("real/report")
     stage = page.locator(".stage").first
     stage.scroll_into_view_if_needed()
     box = stage.bounding_box()
     page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + 0.3 * box["height"])
     assert abs(float(page.locator(".stage input").first.input_value()) - 80) <= 1
-    page.close()
 
 
-def test_before_and_after_stand_side_by_side_without_script(browser: Any, folder: Path) -> None:
-    context = browser.new_context(
-        java_script_enabled=False, viewport={"width": 1280, "height": 800}
-    )
-    page = context.new_page()
-    page.goto((folder / "real/report.html").as_uri())
+def test_before_and_after_stand_side_by_side_without_script(opened: Opened) -> None:
+    page = opened("real/report", java_script_enabled=False)
     assert page.locator("input").count() == 0
     before, after = (page.locator(place).first.bounding_box() for place in (".under", ".over"))
     assert before["x"] + before["width"] <= after["x"]
     assert before["y"] == after["y"]
     assert page.locator(".under figcaption").first.inner_text() == "before"
-    context.close()
 
 
-def test_before_and_after_stand_side_by_side_on_paper(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "real/report.html", 700, 900)
+def test_before_and_after_stand_side_by_side_on_paper(opened: Opened) -> None:
+    page = opened("real/report", 700, 900)
     page.emulate_media(media="print")
     before, after = (page.locator(place).first.bounding_box() for place in (".under", ".over"))
     assert before["x"] + before["width"] <= after["x"]
     assert clip_of(page) == "none"
     assert not page.locator(".stage input").first.is_visible()
-    page.close()
 
 
-def test_pictures_load_and_keep_their_form(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "real/report.html", 360, 740)
+def test_pictures_load_and_keep_their_form(opened: Opened) -> None:
+    page = opened("real/report", 360, 740)
     sizes = page.locator("img").evaluate_all(
         "all => all.map(i => [i.naturalWidth / i.naturalHeight, i.clientWidth / i.clientHeight])"
     )
     assert len(sizes) > 20
     for natural, shown in sizes:
         assert shown == pytest.approx(natural, rel=0.08)
-    page.close()
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_notes_on_a_batch_are_read_whole(browser: Any, tmp_path: Path, width: int) -> None:
+def test_notes_on_a_batch_are_read_whole(opened: Opened, tmp_path: Path, width: int) -> None:
     batch = replace(denoising_examples.many(2), notes=("one of many words " * 20,))
     (tmp_path / "report.html").write_text(render_denoising(batch)["report.html"], encoding="utf-8")
-    page = open_page(browser, tmp_path / "report.html", width)
+    page = opened(tmp_path / "report", width)
     note = page.locator(".warnings .cut")
     assert note.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert note.evaluate("box => box.scrollHeight <= box.clientHeight")
-    page.close()
 
 
-def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) -> None:
-    page = open_page(browser, folder / "many/report.html")
+def test_a_large_batch_sorts_filters_and_leads_on(opened: Opened) -> None:
+    page = opened("many/report")
     rows = page.locator("table.batch tbody tr")
     page.get_by_role("button", name="removed").press("Enter")
     values = "all => all.map(r => Number(r.querySelector('[data-name=\"removed\"]').dataset.value))"
@@ -253,8 +226,6 @@ def test_a_large_batch_sorts_filters_and_leads_on(browser: Any, folder: Path) ->
     assert page.locator("h1").inner_text() == "roll 1/008.png"
     page.get_by_role("link", name="All images").click()
     assert "30 of 50 images denoised" in page.locator("h1").inner_text()
-    assert page.complaints == []
-    page.close()
 
 
 # What a notebook says of tables and lists, and of which our part must know nothing.
@@ -282,7 +253,7 @@ STYLES = """() => {
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_notebook_keeps_its_looks_and_lends_its_theme(
-    browser: Any, tmp_path: Path, theme: str
+    opened: Opened, tmp_path: Path, theme: str
 ) -> None:
     mark, preferred, is_dark = THEMES[theme]
     part = render_in_notebook(examples.SCREENINGS["usual"]())
@@ -290,7 +261,7 @@ def test_a_notebook_keeps_its_looks_and_lends_its_theme(
     for name, content in (("without", ""), ("with", part)):
         path = tmp_path / f"{name}.html"
         path.write_text(NOTEBOOK % (mark, content), encoding="utf-8")
-        page = open_page(browser, path, color_scheme=preferred)
+        page = opened(tmp_path / name, color_scheme=preferred)
         styles.append(page.evaluate(STYLES))
     assert styles[0] == styles[1]
     ours = page.locator(".kpca-screening")
@@ -311,5 +282,3 @@ def test_a_notebook_keeps_its_looks_and_lends_its_theme(
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.complaints == []
-    page.close()

@@ -51,13 +51,6 @@ def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
 
 
 @pytest.mark.release
-def test_pages_may_hold_many_figures(drawings: dict[str, Drawing]) -> None:
-    page = "".join(to_svg(drawing) for drawing in drawings.values())
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-
-
-@pytest.mark.release
 def test_a_figure_is_the_same_bytes_every_time() -> None:
     def draw() -> tuple[str, bytes]:
         drawing = screening_drawings(examples.screening())["map"]

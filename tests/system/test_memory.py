@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.engine.plan import default_budget
 from kpca_apps.system import memory
-from kpca_apps.system.limits import available_memory
 
 
 @pytest.fixture
@@ -52,10 +50,3 @@ def test_a_small_machine_is_assumed_where_nothing_is_said(
 ) -> None:
     monkeypatch.delattr(os, "sysconf", raising=False)
     assert memory.available_bytes() == 4 * 1024**3
-
-
-def test_readers_of_files_and_fits_ask_the_same(machine: Path) -> None:
-    (machine / "v1.limit").write_text("5000\n")
-    (machine / "v1.used").write_text("1000\n")
-    assert available_memory() == 4000
-    assert default_budget() == 1000

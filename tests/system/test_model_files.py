@@ -318,11 +318,6 @@ def crafted(array: bytes) -> bytes:
     return archive([("model.json", document()), ("points.npy", array), *members])
 
 
-def test_the_helper_makes_good_files(scratch: Path) -> None:
-    scratch.write_bytes(crafted(npy(np.empty((0, 2)))))
-    assert load(scratch).points.shape == (0, 2)
-
-
 def test_pickled_objects_are_never_loaded(scratch: Path, tmp_path: Path) -> None:
     class Mine:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -385,11 +380,6 @@ def test_missing_model_names_the_nearest(saved: bytes, tmp_path: Path) -> None:
     (tmp_path / "model.kpca").write_bytes(saved)
     with pytest.raises(ModelFileError, match=r'Did you mean "model\.kpca"\?'):
         load(tmp_path / "mdoel.kpca")
-
-
-def test_model_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be written"):
-        save_model_file(tmp_path / "nowhere" / "model.kpca", "test", EMPTY)
 
 
 def test_only_a_model_is_replaced_and_only_by_force(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders and files of a run are whole or not there; temporary ones are gone when it has ended."""
+"""Folders and files of a run are whole or not there, and only what a run wrote is replaced."""
 
 from __future__ import annotations
 
@@ -8,28 +8,16 @@ import math
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.system import output
-from kpca_apps.system.output import (
-    MARKER,
-    OutputFolder,
-    atomic_write,
-    spilled,
-    spool,
-    spool_folder,
-)
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers, retired_path
-from kpca_apps.tables.opening import open_table
+from kpca_apps.system.output import MARKER, OutputFolder, atomic_write
+from kpca_apps.system.temporary import TemporaryPath, retired_path
 
 
 def make_run(path: Path, text: str) -> None:
@@ -83,15 +71,6 @@ def test_an_earlier_run_is_replaced_only_by_force(tmp_path: Path) -> None:
     make_run(path, "second")
     assert text_of(path) == "second"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_empty_folder_is_replaced_by_force(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    path.mkdir()
-    with pytest.raises(RefusedError, match="--force"):
-        OutputFolder(path).check()
-    make_run(path, "first")
-    assert (path / MARKER).is_file()
 
 
 @pytest.mark.parametrize("force", [True, False])
@@ -230,72 +209,6 @@ def test_an_earlier_run_that_gave_way_is_put_back_without_force(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
-HOLDING = """
-import sys, time
-from pathlib import Path
-from kpca_apps.system.temporary import TemporaryPath
-held = TemporaryPath(Path(sys.argv[1]), folder=sys.argv[2] == "folder")
-print(held.path, flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, kind: str) -> None:
-    target = tmp_path / "run"
-    command = [sys.executable, "-c", HOLDING, target, kind]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        held = Path(other.stdout.readline().strip())
-        mine = TemporaryPath(target)
-        remove_leftovers(target)
-        assert held.exists()
-        assert mine.path.exists()
-        other.send_signal(signal.SIGKILL)
-    remove_leftovers(target)
-    assert list(tmp_path.iterdir()) == [mine.path]
-    mine.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, touch = tmp_path / "file", Path.touch
-
-    def clear_at_once(self: Path, *arguments: object, **options: object) -> None:
-        touch(self)
-        monkeypatch.setattr(Path, "touch", touch)
-        remove_leftovers(target)
-        assert not self.exists()
-
-    monkeypatch.setattr(Path, "touch", clear_at_once)
-    held = TemporaryPath(target)
-    remove_leftovers(target)
-    assert held.path.exists()
-
-
-def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None:
-    (tmp_path / "mine").touch()
-    target = tmp_path / "run"
-    link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")
-    link.symlink_to(tmp_path / "mine")
-    os.mkfifo(pipe)
-    remove_leftovers(target)  # which would wait for ever for someone to write to the pipe
-    assert link.is_symlink()
-    assert (tmp_path / "mine").exists()
-
-
-def test_a_forked_process_removes_nothing_of_its_parent(tmp_path: Path) -> None:
-    held = TemporaryPath(tmp_path / "run", folder=True)
-    child = os.fork()
-    if not child:
-        held.close()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert held.path.exists()
-
-
 LONG_NAME = "Experiment_2026-11-22_plate03_well_A01_rep1_field0"
 
 
@@ -379,11 +292,6 @@ def test_of_two_runs_at_once_without_force_the_first_to_end_stays(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_asking_leaves_nothing(tmp_path: Path) -> None:
-    OutputFolder(tmp_path / "run").check()
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a place without folders")
 def test_a_place_that_cannot_be_written_to_is_told_when_asked() -> None:
     with pytest.raises(InputError, match=r"^/proc/run: cannot be made \("):
@@ -427,15 +335,6 @@ def test_a_file_larger_than_the_system_allows_is_one_line(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_shows_until_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    with atomic_write(path) as file:
-        file.write(b"whole")
-        assert not path.exists()
-    assert path.read_bytes() == b"whole"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     with atomic_write(tmp_path / "file.txt") as file:
@@ -449,96 +348,6 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, name: str) ->
         pass
     assert str(caught.value).isprintable()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder temporary files go to."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
-def test_an_array_of_zeros_without_a_file_to_be_seen(dtype: type, temporary: Path) -> None:
-    array = spilled(1000, dtype)
-    assert array.dtype == dtype
-    assert array.shape == (1000,)
-    assert not array.any()
-    array[::7] = 1
-    assert array.sum() == 143
-    if os.name == "posix":
-        assert list(temporary.iterdir()) == []
-
-
-def test_a_full_disk_is_told_before_anything_is_written(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 28))
-    with pytest.raises(InputError, match=r"A table of 1,000 rows: .* 0\.25 GB are free; free some"):
-        spilled(1000)
-    with pytest.raises(InputError, match=r"^t\.csv"):
-        spool([b"a"], "t.csv")
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
-def test_a_disk_that_gives_no_space_is_an_error_and_no_crash(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(number: int, start: int, size: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with pytest.raises(InputError, match="no space left on its disk"):
-        spilled(1000)
-
-
-def test_a_missing_temporary_folder_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a\nb"))
-    for make in (lambda: spilled(10), lambda: spool([b"a"], "t.csv"), spool_folder):
-        with pytest.raises(InputError, match=r"a\\nb: no temporary file can be made .* TMPDIR"):
-            make()
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
-    with pytest.raises(InputError, match=r"no folder for temporary files .* TMPDIR"):
-        spilled(10)
-
-
-def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:
-    def chunks():  # type: ignore[no-untyped-def]
-        yield b"a"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        spool(chunks(), "t.csv")
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
-    is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = "spool_folder()" if is_folder else "spool([b'1'] * 9, 't.csv')"
-    killed = (
-        "import os, signal; from kpca_apps.system.output import spool, spool_folder\n"
-        f"held = {made}\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    table = tmp_path / "t.csv"
-    table.write_bytes(b"a,b\n1,2\n")
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    alive = spool([b"1"], "other.csv")
-    done = subprocess.run(
-        [sys.executable, "-c", killed], env={**os.environ, "TMPDIR": str(folder)}, check=False
-    )
-    assert done.returncode == -9
-    assert len(list(folder.iterdir())) == 2
-    open_table(table)
-    assert list(folder.iterdir()) == [alive.path]
 
 
 def test_a_run_that_wrote_no_number_is_replaced_by_force(tmp_path: Path) -> None:

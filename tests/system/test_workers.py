@@ -29,6 +29,7 @@ from kpca_apps.system.workers import Workers, _Flight, _unpacking, tree_reduce
 from tests.engine.examples import normal_rows
 from tests.system.parts import row_parts
 
+PROCESSES = ["processes", pytest.param("dask", marks=pytest.mark.release)]
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
@@ -123,7 +124,7 @@ def same_part(part, *shared):
     return part
 
 
-@pytest.mark.parametrize("executor", ["processes", pytest.param("dask", marks=pytest.mark.release)])
+@pytest.mark.parametrize("executor", PROCESSES)
 def test_what_workers_cannot_read_ends_in_one_line_and_they_go_on(executor, absent, request):
     workers, thing = request.getfixturevalue(executor), absent.Thing()
     for arguments in ((thing, [1]), (same_part, [thing]), (same_part, [1], thing)):
@@ -150,31 +151,19 @@ except ModuleNotFoundError as error:
     assert done.stdout.startswith("kpca_apps"), done.stderr
 
 
-def test_processes_agree(serial, processes):
-    sums, scores = fitted(processes)
+@pytest.mark.parametrize("executor", PROCESSES)
+def test_other_processes_agree(executor, serial, request):
+    workers = request.getfixturevalue(executor)
+    sums, scores = fitted(workers)
+    assert workers.width == 2
     assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
     assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
 
 
-@pytest.mark.release
-def test_dask_agrees(serial, dask):
-    sums, scores = fitted(dask)
-    assert dask.width == 2
-    assert_allclose(sums.scatter, serial[0].scatter, rtol=0, atol=1e-10)
-    assert_allclose(scores, serial[1], rtol=0, atol=1e-10)
-
-
-@pytest.mark.release
-def test_a_worker_lost_half_way_loses_nothing(dask, tmp_path):
-    marker = tmp_path / "died"
-    starts = list(dask.map_partitions(dies_once, row_parts(900, 100), marker))
-    assert starts == list(range(0, 900, 100))
-    assert marker.exists()
-
-
-def test_a_process_lost_half_way_loses_nothing(processes, tmp_path):
-    marker = tmp_path / "died"
-    starts = list(processes.map_partitions(dies_once, row_parts(900, 100), marker))
+@pytest.mark.parametrize("executor", PROCESSES)
+def test_a_process_lost_half_way_loses_nothing(executor, tmp_path, request):
+    marker, workers = tmp_path / "died", request.getfixturevalue(executor)
+    starts = list(workers.map_partitions(dies_once, row_parts(900, 100), marker))
     assert starts == list(range(0, 900, 100))
     assert marker.exists()
 

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.system import limits
 from kpca_apps.tables import input_file
 from kpca_apps.tables.frames import table_from_frame
@@ -112,26 +112,6 @@ def test_durations_are_seconds_and_far_dates_are_text() -> None:
 def test_frames_without_rows_or_columns_are_refused(frame: pl.DataFrame) -> None:
     with pytest.raises(InputError):
         table_from_frame(frame)
-
-
-def test_damaged_parquet_never_escapes_as_another_error(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    FRAME.write_parquet(buffer)
-    data = buffer.getvalue()
-    path = tmp_path / "table.parquet"
-    path.write_bytes(data[:-60] + data[-40:])
-    with pytest.raises(InputError):
-        read_table(path)
-
-
-def test_parquet_of_more_cells_than_memory_holds_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "equal.parquet"
-    pl.select(x=pl.repeat(1.0, 1_000_000)).write_parquet(path)
-    monkeypatch.setattr(limits, "available_memory", lambda: 10_000_000)
-    with pytest.raises(MemoryLimitError, match="split the file"):
-        read_table(path)
 
 
 def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
@@ -273,13 +253,6 @@ def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: P
     path.write_bytes(codecs.BOM_UTF8 + b"name,size\nada,1\n")
     for encoding in (None, "utf-8", "UTF8"):
         assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
-
-
-def test_text_options_do_not_apply_to_binary_formats(tmp_path: Path) -> None:
-    path = tmp_path / "table.parquet"
-    FRAME.write_parquet(path)
-    with pytest.raises(ConfigError, match="--delimiter does not apply to Parquet"):
-        read_table(path, delimiter=",")
 
 
 def test_missing_file_names_the_nearest(tmp_path: Path) -> None:

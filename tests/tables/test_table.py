@@ -34,15 +34,6 @@ def test_parts_of_a_table_in_memory_are_its_rows_in_order(size: int) -> None:
     assert all(part.source == table.source for part in parts)
 
 
-def test_lines_come_with_their_rows(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_bytes(b'a,b\n\n1,"2\n"\n3,4\n5,6\n')
-    table = open_table(path, in_memory_rows=1, part_rows=2)
-    assert isinstance(table, PartedTable)
-    lines = [part.read().lines for part in table.parts]
-    assert [part.tolist() for part in lines if part is not None] == [[3, 5], [6]]
-
-
 def test_a_part_is_read_without_the_others(tmp_path: Path) -> None:
     for number in range(3):
         FRAME.write_parquet(tmp_path / f"{number}.parquet")

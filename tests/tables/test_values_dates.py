@@ -107,6 +107,10 @@ def test_single_cells(cell: str, iso: str | None) -> None:
 
 def test_text_has_no_date_format() -> None:
     assert infer_date_format(pl.Series(["maybe", "march on", "N1A1"])) is None
+    # Digits of other scripts.
+    assert (
+        infer_date_format(pl.Series(["\u0662\u0660\u0662\u0660-\u0660\u0661-\u0660\u0661"])) is None
+    )
 
 
 def test_date_text_shows_a_time_only_where_there_is_one() -> None:
@@ -138,9 +142,3 @@ def test_impossible_plain_dates_have_the_shape_and_no_value(cell: str) -> None:
     seconds, shaped = read_dates(pl.Series([cell, "2020-01-01"]), DateFormat())
     assert np.isnan(seconds[0])
     assert shaped.all()
-
-
-def test_digits_of_other_scripts_are_no_dates() -> None:
-    assert (
-        infer_date_format(pl.Series(["\u0662\u0660\u0662\u0660-\u0660\u0661-\u0660\u0661"])) is None
-    )

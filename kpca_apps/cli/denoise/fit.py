@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
-from kpca_apps.cli.denoise.run import check_jobs, check_range
+from kpca_apps.cli.denoise.options import FitOptions, RunOptions
+from kpca_apps.denoise.batch.examples import are_all_alike, read_examples, widest_range
+from kpca_apps.denoise.batch.inputs import find_images
+from kpca_apps.denoise.batch.measuring import MeasuredFile, measure_file
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kpca_apps.cli.denoise.options import FitOptions, RunOptions
-    from kpca_apps.denoise.batch.measuring import MeasuredFile
+from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
+from kpca_apps.report.text import number
+from kpca_apps.system.model_files import check_model_path
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.
 LARGEST_WHOLE = 128 * 128
-LARGEST_SEED = 2**32 - 1
 MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
@@ -32,16 +32,9 @@ MAX_WHOLE = 400  # characters of a name that is shown whole
 def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
     """Learn a dictionary from image files and save it."""
     from kpca_apps.denoise.batch.dictionary_view import choice_sentence
-    from kpca_apps.denoise.batch.examples import read_examples
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
-    from kpca_apps.system.model_files import check_model_path
 
     console = Console(options.quiet)
-    check_jobs(options.jobs)
-    if not 0 <= options.seed <= LARGEST_SEED:
-        raise ConfigError(
-            f"--seed is {options.seed:.6g}; give a whole number from 0 to {LARGEST_SEED}"
-        )
     dictionary = DictionaryDenoiser(
         options.components,
         bandwidth=options.bandwidth,
@@ -104,16 +97,12 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
 
 def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured."""
-    from kpca_apps.denoise.batch.inputs import find_images
-    from kpca_apps.denoise.batch.measuring import measure_file
-
-    console, data_range = Console(options.quiet), options.data_range
-    check_range(data_range)
+    console = Console(options.quiet)
     found, notes = find_images(inputs)
     files = []
     for name, path in found:
         with console.stage(f"Measuring {name}"):
-            files.append(measure_file(path, name, data_range=data_range))
+            files.append(measure_file(path, name, data_range=options.data_range))
         if files[-1].reason:
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
@@ -134,8 +123,6 @@ def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
     """Refuse examples and options that do not go together."""
-    from kpca_apps.denoise.batch.examples import are_all_alike, widest_range
-
     whole = options.patch_size is None
     for image, name in zip(images, names, strict=True):
         height, width = image.shape[:2]
@@ -160,8 +147,6 @@ def _require_usable(
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out a table as wide as the terminal; long names give way."""
-    from kpca_apps.report.text import number
-
     colour = any(len(one.channel_sigma) > 1 for one in files)
     head = ("sigma", "of range", *(["red green blue"] if colour else []))
     marks = any(one.impulses for one in files)
@@ -188,9 +173,6 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out the laws by which noise grows with brightness, one a channel."""
-    from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
-    from kpca_apps.report.text import number
-
     rows = []
     for one in files:
         laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()

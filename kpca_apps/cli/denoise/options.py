@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kpca_apps.cli.options import Options, files, general, panel
-from kpca_apps.denoise.options import NOISE_MODELS
+from kpca_apps.denoise.options import (
+    LARGEST_RANGE,
+    LEAST_RANGE,
+    NOISE_MODELS,
+    STACK_NOISES,
+    Content,
+    KernelName,
+    Quality,
+)
+from kpca_apps.denoise.options import Options as Method
+from kpca_apps.errors import OptionError
+from kpca_apps.names import one_line
+from kpca_apps.options import Options, files, general, panel
 
 if TYPE_CHECKING:
     NoiseName = str  # a checker of types cannot read choices from a table
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
-QualityName = Literal["fast", "balanced", "high"]
-KernelName = Literal["auto", "linear", "rbf"]
-ContentName = Literal["photo", "text"]
 FormatName = Literal["same", "png", "tiff"]
+METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
+MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
 
-class RunOptions(Options):
+class Checked(Options):
+    """Numbers are refused where they make no sense, before any work."""
+
+    def __post_init__(self) -> None:
+        data_range, jobs, seed = (getattr(self, n, None) for n in ("data_range", "jobs", "seed"))
+        if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
+            raise OptionError("data_range", f"is {data_range:g}; give a finite number above 0")
+        if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+            raise OptionError("jobs", f"is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
+        if seed is not None and not 0 <= seed <= LARGEST_SEED:
+            raise OptionError(
+                "seed", f"is {seed:.6g}; give a whole number from 0 to {LARGEST_SEED}"
+            )
+
+
+class RunOptions(Checked):
     """Options of ``kpca denoise run``."""
+
+    common = "sigma noise quality strength content stack out reference preview jobs"
 
     sigma: str = _noise(
         "Standard deviation of the noise, in the units of the image (of 255 in 8 bits, of 65535 in "
@@ -29,7 +59,6 @@ class RunOptions(Options):
         "auto measures it on each image.",
         "S",
         default="auto",
-        common=True,
     )
     noise: NoiseName = _noise(
         "auto, "
@@ -41,8 +70,7 @@ class RunOptions(Options):
         "neighbours, with the law measured; camera for photographs as a camera saves them; else "
         "gaussian. It leaves alone what may be texture.",
         "KIND",
-        default="auto",
-        common=True,
+        default=Method.noise,
     )
     data_range: float | None = _noise(
         "Largest possible value minus the smallest, where the type of the values does not say it: "
@@ -56,39 +84,38 @@ class RunOptions(Options):
         "sure.",
         default=False,
     )
-    quality: QualityName = _method(
+    quality: Quality = _method(
         "fast, balanced or high: three, four or five passes. balanced takes about 1.8 times as "
         "long as fast and gains about 0.1 dB; high takes 1.6 times as long as balanced and gains "
         "0.02 dB.",
         "PRESET",
-        default="balanced",
-        common=True,
+        default=Method.quality,
     )
     luma: float = _method(
         "Multiply the noise level of the brightness by this: 1.3 smooths more, 0.8 less, 0 not at "
         "all.",
         "F",
-        default=1.0,
+        default=Method.luma,
     )
-    chroma: float = _method("Multiply the noise level of the colours by this.", "F", default=1.0)
+    chroma: float = _method(
+        "Multiply the noise level of the colours by this.", "F", default=Method.chroma
+    )
     strength: float = _method(
         "Blend of the image (0) and the denoised image (1): 0.7 leaves some grain.",
         "0..1",
-        default=1.0,
-        common=True,
+        default=Method.strength,
     )
-    content: ContentName = _method(
+    content: Content = _method(
         "photo, or text for scanned pages and line drawings (smaller patches).",
         "KIND",
-        default="photo",
-        common=True,
+        default=Method.content,
     )
     kernel: KernelName = _method(
         "rbf: Mika's fixed-point pre-images on groups of similar patches. linear: the limit of a "
         "wide kernel, three times as fast. auto: rbf for text, where it is up to 1 dB better, and "
         "linear for photographs, where it is not.",
         "NAME",
-        default="auto",
+        default=Method.kernel,
     )
     bandwidth: float | None = _method(
         "c of the RBF kernel exp(-|x - y|^2 / c), in mean squared distances between the patches "
@@ -106,7 +133,6 @@ class RunOptions(Options):
         "OME or ImageJ metadata; without them all pages are one stack, in their order. For "
         "gaussian and poisson noise.",
         default=False,
-        common=True,
     )
     model: Path | None = _method(
         "Denoise with a dictionary that kpca denoise fit made from similar images. Photographs are "
@@ -114,10 +140,7 @@ class RunOptions(Options):
         "FILE",
     )
     out: Path = files(
-        "Folder to write: images/ and report/ in it.",
-        "DIR",
-        default=Path("kpca-denoised"),
-        common=True,
+        "Folder to write: images/ and report/ in it.", "DIR", default=Path("kpca-denoised")
     )
     format: FormatName = files(
         "same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a little; "
@@ -126,9 +149,7 @@ class RunOptions(Options):
         default="same",
     )
     reference: Path | None = files(
-        "Folder of clean images of the same names: adds PSNR and SSIM to the report.",
-        "DIR",
-        common=True,
+        "Folder of clean images of the same names: adds PSNR and SSIM to the report.", "DIR"
     )
     compare: bool = files(
         "Add scikit-image's non-local means and wavelet denoising to the report as baselines; "
@@ -141,16 +162,59 @@ class RunOptions(Options):
         "preview/report.html in --out, or kpca-preview-NAME/report.html here. The crop equals that "
         "of the whole denoised image; camera and impulse noise take the time of the whole for it.",
         default=False,
-        common=True,
     )
     jobs: int | None = general(
-        "Images denoised at once. Default: all processors. Results do not depend on it.",
-        "N",
-        common=True,
+        "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
     )
 
+    @property
+    def level(self) -> float | None:
+        """The noise level, of 0 or more, as a number; None for ``auto``."""
+        if self.sigma.strip().lower() == "auto":
+            return None
+        with suppress(ValueError):
+            if 0.0 <= (sigma := float(self.sigma)) < math.inf:
+                return sigma
+        what = one_line(self.sigma, 40)
+        raise OptionError("sigma", f"is '{what}'; give a number of 0 or more, or auto")
 
-class FitOptions(Options):
+    def refuse_contradictions(self, given: Collection[str]) -> None:
+        """Refuse options that exclude each other; those `given` may have their default value."""
+        if self.compare and self.reference is None:
+            raise OptionError("compare", "needs clean images; name their folder by --reference")
+        if self.model is not None:
+            for name in (*METHOD, "preview", "stack", "same_noise", "per_image"):
+                if name in given:
+                    raise OptionError(name, "cannot be used with --model; leave one of them out")
+            if self.noise not in ("auto", "gaussian", "impulse"):
+                raise OptionError(
+                    "noise",
+                    f"{self.noise} cannot be used with --model: a dictionary removes gaussian and "
+                    "impulse noise",
+                )
+            return
+        if self.stack and self.noise not in STACK_NOISES:
+            raise OptionError(
+                "noise",
+                f"{self.noise} cannot be used with --stack, which is for "
+                f"{' and '.join(STACK_NOISES[1:])} noise; leave one out",
+            )
+        for name in ("stack", "preview", "sigma", "noise"):
+            if self.same_noise and name in given:
+                raise OptionError(
+                    name,
+                    "cannot be used with --same-noise, which measures the noise of whole batches; "
+                    "leave one of them out",
+                )
+        if self.stack and self.preview:
+            raise OptionError(
+                "preview",
+                "shows one image denoised on its own, and --stack denoises pages together; leave "
+                "one out",
+            )
+
+
+class FitOptions(Checked):
     """Options of ``kpca denoise fit``."""
 
     patch_size: int | None = _examples(

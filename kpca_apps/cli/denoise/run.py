@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
+from kpca_apps.cli.denoise.options import METHOD, RunOptions
+from kpca_apps.cli.denoise.processors import count_samples, processors
 from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
@@ -21,7 +23,18 @@ from kpca_apps.cli.results import (
     print_result,
     write_result,
 )
-from kpca_apps.errors import ConfigError, InputError, RefusedError, StoppedError
+from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
+from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
+from kpca_apps.denoise.batch.manifest import hash_file
+from kpca_apps.denoise.batch.measuring import with_same_noise
+from kpca_apps.denoise.batch.run import make_folder, run_batch
+from kpca_apps.denoise.batch.trial import try_strengths
+from kpca_apps.denoise.batch.work import BUG
+from kpca_apps.denoise.denoiser import doubt_level
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
+from kpca_apps.errors import InputError, RefusedError, StoppedError
+from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
     has_figures,
@@ -38,17 +51,9 @@ from kpca_apps.report.denoising.text import (
 from kpca_apps.system.output import OutputFolder
 
 if TYPE_CHECKING:
-    from kpca_apps.cli.denoise.options import RunOptions
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
-    from kpca_apps.denoise.batch.inputs import Planned
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 
 IMAGES, REPORT, PREVIEW = "images", "report", "preview"  # folders
-_SETTINGS = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
-# Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
-_BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
-_START_UP = 100_000  # values denoised in the time a worker takes to start
-MOST_JOBS = 1000
 
 
 @dataclass(frozen=True)
@@ -64,88 +69,23 @@ class Batch:
     denoiser: GroupDenoiser | ExampleDenoiser
     per_image: Mapping[str, Mapping[str, Any]]  # options of single images, by name
 
-    def by_threads(self, n_jobs: int) -> GroupDenoiser | ExampleDenoiser:
-        """Return the denoiser for so many threads; a dictionary is loaded once for all."""
-        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-
-        if isinstance(self.denoiser, GroupDenoiser):
-            return replace(self.denoiser, options=replace(self.denoiser.options, n_jobs=n_jobs))
-        self.denoiser.model.n_jobs = n_jobs
-        return self.denoiser
-
     @property
     def images(self) -> Path:
         """The folder of the denoised images."""
         return self.options.out / IMAGES
 
 
-def parse_sigma(text: str) -> float | None:
-    """Read a noise level of 0 or more as it was typed; None for ``auto``."""
-    if text.strip().lower() == "auto":
-        return None
-    try:
-        sigma = float(text)
-    except ValueError:
-        sigma = float("nan")
-    if not 0.0 <= sigma < float("inf"):
-        raise ConfigError(f"--sigma is '{one_line(text, 40)}'; give a number of 0 or more, or auto")
-    return sigma
-
-
-def check_range(data_range: float | None) -> None:
-    """Refuse a data range that cannot be computed with."""
-    from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
-
-    if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
-        raise ConfigError(f"--data-range is {data_range:g}; give a finite number above 0")
-
-
-def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of workers or threads that cannot be."""
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise ConfigError(f"--jobs is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
-
-
 def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
-    sigma, data_range = parse_sigma(options.sigma), options.data_range
-    check_range(data_range)
+    sigma, data_range = options.level, options.data_range
+    options.refuse_contradictions({name for name in vars(options) if is_given(context, name)})
     if options.model is None:
-        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-        from kpca_apps.denoise.options import STACK_NOISES, Options
-
-        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *_SETTINGS)}
-        if options.stack and options.noise not in STACK_NOISES:
-            raise ConfigError(
-                f"--noise {options.noise} cannot be used with --stack, which is for "
-                f"{' and '.join(STACK_NOISES[1:])} noise; leave one out"
-            )
-        for name in ("stack", "preview", "sigma", "noise"):
-            if options.same_noise and is_given(context, name):
-                raise ConfigError(
-                    f"--{name} cannot be used with --same-noise, which measures the noise of whole "
-                    "batches; leave one of them out"
-                )
-        if options.stack and options.preview:
-            raise ConfigError(
-                "--preview shows one image denoised on its own, and --stack denoises pages "
-                "together; leave one out"
-            )
+        given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
         # Refused here, and not for each image, is what is not for stacks.
         Options(**given, pages=2 if options.stack else 1)
-        chosen = Options(**given)
-        return GroupDenoiser(chosen, sigma=sigma, data_range=data_range, stack=options.stack)
-    for name in (*_SETTINGS, "preview", "stack", "same_noise", "per_image"):
-        if is_given(context, name):
-            name = name.replace("_", "-")
-            raise ConfigError(f"--{name} cannot be used with --model; leave one of them out")
-    if options.noise not in ("auto", "gaussian", "impulse"):
-        raise ConfigError(
-            f"--noise {options.noise} cannot be used with --model: a dictionary removes "
-            "gaussian and impulse noise"
+        return GroupDenoiser(
+            Options(**given), sigma=sigma, data_range=data_range, stack=options.stack
         )
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser
-    from kpca_apps.denoise.batch.manifest import hash_file
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
     model = DictionaryDenoiser.load(options.model)
@@ -156,17 +96,12 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
     """List the images of a run, and refuse what cannot be, before any work."""
-    from kpca_apps.denoise.batch.inputs import plan_outputs
-
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
-        if options.reference is None:
-            raise ConfigError("--compare needs clean images; name their folder by --reference")
         from kpca_apps.denoise.batch.comparing import BASELINES
 
         baselines = tuple(BASELINES)
-    check_jobs(options.jobs)
     out = options.out
     # A shell's * names the folder of an earlier run too.
     apart = os.path.realpath(out)
@@ -179,7 +114,6 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
     console, per_image = Console(options.quiet), {}
     if options.per_image is not None:
-        from kpca_apps.denoise.batch.denoisers import GroupDenoiser
         from kpca_apps.denoise.batch.per_image import read_per_image
 
         assert isinstance(denoiser, GroupDenoiser)
@@ -202,9 +136,6 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
-    from kpca_apps.denoise.batch.run import make_folder
-
     options, clock, place = batch.options, Clock(), batch.options.out
     with made_for_use(place):
         folder = OutputFolder(make_folder(place) / REPORT, force=True)
@@ -215,12 +146,10 @@ def run_whole(batch: Batch) -> int:
                 "remove it, or choose another folder with --out"
             )
         samples = [count_samples(one.source) for one in batch.planned]
-        jobs = _processors(batch.options.jobs, samples, stack=batch.options.stack)
-        if batch.options.model is None:
+        jobs = processors(options.jobs, samples, stack=options.stack)
+        if options.model is None:
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
-            from kpca_apps.denoise.batch.measuring import with_same_noise
-
             with batch.console.stage("Measuring the noise of all images"):
                 same = with_same_noise(batch.planned, batch.denoiser, jobs[0])
             batch = replace(batch, denoiser=same)
@@ -228,12 +157,11 @@ def run_whole(batch: Batch) -> int:
         result = denoise_batch(batch, samples, jobs)
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
-        if isinstance(batch.denoiser, ExampleDenoiser) and batch.options.model is not None:
+        if isinstance(batch.denoiser, ExampleDenoiser) and options.model is not None:
             from kpca_apps.denoise.batch.dictionary_view import view_dictionary
 
-            name = batch.options.model.name
-            dictionary = view_dictionary(batch.denoiser.model, name, result.images)
-            result = replace(result, dictionary=dictionary)
+            model, name = batch.denoiser.model, options.model.name
+            result = replace(result, dictionary=view_dictionary(model, name, result.images))
         try:
             _write_report(result, folder, clock)
         except KeyboardInterrupt:
@@ -246,7 +174,7 @@ def run_whole(batch: Batch) -> int:
                 f"{error} The images are done and kept: the same command goes on with the report."
             ) from error
     _say_outcome(batch, result)
-    print_result(batch.console, folder.path, result, batch.options.json)
+    print_result(batch.console, folder.path, result, options.json)
     _raise_bug(result)
     return result.n_failed
 
@@ -272,8 +200,6 @@ def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -
 
 def _raise_bug(result: DenoisingResult) -> None:
     """Raise the first bug that was met, now that the other images and the report are written."""
-    from kpca_apps.denoise.batch.work import BUG
-
     for image in result.failed:
         if image.bug:
             error = RuntimeError(image.reason.replace(f"{BUG}, ", "", 1))
@@ -283,8 +209,6 @@ def _raise_bug(result: DenoisingResult) -> None:
 
 def run_trial(batch: Batch) -> None:
     """Denoise a crop of the first image at three strengths and write a page to choose by."""
-    from kpca_apps.denoise.batch.run import make_folder
-
     first, out = batch.planned[0], batch.options.out
     if not is_given(batch.context, "out"):
         _try_strengths(batch, Path(f"kpca-preview-{safe_stem(Path(first.name).stem)}"))
@@ -294,9 +218,6 @@ def run_trial(batch: Batch) -> None:
 
 
 def _try_strengths(batch: Batch, place: Path) -> None:
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.batch.trial import try_strengths
-    from kpca_apps.images.front_door import read_image
     from kpca_apps.report.denoising.page import render_trial
 
     console, options, first = batch.console, batch.options, batch.planned[0]
@@ -304,7 +225,7 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
-    denoiser = batch.by_threads(sum(_processors(options.jobs, [1])) - 1)
+    denoiser = batch.denoiser.by_threads(sum(processors(options.jobs, [1])) - 1)
     image = read_image(first.source, label=first.name)
     warm(batch, (1, 1))
     clock.lap("starting")
@@ -336,28 +257,13 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     print_result(console, folder.path, result, options.json)
 
 
-def _processors(asked: int | None, samples: list[int], *, stack: bool = False) -> tuple[int, int]:
-    import joblib
-
-    from kpca_apps.system.memory import available_bytes
-
-    # A stack takes much memory, which is looked at when its size is known: one at a time.
-    if stack:
-        return 1, asked or joblib.cpu_count()
-    return share_processors(asked or joblib.cpu_count(), samples, available_bytes())
-
-
 def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     """Compile the inner loops before there are workers that would all do it, and say so.
 
     Worker processes and threads for each come back. Where compiled code cannot be kept, every
     process would compile for itself: then one does all the work.
     """
-    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-    from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
-
-    denoiser = batch.denoiser
-    is_linear = not isinstance(denoiser, GroupDenoiser) or denoiser.options.is_linear
+    is_linear = batch.denoiser.is_linear
     if is_kept():
         announcement = "Compiling for this machine, once; about a minute."
         warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
@@ -367,59 +273,14 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     return 1, jobs[0] * jobs[1]
 
 
-def count_samples(path: Path) -> int:
-    """Return the number of values in an image file, by its header; else a guess by its size."""
-    from PIL import Image
-
-    if not path.is_file():
-        # A pipe would never end; what it is, is said when its turn comes.
-        return 0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                pixels = image.width * image.height * getattr(image, "n_frames", 1)
-                return pixels * min(len(image.getbands()), 3)
-    except Exception:
-        # Whatever is wrong with the file is said when its turn comes.
-        return path.stat().st_size
-
-
-def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int, int]:
-    """Return how many worker processes to take, and how many threads for each.
-
-    `jobs` are processors to use, `samples` the values in each image, `available` bytes of memory.
-
-    Examples
-    --------
-    >>> share_processors(8, [250_000] * 100, 64 * 10**9)
-    (8, 1)
-    >>> share_processors(8, [250_000] * 3, 64 * 10**9)
-    (3, 2)
-    >>> share_processors(8, [36_000_000] * 100, 8 * 10**9)
-    (4, 2)
-    >>> share_processors(8, [1_000] * 20, 64 * 10**9)
-    (1, 8)
-    """
-    from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
-
-    largest = max(samples, default=0)
-    each = _BASE + _A_SAMPLE * largest + _A_SAMPLE_OF_STRIP * min(largest, STRIP_SAMPLES)
-    worthwhile = 1 + sum(samples) // _START_UP
-    workers = max(1, min(jobs, len(samples), worthwhile, available // each))
-    return workers, max(1, jobs // workers)
-
-
 def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -> DenoisingResult:
     """Denoise a batch, showing how far it is.
 
     `samples` are the values in each image, for the time that remains; `jobs` the worker processes,
     and the threads for each.
     """
-    from kpca_apps.denoise.batch.run import run_batch
-
     options = batch.options
-    denoiser = batch.by_threads(jobs[1])
+    denoiser = batch.denoiser.by_threads(jobs[1])
     n_done = 0
     weights = {one.name: size for one, size in zip(batch.planned, samples, strict=True)}
     try:
@@ -483,10 +344,6 @@ def library_versions(noises: Iterable[str]) -> dict[str, str]:
 
 def _notes(sigma: float | Sequence[float] | None, result: DenoisingResult) -> list[str]:
     """Say once what most likely went wrong in some images: the level, or the kind of noise."""
-    import numpy as np
-
-    from kpca_apps.denoise.denoiser import doubt_level
-
     notes = []
     for image in result.images:
         if image.status == "ok":

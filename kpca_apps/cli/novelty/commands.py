@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import count
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.cli.options import Options, command, files, general, panel
+from kpca_apps.cli.commands import reproduce, without_hidden_label
+from kpca_apps.cli.console import Console
+from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
-
-if TYPE_CHECKING:
-    from kpca_apps.novelty.columns.execution import Execution
-    from kpca_apps.novelty.columns.parts import AnyTable
-    from kpca_apps.novelty.result import ScreeningResult
-    from kpca_apps.novelty.screening.model import NoveltyModel
-    from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.system.output import OutputFolder
-    from kpca_apps.tables.table import Table
-
-MODEL_FILE = "model.kpca"
-A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
+from kpca_apps.options import NoveltyOptions
 
 app = typer.Typer(
     name="novelty",
@@ -38,12 +23,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
-CalibrationName = Literal["auto", "leave-one-out", "split"]
-WorkersName = Literal["threads", "processes", "dask"]
-TableFormat = Literal["csv", "parquet", "same"]
-BadLinesName = Literal["refuse", "skip"]
-FlaggedFormat = Literal["csv", "xlsx"]
 TableArgument = Annotated[
     list[str],
     typer.Argument(
@@ -55,340 +34,6 @@ TableArgument = Annotated[
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file that screen or fit wrote.")
 ]
-
-_rule, _column = panel("Threshold (give one)"), panel("Columns")
-_known = panel("Accepted rows")
-_model, _work = panel("Model"), panel("Parallel work")
-
-
-class NoveltyOptions(Options):
-    """The options of the commands; each command takes those of use to it."""
-
-    share: float | None = _rule(
-        "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
-        "S",
-        common=True,
-    )
-    count: int | None = _rule("Flag this many rows: a choice, not a test.", "N")
-    alpha: float | None = _rule(
-        "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
-        "A",
-        common=True,
-    )
-    fdr: float | None = _rule(
-        "Flag so that this share of the list is expected to be false discoveries. Needs clean "
-        "rows.",
-        "Q",
-    )
-    accept: str | None = _known(
-        "Table of rows judged fine: they are learned as normal and not listed. Usually a "
-        "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
-        "both have; * stands for any value, an empty cell for a missing one.",
-        "FILE",
-        common=True,
-    )
-    label: str | None = _column(
-        "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
-    )
-    positive: str | None = _column("The label that means outlier.", "VALUE")
-    id: str | None = _column(
-        "Column that names the rows. Default: a column that looks like an identifier and has no "
-        "value twice.",
-        "COL",
-        common=True,
-    )
-    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL", common=True)
-    categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
-    numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
-    by: list[str] | None = _column(
-        "Compare rows within groups that share a value of this column: one model for each group "
-        "of 50 rows or more. Repeatable.",
-        "COL",
-        common=True,
-    )
-    hide: list[str] | None = _column(
-        "Use this column, but keep its values out of all that is written but the model. "
-        "Repeatable.",
-        "COL",
-        common=True,
-    )
-    dayfirst: bool | None = _column(
-        "Order of day and month in dates that can be read both ways.",
-        flags=("--dayfirst/--monthfirst",),
-    )
-    explain: int = _model(
-        "Number of rows explained in full. Flagged rows are explained in full up to 500; beyond, "
-        "they get their first reason. 0 for none.",
-        "N",
-        default=100,
-    )
-    kernel: KernelName | None = _model(
-        "Use one kernel on the encoded columns instead of the default mean over four views of "
-        "them: rbf, laplacian, linear, poly or cosine.",
-        "NAME",
-    )
-    gamma: float | None = _model("Kernel bandwidth as in exp(-gamma r^2).", "G")
-    sigma: float | None = _model("Kernel bandwidth as in exp(-r^2 / (2 sigma^2)).", "S")
-    components: int | None = _model(
-        "Truncate to this many kernel components (Hoffmann 2007) instead of the Tikhonov filter.",
-        "Q",
-    )
-    ridge: float | None = _model(
-        "Regularisation of the Tikhonov filter, as a share of the variance.", "R"
-    )
-    landmarks: int | None = _model("Number of landmarks of the Nystrom approximation.", "M")
-    calibration: CalibrationName = _model(
-        "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
-        "HOW",
-        default="auto",
-    )
-    seed: int = _model("Seed of all random draws.", "N", default=0)
-    jobs: int | None = _work(
-        "Number of threads, processes or Dask workers. Results do not depend on it.", "N"
-    )
-    workers: WorkersName | None = _work(
-        "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
-        "processes, or dask for a local cluster.",
-        "KIND",
-    )
-    scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
-        "ADDRESS",
-    )
-    out: Path | None = files(
-        "Folder to write. Default: one here, named after the input.", "DIR", common=True
-    )
-    force: bool = files("Overwrite the results of an earlier run.", default=False)
-    format: TableFormat = files(
-        "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
-        "delimiter and decimal sign, too.",
-        "KIND",
-        default="csv",
-    )
-    keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
-    flagged: FlaggedFormat = files(
-        "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
-        "coloured, and listed in a second sheet.",
-        "KIND",
-        default="csv",
-    )
-    delimiter: str | None = files("Column separator. Default: detected.", "C")
-    encoding: str | None = files("Text encoding. Default: detected.", "NAME")
-    sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
-    skip_rows: int = files(
-        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
-    )
-    bad_lines: BadLinesName = files(
-        "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
-        "refuse|skip",
-        default="refuse",
-    )
-    dry_run: bool = general(
-        "Print how each column would be used, and stop.", default=False, common=True
-    )
-
-
-def screening_options(options: NoveltyOptions) -> ScreeningOptions:
-    """Turn the options of a command into those of a screening."""
-    from kpca_apps.novelty.columns.plan import ColumnOptions
-    from kpca_apps.novelty.screening.options import ScreeningOptions
-
-    columns: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in _given(options, ColumnOptions).items()
-    }
-    return ScreeningOptions(**_given(options, ScreeningOptions), columns=ColumnOptions(**columns))
-
-
-def _given(options: NoveltyOptions, kind: Any) -> dict[str, Any]:
-    """Return the fields of a class of options that a command was told."""
-    fields_of = {one.name for one in fields(kind)}
-    flags = {"components": "n_components", "landmarks": "n_landmarks"}
-    named = {flags.get(flag, flag): value for flag, value in vars(options).items()}
-    return {name: value for name, value in named.items() if name in fields_of and value is not None}
-
-
-@dataclass
-class Run:
-    """One run of a command: what it was told, where it speaks, its clock and who works."""
-
-    options: NoveltyOptions
-    console: Console
-    clock: Clock
-    execution: Execution = field(init=False)
-    _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
-
-    def read(self, paths: list[str]) -> AnyTable:
-        """Read a table, or look at where the parts of a large one are."""
-        from kpca_apps.tables.opening import open_table
-
-        told = self.options
-        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        with self.console.stage(f"Reading {paths[0]}{more}"):
-            return open_table(
-                paths,
-                delimiter=told.delimiter,
-                encoding=told.encoding,
-                sheet=told.sheet,
-                skip_rows=told.skip_rows,
-                bad_lines=told.bad_lines,
-            )
-
-    def read_accepted(self) -> Table | None:
-        """Read the rows that were judged fine, if there are any."""
-        from kpca_apps.tables.opening import read_table
-
-        path = self.options.accept
-        return None if path is None else read_table(path)
-
-    def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
-        """Show that work is going on; for tables read in parts, their passes show it themselves."""
-        from kpca_apps.tables.table import PartedTable
-
-        if any(isinstance(table, PartedTable) for table in tables):
-            return nullcontext()
-        return self.console.stage(text)
-
-    @contextmanager
-    def timed_pass(self, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-        """Show how far one pass over rows is while the block runs, and take its time."""
-        number, began = next(self._n_passes), time.perf_counter()
-        with row_progress(self.console, what, n_rows) as advance:
-            yield advance
-        seconds = round(time.perf_counter() - began, 3)
-        self.clock.seconds[f"pass {number}, {what.lower()}"] = seconds
-
-
-@contextmanager
-def running(options: NoveltyOptions) -> Iterator[Run]:
-    """Start a run with who was asked to work; they are let go when the block ends."""
-    from kpca_apps.novelty.columns.execution import Execution
-    from kpca_apps.system.workers import workers_for
-
-    jobs = options.jobs
-    if options.workers == "dask" or options.scheduler is not None:
-        # What its machinery has to say in passing is for those who run a cluster.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    else:
-        jobs = jobs or _n_worthwhile()
-    run = Run(options, Console(options.quiet), Clock())
-    with workers_for(options.workers, jobs, options.scheduler) as workers:
-        run.execution = Execution(workers, run.timed_pass)
-        yield run
-
-
-def _n_worthwhile() -> int:
-    """Return how many workers the cores and the memory of this machine allow."""
-    from joblib import cpu_count
-
-    from kpca_apps.system.memory import available_bytes
-
-    return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
-
-
-def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
-    """Name the folder of a run, and refuse what cannot be written, before any work."""
-    from kpca_apps.system.output import OutputFolder
-
-    if options.flagged == "xlsx":
-        from kpca_apps.tables.write_excel import require_workbooks
-
-        require_workbooks()
-    # Of several files, or a pattern, the folder they lie in.
-    is_one = len(table) == 1 and "*" not in table[0]
-    named = table[0] if is_one else Path(table[0]).absolute().parent.name
-    out = options.out or f"kpca-{application}-{safe_stem(named)}"
-    folder = OutputFolder(out, force=options.force)
-    if not options.dry_run:
-        folder.check()
-    return folder
-
-
-def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
-    """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
-    if options.flagged == "xlsx":
-        from kpca_apps.novelty.columns.parts import column_names
-        from kpca_apps.novelty.written_tables import N_ADDED
-        from kpca_apps.tables.write_excel import require_columns
-
-        require_columns(len(column_names(table)) + N_ADDED, table.source.name)
-
-
-def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
-    """Print what every column becomes, as data."""
-    from kpca_apps.cli.novelty.lines import plan_lines
-    from kpca_apps.novelty.columns.parts import column_names, draw_sample
-    from kpca_apps.novelty.columns.plan import check_options, infer_plan
-
-    console = run.console
-    check_options(options.columns, column_names(table), table.source.name)
-    sample = draw_sample(table, options.seed, run.execution)
-    plan = infer_plan(sample.table, options.columns)
-    if len(sample.index) < table.source.n_rows:
-        console.say(
-            f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
-        )
-    for note in (*table.source.notes, *plan.warnings):
-        console.say(note)
-    if run.options.json:
-        console.data_json(plan.to_dict())
-    else:
-        console.data_lines(plan_lines(plan))
-
-
-def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> ScreeningOptions:
-    """Options of a model, changed by what the command was told."""
-    from kpca_apps.novelty.screening.options import ScreeningOptions
-    from kpca_apps.novelty.screening.run import inherit_options
-
-    hide = tuple(options.hide or ()) or None
-    columns = {"label": options.label, "id": options.id, "hide": hide}
-    return inherit_options(model, table, **_given(options, ScreeningOptions), **columns)
-
-
-def finish(
-    run: Run,
-    context: typer.Context,
-    folder: OutputFolder,
-    table: AnyTable,
-    result: ScreeningResult,
-    model: NoveltyModel,
-    *,
-    save: bool,
-) -> None:
-    """Write the folder of a screening, the model in it if it is new, and say what was found."""
-    from kpca_apps.cli.commands import next_steps, reproduce, without_label
-    from kpca_apps.cli.novelty.lines import held, say_findings
-    from kpca_apps.novelty.screening.model import save_model
-    from kpca_apps.novelty.written_tables import write_tables
-    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
-    from kpca_apps.report.novelty.page import render_screening
-
-    if hidden := without_label(context, result):
-        result = replace(result, command=reproduce(context, replacing=True, **hidden))
-    steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
-    result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
-    with run.working("Writing", table), folder as building:
-        notes = write_tables(
-            building,
-            table,
-            result,
-            model.encoder.plan,
-            format=run.options.format,
-            keep_hidden=run.options.keep_hidden,
-            execution=run.execution,
-        )
-        result = replace(result, warnings=(*result.warnings, *notes))
-        if save:
-            save_model(model, building / MODEL_FILE)
-        run.clock.lap("scored table, flagged rows and model")
-        drawn = ScreeningDrawings.of(result)
-        pages = [(REPORT_FILE, render_screening(result, drawn))]
-        write_result(building, result, pages, screening_figures(drawn), run.clock)
-    say_findings(run.console, result)
-    if save:
-        run.console.say(f"{MODEL_FILE} {held(model)}")
-    print_result(run.console, folder.path, result, run.options.json)
 
 
 @command(app)
@@ -409,9 +54,10 @@ def screen(
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
     holds rows of the table: share it as you would share the data.
     """
-    from kpca_apps.novelty.screening.options import resolve_rule
+    from kpca_apps.cli.novelty.run import finish, open_folder, print_plan, refuse_too_wide, running
+    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 
-    chosen = screening_options(options)
+    chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=reference is not None)
     if [reference, options.accept, *table].count("-") > 1:
         raise ConfigError("only one of table, reference and accepted rows can come from stdin")
@@ -425,7 +71,6 @@ def screen(
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce
         from kpca_apps.novelty.screening.run import screen as screen_rows
 
         with run.working("Screening", rows, clean):
@@ -460,10 +105,11 @@ def fit(
     The model file holds rows of the reference, among which reasons are found: share it as you would
     share the data.
     """
-    from kpca_apps.novelty.screening.options import resolve_rule
+    from kpca_apps.cli.novelty.run import print_plan, running
+    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
     from kpca_apps.system.model_files import check_model_path
 
-    chosen = screening_options(options)
+    chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=True)
     if not options.dry_run:
         check_model_path(model, force=options.force)
@@ -492,8 +138,8 @@ def fit(
 
 @command(
     app,
-    without="by exclude categorical numeric dayfirst kernel gamma sigma components ridge landmarks "
-    "calibration seed dry_run",
+    without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
+    "n_landmarks calibration seed dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
@@ -502,7 +148,7 @@ def score(
 
     Rows are flagged by the model's threshold unless another is given.
     """
-    from kpca_apps.cli.commands import reproduce
+    from kpca_apps.cli.novelty.run import adjusted, finish, open_folder, refuse_too_wide, running
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import score as score_rows
 
@@ -545,6 +191,7 @@ def explain(
 ) -> None:
     """Explain one row: which columns make it odd, and what was expected instead."""
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
+    from kpca_apps.cli.novelty.run import adjusted, running
     from kpca_apps.novelty.screening.model import load_model
     from kpca_apps.novelty.screening.run import explain_row
 
@@ -595,7 +242,10 @@ def compare(
     outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
     2007).
     """
-    chosen = screening_options(options)
+    from kpca_apps.cli.novelty.run import open_folder, print_plan, running
+    from kpca_apps.novelty.screening.options import ScreeningOptions
+
+    chosen = ScreeningOptions.of(options)
     folder = open_folder(options, "comparison", table)
     with running(options) as run:
         rows = run.read(table)
@@ -603,15 +253,13 @@ def compare(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
-        from kpca_apps.cli.commands import reproduce, without_label
         from kpca_apps.novelty.compare.comparison import compare_table
 
         with run.console.stage("Comparing"):
             result = compare_table(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
-        if hidden := without_label(context, result):
-            result = replace(result, command=reproduce(context, replacing=True, **hidden))
+        result = without_hidden_label(context, result)
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures
@@ -644,7 +292,6 @@ def diff(context: typer.Context, old: OldRun, new: NewRun, options: NoveltyOptio
     Rows newly flagged and no longer flagged, matched by identifier or else by their cells; columns
     whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
     """
-    from kpca_apps.cli.commands import reproduce
     from kpca_apps.cli.novelty.lines import diff_lines
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import os
-import stat
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import typer
 
-from kpca_apps.cli.commands import reproduce
+from kpca_apps.cli.commands import reproduce as command_of
 from kpca_apps.cli.console import Console, column_lines, say_line, terminal_width
+from kpca_apps.cli.papers.options import PapersOptions
 from kpca_apps.cli.results import REPORT_FILE, Clock, near, print_result, write_result
 from kpca_apps.errors import InputError, RefusedError, StoppedError
 from kpca_apps.names import one_line
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.registry import (
+    all_experiments,
+    chosen_experiments,
+    gathered,
+    not_run,
+    reproduce,
+)
+from kpca_apps.papers.result import Experiment, Reproduction
+from kpca_apps.papers.texts import ELSEWHERE
+from kpca_apps.report.papers.text import headline, left_out, standing, work_of
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.output import OutputFolder
-
-if TYPE_CHECKING:
-    from kpca_apps.cli.papers.options import PapersOptions
-    from kpca_apps.papers.registry import Experiment
-    from kpca_apps.papers.result import GalleryResult, Reproduction
-
 
 INDENT = 2
 
 
 def print_list(as_json: bool) -> None:
     """Print all experiments, under the paper they are of, or as JSON."""
-    from kpca_apps.papers.registry import all_experiments
-
     console, found = Console(), [*all_experiments().values()]
     if as_json:
         names = ("name", "paper", "title", "data")
@@ -42,8 +44,6 @@ def print_list(as_json: bool) -> None:
 
 def _list_lines(found: list[Experiment], width: int) -> list[str]:
     """Lay out names, data and titles; titles are wrapped, so that a terminal does not."""
-    from kpca_apps.report.papers.text import work_of
-
     cells = {one.name: (one.name, ", ".join(one.data) or "none") for one in found}
     heads = column_lines([("name", "data"), *cells.values()])
     before = max(map(len, heads)) + INDENT + 2
@@ -66,8 +66,6 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     Once they are run an interrupt waits until they are written. What an interrupted run has done
     replaces no earlier result: it goes beside it. Returns how many could not be run.
     """
-    from kpca_apps.papers.registry import chosen_experiments
-
     console, chosen = Console(options.quiet), chosen_experiments(name)
     out = options.out or Path(f"kpca-papers-{name}")
     complete, partial = _folders(out, force=options.force)
@@ -75,7 +73,6 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     # All that draws is imported before the first experiment, so that nothing that is missing is
     # found when all are done.
     from kpca_apps.report.papers.page import gallery_figures, render_gallery
-    from kpca_apps.report.papers.text import headline, left_out
 
     clock, interrupted = Clock(), False
     done: list[Reproduction] = []
@@ -84,7 +81,9 @@ def run_experiments(context: typer.Context, name: str, options: PapersOptions) -
     except KeyboardInterrupt:
         interrupted = True
     with interrupts_held(drop=True):
-        result = _gathered(context, chosen, done)
+        left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
+        elsewhere = ELSEWHERE if len(chosen) > 1 else ()
+        result = gathered([*done, *left], command=command_of(context), elsewhere=elsewhere)
         n_done = len(chosen) - result.n_failed
         folder = partial if interrupted else complete
         if interrupted:
@@ -136,28 +135,11 @@ def _check_data(folder: Path | None) -> None:
         return
     label = one_line(str(folder), 200)
     try:
-        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+        os.stat(f"{folder}/.")  # noqa: PTH116 (a path would drop the point)
     except (FileNotFoundError, NotADirectoryError):
-        is_folder = False
+        raise InputError(f"{label}: no folder; kpca papers fetch makes one.") from None
     except OSError as error:
         raise InputError(f"{label}: cannot be read ({error.strerror}).") from None
-    if not is_folder:
-        raise InputError(f"{label}: no folder; kpca papers fetch makes one.")
-
-
-def _gathered(
-    context: typer.Context, chosen: list[Experiment], done: list[Reproduction]
-) -> GalleryResult:
-    """Gather what was done, and what an interrupt left undone."""
-    from kpca_apps.papers.registry import gathered, not_run
-    from kpca_apps.papers.texts import ELSEWHERE
-
-    left = [not_run(one, "interrupted before it was done.") for one in chosen[len(done) :]]
-    return gathered(
-        [*done, *left],
-        command=reproduce(context),
-        elsewhere=ELSEWHERE if len(chosen) > 1 else (),
-    )
 
 
 def _run(
@@ -173,17 +155,13 @@ def _run(
             done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
         clock.lap(experiment.name)
         if len(chosen) > 1 or not done[-1].failed:
-            _tell(console, done[-1])
+            _say_outcome(console, done[-1])
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
     """Run one experiment; what goes wrong in it does not lose the others."""
-    from kpca_apps.papers.data import PaperData
-    from kpca_apps.papers.registry import not_run
-    from kpca_apps.papers.registry import reproduce as run_one
-
     try:
-        return run_one(experiment, PaperData(data))
+        return reproduce(experiment, PaperData(data))
     except Exception as error:
         if is_only or os.environ.get("KPCA_DEBUG") == "1":
             raise
@@ -191,9 +169,7 @@ def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Rep
         return not_run(experiment, f"{one_line(what, 300)} (please report it).")
 
 
-def _tell(console: Console, one: Reproduction) -> None:
-    from kpca_apps.report.papers.text import standing
-
+def _say_outcome(console: Console, one: Reproduction) -> None:
     if one.failed:
         say_line(f"not run: {one.name}: {one.failed}")
     elif one.is_untried:

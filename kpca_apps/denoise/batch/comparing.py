@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.pages import as_stored
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 from kpca_apps.errors import InputError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.types import ImageFile
 
 BASELINES = ("nl_means", "wavelet")

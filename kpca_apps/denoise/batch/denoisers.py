@@ -39,9 +39,9 @@ class CleanedMosaic:
     info: DenoiseInfo
 
     def at(self, strength: float) -> NDArray[np.uint16]:
-        """Return the picture developed at a strength from 0, as given, to 1, denoised."""
-        given = self.mosaic.light
-        return self.mosaic.developed(given + np.float32(strength) * (self.light - given))
+        """Return the picture developed at a strength from 0, noisy, to 1, denoised."""
+        noisy = self.mosaic.light
+        return self.mosaic.developed(noisy + np.float32(strength) * (self.light - noisy))
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,15 @@ class GroupDenoiser:
         options = replace(options, pages=self.options.pages)
         return replace(self, options=options, sigma=own.get("sigma", self.sigma))
 
+    def by_threads(self, n_jobs: int) -> GroupDenoiser:
+        """Return it for so many threads."""
+        return replace(self, options=replace(self.options, n_jobs=n_jobs))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its inner loops are those of a kernel of infinite width."""
+        return self.options.is_linear
+
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the result depends on, in what JSON can hold."""
@@ -191,6 +200,12 @@ class ExampleDenoiser:
     noise: str = "gaussian"
     sigma: float | None = None
     data_range: float | None = None
+    is_linear = True  # impulses are taken out first by groups
+
+    def by_threads(self, n_jobs: int) -> ExampleDenoiser:
+        """Return it for so many threads; the dictionary is loaded once for all."""
+        self.model.n_jobs = n_jobs
+        return self
 
     def __call__(
         self, pixels: NDArray[Any], channel_axis: int | None

@@ -18,7 +18,7 @@ RISING = "noise that grows with brightness"
 
 
 def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
-    """Return why noise was taken for what it was, where it was measured in an image.
+    """Return the reasons for the model of noise that was chosen, if it was measured.
 
     `asked` is the noise asked for; that of a raw file is known.
     """

@@ -13,7 +13,7 @@ from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.pages import colours_of
 from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import InputError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line
 
 

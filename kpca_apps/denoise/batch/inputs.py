@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import unicodedata
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -43,20 +43,21 @@ def plan_outputs(
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
     found, notes = find_images(inputs, passed_over or out)
-    names, heads = [name for name, _ in found], [_head_of(source) for _, source in found]
-    kinds = [image_kind(head, name) for head, name in zip(heads, names, strict=True)]
-    suffixes = [_new_suffix(name, kind, format) for name, kind in zip(names, kinds, strict=True)]
-    outputs, renamed = _output_names(names, suffixes)
+    heads = {name: _head_of(source) for name, source in found}
+    kinds = {name: image_kind(head, name) for name, head in heads.items()}
+    outputs, renamed = _output_names(
+        {name: _new_suffix(name, kind, format) for name, kind in kinds.items()}
+    )
     if format == "same":
         renamed = tuple(
             f'"{one_line(name)}" holds another kind of image than its name says: its result is '
             f'called "{one_line(output)}".'
-            for name, output, kind in zip(names, outputs, kinds, strict=True)
-            if name != output and kind != "raw"
+            for name, output in outputs.items()
+            if name != output and kinds[name] != "raw"
         )
     planned = tuple(
-        Planned(source, name, output, refusal(kind) if head else "")
-        for (name, source), output, head, kind in zip(found, outputs, heads, kinds, strict=True)
+        Planned(source, name, outputs[name], refusal(kinds[name]) if heads[name] else "")
+        for name, source in found
     )
     sources = {_real(source): name for name, source in found}
     for image in planned:
@@ -133,19 +134,15 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
 
 def _walk(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; hidden ones, and links to folders, are passed over."""
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(
-            f"{one_line(str(folder))}: the folder cannot be read ({error.strerror})."
-        ) from None
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(folder / entry.name)
-        elif (folder / entry.name).is_file():
-            yield folder / entry.name
+
+    def refuse(error: OSError) -> None:
+        label = one_line(str(error.filename))
+        raise InputError(f"{label}: the folder cannot be read ({error.strerror}).") from None
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found = (Path(place, name) for name in files if not name.startswith("."))
+        yield from (path for path in found if path.is_file())
 
 
 def _head_of(source: Path) -> bytes:
@@ -167,32 +164,24 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
     return None if suffix in own or is_kept else own[0]
 
 
-def _output_names(
-    names: list[str], suffixes: list[str | None]
-) -> tuple[list[str], tuple[str, ...]]:
-    """Give each name a suffix, if there is one; where two become one, keep the old suffix too."""
-    wanted = [
-        str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
-        for name, suffix in zip(names, suffixes, strict=True)
-    ]
-    meeting: defaultdict[str, list[int]] = defaultdict(list)
-    for at, output in enumerate(wanted):
-        # As file systems that ignore case see it.
-        meeting[unicodedata.normalize("NFC", output).casefold()].append(at)
-    notes = []
-    for places in meeting.values():
-        if len(places) == 1:
-            continue
-        for at in places:
-            if wanted[at] != names[at]:
-                wanted[at] = f"{names[at]}{suffixes[at]}"
-                notes.append(
-                    f'"{one_line(names[at])}" is written as "{one_line(wanted[at])}": another '
-                    "image takes the shorter name."
-                )
-    seen: dict[str, str] = {}
-    for name, output in zip(names, wanted, strict=True):
-        other = seen.setdefault(output, name)
+def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Give each name its suffix, if there is one; where two become one, keep the old suffix too."""
+    wanted = {
+        name: str(PurePosixPath(name).with_suffix(suffix)) if suffix else name
+        for name, suffix in suffixes.items()
+    }
+    # As file systems that ignore case see them.
+    seen = {name: unicodedata.normalize("NFC", one).casefold() for name, one in wanted.items()}
+    times, notes = Counter(seen.values()), []
+    for name in [name for name in wanted if times[seen[name]] > 1 and wanted[name] != name]:
+        wanted[name] = f"{name}{suffixes[name]}"
+        notes.append(
+            f'"{one_line(name)}" is written as "{one_line(wanted[name])}": another image takes the '
+            "shorter name."
+        )
+    first: dict[str, str] = {}
+    for name, output in wanted.items():
+        other = first.setdefault(output, name)
         if other != name:
             raise RefusedError(
                 f'{one_line(name)}: its result would have the same name as that of "'

@@ -19,7 +19,7 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.system.workers import Workers
 
 

@@ -17,7 +17,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import ImageFile
-from kpca_apps.system.output import spilled
+from kpca_apps.system.spools import spilled
 
 Denoised = tuple[NDArray[Any], DenoiseInfo]
 
@@ -31,6 +31,12 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels
 
 
+def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the mean of the colours of an image."""
+    grey = pixels.astype(np.float32)
+    return grey.mean(axis=2) if grey.ndim == 3 else grey
+
+
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values in the type of a file: of integers rounded, and within its range."""
     if dtype.kind not in "ui":
@@ -40,7 +46,7 @@ def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def kind_of(image: ImageFile) -> str:
-    """Return what tells images apart whose noise may differ: camera and ISO, or else the size."""
+    """Return what distinguishes images whose noise may differ: camera and ISO, or the size."""
     page = image.pages[0]
     channels = page.shape[2] if len(page.shape) == 3 else 1
     where = " x ".join(map(str, page.shape[1::-1]))

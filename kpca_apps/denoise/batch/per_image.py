@@ -67,8 +67,8 @@ def read_per_image(
 def _values(column: Column, *, prefer_comma: bool) -> list[float | str | None]:
     """Return numbers as such, other cells as text and empty ones as None."""
     texts = Column(column.texts)
-    said = texts.read(texts.number_format(prefer_comma) or NumberFormat())
-    cells = zip(texts.cells, said.values.tolist(), said.unreadable.tolist(), strict=True)
+    numbers = texts.read(texts.number_format(prefer_comma) or NumberFormat())
+    cells = zip(texts.cells, numbers.values.tolist(), numbers.unreadable.tolist(), strict=True)
     return [text if text is None or unread else value for text, value, unread in cells]
 
 

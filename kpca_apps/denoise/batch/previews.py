@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from kpca_apps.denoise.batch.pages import grey_of
 from kpca_apps.denoise.result import Crop, ImagePreviews, Preview
 
 VIEW, LONGEST, THUMB, CROP = 560, 1100, 120, 128  # pixels; see `ImagePreviews`
@@ -164,8 +165,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
 
 def _places(image: NDArray[Any]) -> list[tuple[str, int, int]]:
     """Return kind, left and top of the crops: where there is most detail, and least."""
-    grey = image.astype(np.float32)
-    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    grey = grey_of(image)
     height, width = grey.shape
     if height * width < 4 * CROP * CROP:
         return [("detail", max(0, (width - CROP) // 2), max(0, (height - CROP) // 2))]

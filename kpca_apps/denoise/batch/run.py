@@ -29,11 +29,9 @@ from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.images.front_door import FORMATS
-from kpca_apps.names import one_line, suggest
+from kpca_apps.images.files import check_format
+from kpca_apps.names import one_line
 from kpca_apps.system.workers import Workers
-
-__all__ = ["Progress", "Within", "make_folder", "run_batch"]
 
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
@@ -167,10 +165,7 @@ def run_batch(
 def _check_options(
     format: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
 ) -> None:
-    if format not in FORMATS:
-        raise ConfigError(
-            f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
-        )
+    check_format(format)
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give 1 or more.")
     for name in baselines:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.pages import as_stored, colours_of
+from kpca_apps.denoise.batch.pages import as_stored, colours_of, grey_of
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -47,8 +47,8 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         # The weaker one is a mixture of the image and of the one asked for, denoised once for both.
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
-            way, like = replace(denoiser, options=whole), whole
-            cleaned = way.clean(pixels) if mosaic is None else way.clean_mosaic(mosaic)
+            own, like = replace(denoiser, options=whole), whole
+            cleaned = own.clean(pixels) if mosaic is None else own.clean_mosaic(mosaic)
         denoised = cleaned.at(options.strength)
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
         previews = make_previews(piece, after, icc=image.metadata.icc)
@@ -95,9 +95,9 @@ def strengths_of(options: Options, *, colour: bool) -> list[tuple[float, str, Op
 
 def per_image_lines(name: str, options: Options) -> str:
     """Write the two lines of a table for ``--per-image`` that give one image these options."""
-    given = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
+    values = {one: f"{getattr(options, one):g}" for one in ("strength", "luma", "chroma")}
     lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows([["file", *given], [name, *given.values()]])
+    csv.writer(lines, lineterminator="\n").writerows([["file", *values], [name, *values.values()]])
     return lines.getvalue()
 
 
@@ -111,8 +111,7 @@ def _stored_window(shape: tuple[int, ...], orientation: int, cut: tuple[slice, s
 
 def _most_detailed(pixels: NDArray[Any]) -> tuple[int, int]:
     """Return the corner of the piece with the steepest slopes; noise is everywhere alike."""
-    grey = pixels.astype(np.float32)
-    grey = grey.mean(axis=2) if grey.ndim == 3 else grey
+    grey = grey_of(pixels)
     tops, lefts = (places_for(side, CROP) for side in grey.shape)
     places = [(top, left) for top in tops for left in lefts]
 

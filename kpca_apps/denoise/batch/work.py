@@ -30,7 +30,7 @@ from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.images.front_door import encode_image, read_image, target_format
+from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 

@@ -18,36 +18,11 @@ from numbers import Integral, Real
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
-__all__ = [
-    "FAR",
-    "LOWEST",
-    "LOWEST_EXPONENT",
-    "SINGLE",
-    "Exponents",
-    "Kernel",
-    "KernelRows",
-    "LinearlyMapped",
-    "OnColumns",
-    "Recentred",
-    "Scaled",
-    "ScaledInputs",
-    "Sum",
-    "Translated",
-    "Wrapped",
-    "as_integer",
-    "as_number",
-    "power",
-    "products_with",
-    "rbf_exponents",
-    "squared_lengths",
-    "unit_rows",
-]
+from kpca_apps.system.arrays import Matrix, Values
 
-Matrix = NDArray[np.float64]
-Values = NDArray[Any]
 KernelRows = Callable[[Matrix], Values]
 """A kernel with its second argument fixed: rows ``(b, d)`` to kernel values ``(b, m)``."""
 WeightedGradient = Callable[[Matrix, Matrix], Matrix]
@@ -124,9 +99,14 @@ class Kernel(ABC):
         """Return the formula of the kernel on one line."""
 
     @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        return ()
+
+    @property
     def is_psd(self) -> bool:
         """Whether every Gram matrix of the kernel is positive semi-definite."""
-        return True
+        return all(part.is_psd for part in self.parts)
 
     @property
     def falls_with_distance(self) -> bool:
@@ -149,7 +129,8 @@ class Kernel(ABC):
     @property
     def is_differentiable(self) -> bool:
         """Whether `weighted_gradient` is known of the kernel and all it is made of."""
-        return type(self).weighted_gradient is not Kernel.weighted_gradient
+        is_known = type(self).weighted_gradient is not Kernel.weighted_gradient
+        return is_known and all(part.is_differentiable for part in self.parts)
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
         """Fix the points of sum_j c_j grad_x k(x, z_j), all that a descent to a pre-image needs.
@@ -216,8 +197,28 @@ class Kernel(ABC):
             object.__setattr__(self, name, value)
 
 
+class Cone(Kernel):
+    """A sum of kernels times numbers that are not negative: what holds of all of them, holds of it.
+
+    (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
+    """
+
+    @property
+    def falls_with_distance(self) -> bool:
+        return all(part.falls_with_distance for part in self.parts)
+
+    @property
+    def takes_any_vector(self) -> bool:
+        return all(part.takes_any_vector for part in self.parts)
+
+    @property
+    def gains_from_centring(self) -> bool | None:
+        gains = {part.gains_from_centring for part in self.parts}
+        return None if None in gains else True in gains
+
+
 @dataclass(frozen=True)
-class Sum(Kernel):
+class Sum(Cone):
     """The sum of several kernels, k(x, y) = sum_i k_i(x, y): their images side by side [1]_.
 
     A component of a sum combines features of all its kernels. To choose a number of components for
@@ -256,25 +257,8 @@ class Sum(Kernel):
         return " + ".join(kernel.describe() for kernel in self.kernels)
 
     @property
-    def is_psd(self) -> bool:
-        return all(kernel.is_psd for kernel in self.kernels)
-
-    @property
-    def falls_with_distance(self) -> bool:
-        return all(kernel.falls_with_distance for kernel in self.kernels)
-
-    @property
-    def takes_any_vector(self) -> bool:
-        return all(kernel.takes_any_vector for kernel in self.kernels)
-
-    @property
-    def gains_from_centring(self) -> bool | None:
-        gains = {kernel.gains_from_centring for kernel in self.kernels}
-        return None if None in gains else True in gains
-
-    @property
-    def is_differentiable(self) -> bool:
-        return all(kernel.is_differentiable for kernel in self.kernels)
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.kernels
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
         parts = [kernel.weighted_gradient(Z) for kernel in self.kernels]
@@ -295,20 +279,13 @@ class Wrapped(Kernel):
             raise ValueError(f"kernel must be a Kernel, got {self.kernel!r}.")
 
     @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
-
-    @property
-    def is_differentiable(self) -> bool:
-        return super().is_differentiable and self.kernel.is_differentiable
+    def parts(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
 
 
 @dataclass(frozen=True)
-class Scaled(Wrapped):
-    """A kernel times a number that is not negative: with sums, kernels form a cone.
-
-    (Scholkopf, Smola and Muller 1996, MPI technical report 44, B.7.)
-    """
+class Scaled(Cone, Wrapped):
+    """A kernel times a number that is not negative."""
 
     factor: float
     kernel: Kernel
@@ -332,18 +309,6 @@ class Scaled(Wrapped):
 
     def describe(self) -> str:
         return f"{self.factor:g} ({self.kernel.describe()})"
-
-    @property
-    def falls_with_distance(self) -> bool:
-        return self.kernel.falls_with_distance
-
-    @property
-    def takes_any_vector(self) -> bool:
-        return self.kernel.takes_any_vector
-
-    @property
-    def gains_from_centring(self) -> bool | None:
-        return self.kernel.gains_from_centring
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
         inner = self.kernel.weighted_gradient(Z)

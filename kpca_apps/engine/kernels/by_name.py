@@ -21,14 +21,6 @@ from kpca_apps.engine.kernels import (
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
 
-__all__ = [
-    "COMPARED_ROWS",
-    "KERNEL_NAMES",
-    "KernelName",
-    "median_squared_distance",
-    "resolved_kernel",
-]
-
 COMPARED_ROWS = 500
 """Rows whose distances a width is chosen from."""
 

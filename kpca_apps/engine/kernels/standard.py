@@ -31,7 +31,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.kernels.base import (
@@ -39,7 +39,6 @@ from kpca_apps.engine.kernels.base import (
     LOWEST_EXPONENT,
     Kernel,
     KernelRows,
-    Values,
     WeightedGradient,
     as_integer,
     as_number,
@@ -49,29 +48,17 @@ from kpca_apps.engine.kernels.base import (
     squared_lengths,
     unit_rows,
 )
-
-__all__ = ["RBF", "Cosine", "Laplacian", "Linear", "MeanRBF", "OfDistance", "Polynomial", "Sigmoid"]
-
-Matrix = NDArray[np.float64]
+from kpca_apps.system.arrays import Matrix, Values
 
 
 class OfDistance(Kernel):
     """A kernel that falls with the distance, from 1."""
 
+    falls_with_distance = True
+    gains_from_centring = False
+
     def diagonal(self, X: Matrix) -> Matrix:
         return np.ones(len(X))
-
-    @property
-    def falls_with_distance(self) -> bool:
-        return True
-
-    @property
-    def takes_any_vector(self) -> bool:
-        return True
-
-    @property
-    def gains_from_centring(self) -> bool | None:
-        return False
 
     def _slopes(self, Z: Matrix) -> KernelRows:
         """Fix Z in k'(s), s the squared distance."""
@@ -93,9 +80,7 @@ class OfDistance(Kernel):
 class _OfProduct(Kernel):
     """A kernel of the inner product of two rows of any length."""
 
-    @property
-    def takes_any_vector(self) -> bool:
-        return True
+    takes_any_vector = True
 
 
 @dataclass(frozen=True)
@@ -109,6 +94,8 @@ class RBF(OfDistance):
         (2019) call gamma in their eq. 3, and sigma in their figures, as R's kernlab does; the
         sigma of the 1996 report, eq. 62, and of `from_sigma` is a width.
     """
+
+    takes_any_vector = True
 
     gamma: float
 
@@ -153,6 +140,8 @@ class Laplacian(OfDistance):
         ``laplacedot``, with sigma for gamma, and the Laplace kernel of Aguilera and Antonanzas
         (2019, Table I).
     """
+
+    takes_any_vector = True
 
     gamma: float
     distance: Literal["manhattan", "euclidean"] = "manhattan"
@@ -258,15 +247,13 @@ class Linear(_OfProduct):
     v = sum_i alpha_i (x_i - mean) its eigenvectors (1996 report, eq. 1-3 and footnote 3).
     """
 
+    gains_from_centring = True
+
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         return products_with(Z, dtype)
 
     def diagonal(self, X: Matrix) -> Matrix:
         return squared_lengths(X)
-
-    @property
-    def gains_from_centring(self) -> bool | None:
-        return True
 
     def weighted_gradient(self, Z: Matrix) -> WeightedGradient:
         return lambda X, C: C @ Z
@@ -314,16 +301,14 @@ class Sigmoid(_OfProduct):
     distance and is refused.
     """
 
+    is_psd = False
+
     gamma: float
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
         self._set(gamma=as_number("gamma", self.gamma, above=0.0))
         self._set(coef0=as_number("coef0", self.coef0))
-
-    @property
-    def is_psd(self) -> bool:
-        return False
 
     def against(self, Z: Matrix, dtype: DTypeLike = np.float64) -> KernelRows:
         products = products_with(Z, dtype)

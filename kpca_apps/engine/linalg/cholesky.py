@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.system.arrays import Index, Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-__all__ = ["PartialCholesky", "greedy_pivots", "random_pivots"]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 BLOCK = 32
 """Pivots proposed at once."""

@@ -6,28 +6,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.linalg import eigh, qr
 
 from kpca_apps.engine.kernels.base import SINGLE
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.precision import smallest_eigenvalue
+from kpca_apps.system.arrays import Mask, Matrix, Values
 
-__all__ = [
-    "TOLERANCE",
-    "Solver",
-    "block_krylov",
-    "block_width",
-    "choose_solver",
-    "krylov_basis_limit",
-    "lapack_pairs",
-    "lapack_vectors",
-    "significant",
-]
-
-Matrix = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Values = NDArray[Any]
 Operator = Callable[[Values], Values]
 Solver = Literal["auto", "lapack", "krylov"]
 

@@ -16,26 +16,12 @@ References
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import Kernel, Recentred
 from kpca_apps.engine.rows import map_row_blocks
-
-__all__ = [
-    "about_landmarks",
-    "about_mean",
-    "about_origin",
-    "centre_in_place",
-    "gram_matrix",
-    "overflow",
-    "require_finite",
-]
-
-Matrix = NDArray[np.float64]
-Values = NDArray[Any]
+from kpca_apps.system.arrays import Matrix, Values
 
 
 def gram_matrix(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.linalg.gram import overflow
 from kpca_apps.engine.rows import in_order
-
-__all__ = ["PANEL", "TILE", "GramPanels", "centred"]
-
-Matrix = NDArray[np.float64]
-Values = NDArray[Any]
+from kpca_apps.system.arrays import Matrix, Values
 
 PANEL = 256
 """Rows a panel: a tile of it and the columns of its product stay in a core's cache."""

@@ -40,20 +40,9 @@ from kpca_apps.engine.kernels.base import (
 )
 from kpca_apps.engine.rows import in_order, map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.arrays import Index, Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
-__all__ = [
-    "PreImages",
-    "batch_of",
-    "fixed_point",
-    "map_blocks",
-    "nearest_points",
-    "projection_norms",
-]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 Part = TypeVar("Part")
 
 TOLERANCE = 1e-6
@@ -83,10 +72,10 @@ class PreImages:
 
     points: Matrix  # (n, d)
     iterations: NDArray[np.int64]  # steps taken by the attempt that was kept
-    converged: Flags  # whether the steps had become negligible
+    converged: Mask  # whether the steps had become negligible
     # Whether the first start failed (its denominator vanished, or it ended farther off than it
     # began) and the iteration was begun again at a stored point.
-    restarted: Flags
+    restarted: Mask
     residual: Matrix  # rho(z), squared feature-space units; NaN for an indefinite kernel
 
     @classmethod
@@ -129,7 +118,7 @@ def fixed_point(
     step = subspace.prepared("_fixed_point_step", lambda: _rbf_step(subspace.points, gamma))
     length = tolerance / np.sqrt(2.0 * gamma)
 
-    def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Flags]:
+    def attempt(T: Matrix, start: Matrix) -> tuple[PreImages, Mask]:
         return _Iteration(step, subspace, T, start).run(length, max_iter, n_jobs)
 
     found, failed = attempt(T, np.asarray(start, dtype=np.float64))
@@ -200,7 +189,7 @@ def batch_of(index: Index) -> Index:
     return np.pad(index, (0, -len(index) % STEP), mode="edge")
 
 
-Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Flags]]
+Step = Callable[[Matrix, Matrix, Matrix, Index], tuple[Matrix, Matrix, Mask]]
 
 
 def _rbf_step(points: Matrix, gamma: float) -> Step:
@@ -212,7 +201,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
     centre = points.mean(axis=0)
     stacked = np.column_stack([points - centre, np.ones(len(points))])
 
-    def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Flags]:
+    def few(z: Matrix, g: Matrix, size: Matrix) -> tuple[Matrix, Matrix, Mask]:
         terms = near(z)
         highest = terms.max(axis=1)
         # Far from all points the largest exponent is removed, so that the others remain.
@@ -228,7 +217,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         sums = terms @ stacked
         denominator = sums[:, -1]
         # The sum of the terms' moduli is no larger than this bound, and seldom worth its price.
-        vanished: Flags = np.abs(denominator) <= VANISHING * size * np.exp(highest)
+        vanished: Mask = np.abs(denominator) <= VANISHING * size * np.exp(highest)
         if vanished.any():
             exact = np.abs(terms[vanished]).sum(axis=1)
             vanished[vanished] = np.abs(denominator[vanished]) <= VANISHING * exact
@@ -237,7 +226,7 @@ def _rbf_step(points: Matrix, gamma: float) -> Step:
         following[vanished] = z[vanished]
         return following, denominator * np.exp(shift), vanished
 
-    def step(z: Matrix, g: Matrix, size: Matrix, batch: Index) -> tuple[Matrix, Matrix, Flags]:
+    def step(z: Matrix, g: Matrix, size: Matrix, batch: Index) -> tuple[Matrix, Matrix, Mask]:
         chunks = [_as_slice(batch[s : s + STEP]) for s in range(0, len(batch), STEP)]
         parts = [few(z[chunk], g[chunk], size[chunk]) for chunk in chunks]
         following, inner, vanished = zip(*parts, strict=True)
@@ -265,7 +254,7 @@ class _Iteration:
         self.converged, self.vanished = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         self.first = np.empty(n)
 
-    def run(self, length: float, max_iter: int, n_jobs: int | None) -> tuple[PreImages, Flags]:
+    def run(self, length: float, max_iter: int, n_jobs: int | None) -> tuple[PreImages, Mask]:
         """Iterate; return the pre-images and which rows failed."""
         n = len(self.T)
         left: Index = np.arange(n)
@@ -324,5 +313,5 @@ class _Iteration:
         return self.step(self.z[index], g, size, batch)[1][: len(index)]
 
 
-def _rows_of(found: PreImages, chosen: Flags) -> PreImages:
+def _rows_of(found: PreImages, chosen: Mask) -> PreImages:
     return PreImages(**{f.name: getattr(found, f.name)[chosen] for f in fields(found)})

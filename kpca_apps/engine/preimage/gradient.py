@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.preimage.fixed_point import (
@@ -26,11 +25,8 @@ from kpca_apps.engine.preimage.fixed_point import (
     projection_norms,
 )
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.arrays import Index, Matrix
 
-__all__ = ["gradient_descent"]
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
 Objective = Callable[[Matrix, Index], Matrix]
 
 TOLERANCE = 1e-6

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 
 from kpca_apps.engine.kernels import RBF, Kernel
@@ -24,11 +23,8 @@ from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.linalg.gram import about_origin, gram_matrix
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-__all__ = ["LearnedPreImage", "learn_preimage"]
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,87 +1,34 @@
 """Columns that moved between two tables: their distribution, their levels, their gaps.
 
-A column is summed up by its quantiles or by how often each level stands in it, few numbers enough
-for a model file. Two summaries are compared by tests at one family-wise rate (Holm), and only what
-is also large is reported: in a million rows every difference is significant.
+Two summaries of a column are compared by tests at one family-wise rate (Holm), and only what is
+also large is reported: in a million rows every difference is significant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
 from scipy.special import kolmogorov
 from scipy.stats import chi2_contingency
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import FloatArray, MovedColumn
-from kpca_apps.tables.values import Column, DateFormat
 
-__all__ = ["ColumnSummary", "moved_columns", "run_on"]
+__all__ = ["moved_columns", "run_on"]
 
 
-# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
-N_QUANTILES = 65
-MOST_LEVELS = 50  # counted by name
 RATE = 0.01  # of false reports about two tables alike
 # Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
 # and of the share of gaps.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # of either table: fewer say little
 EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """How the cells of a column lie."""
-
-    name: str
-    n_cells: Annotated[int, Meta(ge=0)]
-    n_missing: Annotated[int, Meta(ge=0)]
-    quantiles: tuple[float, ...] = ()  # of numbers, or of dates in seconds; even steps
-    levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
-    counts: tuple[int, ...] = ()  # their cells
-    is_date: bool = False
-    runs_on: bool = False  # with the rows: that it lies beyond is no news
-
-    def validate(self) -> None:
-        """Refuse what no column leads to."""
-        steps = np.diff(self.quantiles)
-        if len(self.levels) != len(self.counts) or (steps.size and not (steps >= 0).all()):
-            raise ValueError(f"a summary of {self.name!r:.40} that contradicts itself")
-        if self.n_missing + sum(self.counts) > self.n_cells or min(self.counts, default=0) < 0:
-            raise ValueError(f"a summary of {self.name!r:.40} with more cells than there are")
-
-    @classmethod
-    def of(cls, column: Column, spec: ColumnSpec) -> ColumnSummary:
-        """Sum up a column, read as its plan says."""
-        n_cells, is_date = len(column), isinstance(spec.format, DateFormat)
-        if spec.format is not None:
-            values = column.read(spec.format).ordered
-            n_missing = n_cells - len(values)
-            if len(values) > N_QUANTILES:
-                steps = np.linspace(0.0, 1.0, N_QUANTILES)
-                values = np.quantile(values, steps, method="inverted_cdf")
-            quantiles = tuple(values.tolist())
-            return cls(spec.name, n_cells, n_missing, quantiles, (), (), is_date, spec.runs_on)
-        levels = spec.levels(column)
-        n_missing = n_cells - int(levels.counts.sum())
-        # Free text has as many levels as cells: only its gaps are compared.
-        found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
-        names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
-        return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
-
-    @property
-    def n_values(self) -> int:
-        """Cells that hold a value."""
-        return self.n_cells - self.n_missing
 
 
 def moved_columns(

@@ -70,6 +70,20 @@ class _NearGroup(NamedTuple):
     column: int
     places: IntArray
 
+    def described(self, rows: Encoded) -> RepeatedRows:
+        """Put the group into row numbers, lines and the cells that differ."""
+        used, table, places = rows.encoder.plan.used, rows.sample_table, self.places[:MAX_PLACES]
+        specs = used if self.column < 0 else (used[self.column],)
+        texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
+        differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
+        return RepeatedRows(
+            rows=tuple((rows.sample_index[places] + 1).tolist()),
+            lines=None if table.lines is None else tuple(table.lines[places].tolist()),
+            n_rows=len(self.places),
+            columns=tuple(differ),
+            cells=tuple(zip(*(texts[name] for name in differ), strict=True)),
+        )
+
 
 @dataclass(frozen=True)
 class _Cells:
@@ -124,7 +138,7 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
         n_groups=found.n_groups,
         equal=_equal_rows_in_table(rows, listed[:MAX_GROUPS]),
         n_near=len(near),
-        near=tuple(_near_rows_in_table(rows, group) for group in near[:MAX_GROUPS]),
+        near=tuple(group.described(rows) for group in near[:MAX_GROUPS]),
         common=common,
         n_compared=n_rows,
     )
@@ -200,10 +214,8 @@ def _near_groups(
 
 def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[RepeatedRows, ...]:
     """Put groups of equal rows into row numbers and lines."""
-    if not groups:
-        return ()
     firsts = [group[:MAX_PLACES] for group in groups]
-    lines = rows.take(np.concatenate(firsts)).lines
+    lines = rows.take(np.concatenate(firsts)).lines if groups else None
     ends = np.cumsum([len(places) for places in firsts])
     parts = [None] * len(firsts) if lines is None else np.split(lines, ends[:-1])
     return tuple(
@@ -213,22 +225,6 @@ def _equal_rows_in_table(rows: Encoded, groups: Sequence[IntArray]) -> tuple[Rep
             n_rows=len(group),
         )
         for group, places, part in zip(groups, firsts, parts, strict=True)
-    )
-
-
-def _near_rows_in_table(rows: Encoded, group: _NearGroup) -> RepeatedRows:
-    """Put a group of the sample into row numbers, lines and the cells that differ."""
-    used = rows.encoder.plan.used
-    table, places = rows.sample_table, group.places[:MAX_PLACES]
-    specs = used if group.column < 0 else (used[group.column],)
-    texts = {s.name: [table.column(s.name).text(int(row)) for row in places] for s in specs}
-    differ = [name for name in texts if len(set(texts[name])) > 1][:MAX_PLACES]
-    return RepeatedRows(
-        rows=tuple((rows.sample_index[places] + 1).tolist()),
-        lines=None if table.lines is None else tuple(table.lines[places].tolist()),
-        n_rows=len(group.places),
-        columns=tuple(differ),
-        cells=tuple(zip(*(texts[name] for name in differ), strict=True)),
     )
 
 

@@ -48,24 +48,23 @@ class Suggestions:
         cell, format = self._of_row.get(row, {}).get(column), self._formats.get(column)
         if cell is None or cell in self._dropped:
             return expected
-        if format is not None and not _agree(
-            *_values([cell.seen, cell.suggestion, expected], format)
-        ):
+        texts = [cell.seen, cell.suggestion, expected]
+        if format is not None and not _agree(*_values(texts, format)):
             self._dropped.add(cell)
             return expected
         return cell.suggestion
 
     def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         """Return the reasons of a row with what is expected of its cells."""
-        return tuple(self._reason(row, reason) for reason in reasons)
-
-    def _reason(self, row: int, reason: Reason) -> Reason:
-        expected = self.weigh(row, reason.column, reason.expected)
-        if expected == reason.expected:
-            return reason
-        format = self._formats[reason.column]
-        value = expected if format is None else _values([expected], format)[0]
-        return replace(reason, expected=expected, expected_value=value)
+        found = []
+        for reason in reasons:
+            expected = self.weigh(row, reason.column, reason.expected)
+            if expected != reason.expected:
+                format = self._formats[reason.column]
+                value = expected if format is None else _values([expected], format)[0]
+                reason = replace(reason, expected=expected, expected_value=value)
+            found.append(reason)
+        return tuple(found)
 
     def row(self, listed: FlaggedRow) -> FlaggedRow:
         """Return a listed row with what is expected of its cells."""

@@ -32,8 +32,6 @@ BINS = 64
 MAX_EXPECTED = 0.01
 # And it is isolated: half as far again from the ordinary as the farthest that does not.
 GAP = 1.5
-NEAREST, FARTHEST = 1e-3, 1e60  # in units of the median exceedance
-HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -71,13 +69,9 @@ class Tail:
         if not np.isfinite(excess[-1]) or unit <= 0:
             return None
         tail = cls(start, unit, len(above) * times, *_likely(excess / unit))
-        # Halved in logarithms: the answer may be any number of units away.
-        near, far = np.log(NEAREST), np.log(FARTHEST)
-        for _ in range(HALVINGS):
-            middle = (near + far) / 2
-            beyond = tail.expected(np.array([start + np.exp(middle) * unit]))[0] < MAX_EXPECTED
-            near, far = (near, middle) if beyond else (middle, far)
-        expected_none = start + float(np.exp(far)) * unit
+        # Where the heaviest of the tails has this few values left: its survival is inverted.
+        rarest = np.power(tail.n_expected / MAX_EXPECTED, tail.shapes)
+        expected_none = start + unit * float(np.max(tail.scales / tail.shapes * (rarest - 1.0)))
         ordinary, limit = start, expected_none
         for value in above.tolist():
             if value > limit:

@@ -33,7 +33,7 @@ from kpca_apps.novelty.columns.parts import (
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.system.output import require_disk, spool_folder, unusable
+from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table
@@ -103,11 +103,7 @@ class Encoded:
         """Return some rows encoded, shape (k, d), in the order asked for."""
         if self.stored is None:
             return self.sample[positions]
-        inside, back = np.unique(positions, return_inverse=True)
-        wanted = np.zeros(self.n_rows, dtype=bool)
-        wanted[inside] = True
-        pieces = [p for p in self._over_parts("Fetching rows", _pick_part, wanted) if len(p)]
-        return np.concatenate(pieces)[back] if pieces else self.sample[:0]
+        return self.encoder.matrix(self.take(positions))
 
     def over(
         self,
@@ -233,15 +229,14 @@ def _encode_parts(
     else:
         stored = EncodedFile(n_rows, sum(coder.width for coder in encoder.coders))
         parts = execution.over("Reading rows", _write_part, tasks, n_rows, stored, *shared)
-    faults: list[CellFaults] = []
-    hashes = _joined((_kept_faults(part, faults) for part in parts), row_values(n_rows, np.uint64))
-    return stored, faults[0], hashes
+    found = list[CellFaults]()
 
+    def hashes_of(part: _EncodedPart) -> HashArray:
+        found[:] = [found[0] + part.faults if found else part.faults]
+        return part.hashes
 
-def _kept_faults(part: _EncodedPart, faults: list[CellFaults]) -> HashArray:
-    """Add up what is wrong with the cells, and pass the hashes on."""
-    faults[:] = [faults[0] + part.faults] if faults else [part.faults]
-    return part.hashes
+    hashes = _joined(map(hashes_of, parts), row_values(n_rows, np.uint64))
+    return stored, found[0], hashes
 
 
 def _joined(parts: Iterator[NDArray[Any]], into: NDArray[Any]) -> NDArray[Any]:
@@ -299,12 +294,6 @@ def _map_part(
 
 def _sum_part(task: PartTask, encoded: EncodedFile | _EncodedPart, function: RowSums[Sums]) -> Sums:
     return ArrayRows(encoded.rows(task.part.start, task.part.stop)).sum(function, task.marked)
-
-
-def _pick_part(task: PartTask, encoded: EncodedFile | _EncodedPart) -> FloatArray:
-    if task.marked is None or not task.marked.any():
-        return np.empty((0, 0))
-    return encoded.rows(task.part.start, task.part.stop)[task.marked]
 
 
 class EncodedFile:

@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.drift import ColumnSummary
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
@@ -25,6 +24,7 @@ from kpca_apps.novelty.columns.running import (
     repeating_features,
     repeats,
 )
+from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat
@@ -273,13 +273,6 @@ class TableEncoder:
             values = np.delete(np.arange(matrix.shape[1]), self.as_is)
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
-
-    def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
-        """Write an expected value, given as those of the group's matrix columns (k,).
-
-        As text, and as a number or level to draw: ``None`` for what is missing, and free text.
-        """
-        return self.coders[group].describe(values)
 
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Write the value of a row (0 = first) as it stands in the table, and one to draw."""

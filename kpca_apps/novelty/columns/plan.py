@@ -31,7 +31,7 @@ import polars as pl
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
 from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.columns.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.columns.kinds import KINDS
@@ -255,25 +255,27 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
     It takes the names alone: they are known before any row of a large table is read.
     """
     uses = {
-        "--label": (options.label,) if options.label is not None else (),
-        "--id": (options.id,) if options.id is not None else (),
-        "--exclude": options.exclude,
-        "--categorical": options.categorical,
-        "--numeric": options.numeric,
-        "--by": options.by,
+        "label": (options.label,) if options.label is not None else (),
+        "id": (options.id,) if options.id is not None else (),
+        "exclude": options.exclude,
+        "categorical": options.categorical,
+        "numeric": options.numeric,
+        "by": options.by,
     }
     taken: dict[str, str] = {}
-    for option, columns in (*uses.items(), ("--hide", options.hide)):
+    for option, columns in (*uses.items(), ("hide", options.hide)):
         for name in columns:
             if name not in names:
-                raise ConfigError(
-                    f"{where}: {option} names a column {quoted(name)} that the table does not "
-                    f"have.{suggest(name, names)}"
+                raise OptionError(
+                    option,
+                    f"names a column {quoted(name)} that the table does not "
+                    f"have.{suggest(name, names)}",
+                    where,
                 )
-            if option != "--hide" and taken.setdefault(name, option) != option:
+            if option != "hide" and taken.setdefault(name, option) != option:
                 raise ConfigError(
-                    f"{where}: column {quoted(name)} is given to both {taken[name]} and {option}; "
-                    "keep one of them."
+                    f"{where}: column {quoted(name)} is given to both {flag_of(taken[name])} and "
+                    f"{flag_of(option)}; keep one of them."
                 )
 
 

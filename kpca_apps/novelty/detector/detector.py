@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 # A file names the kernel it holds: those of the engine must be known where it is read.
 from kpca_apps.engine import kernels  # noqa: F401
@@ -25,16 +24,12 @@ from kpca_apps.novelty.detector.reasons import (
     ColumnDrop,
     NeighbourRows,
 )
-from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
-
-__all__ = ["Detector", "Parameters", "StoredRows"]
+from kpca_apps.system.arrays import FloatArray, IntArray
 
 # Rows of its reference that a model must have a score for, about.
 SCORED = 100
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,21 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import ArrayRows, RowSource, sample_positions
-from kpca_apps.engine.subspace import RIDGES
 from kpca_apps.errors import KpcaWarning
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.reasons import ColumnDrop
-from kpca_apps.novelty.detector.surprise import LARGEST
-from kpca_apps.novelty.detector.threshold import CalibrationName, conformal_p_values
+from kpca_apps.novelty.detector.surprise.combined import LARGEST
+from kpca_apps.novelty.detector.threshold import conformal_p_values
 from kpca_apps.novelty.detector.views import ColumnRoles
-
-__all__ = ["KernelPCANovelty"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from kpca_apps.options import RIDGES, CalibrationName
+from kpca_apps.system.arrays import FloatArray, IntArray
 
 
 class KernelPCANovelty(OutlierMixin, BaseEstimator):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from kpca_apps.engine.fit import fit_subspace
@@ -30,7 +30,8 @@ from kpca_apps.novelty.detector.leave_one_out import (
 )
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import rows_without_strays
-from kpca_apps.novelty.detector.surprise import CombinedScore, usual_rows
+from kpca_apps.novelty.detector.surprise.cells import usual_rows
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -41,12 +42,8 @@ from kpca_apps.novelty.detector.views import (
     ordinary_rows,
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Fit", "fit_detector"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Views = ViewScales | RawColumns
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000

@@ -15,13 +15,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
-__all__ = ["LargeGroups", "find_large_group", "of_each_group"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # The head of the list that a group may fill: so large a share of the rows, but enough to tell. In
 # the first of them odd rows of all kinds may stand before it.

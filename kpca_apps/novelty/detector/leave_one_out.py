@@ -14,23 +14,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import RawColumns, ViewScales
-
-__all__ = [
-    "SCORED_BLOCK",
-    "NoveltyScores",
-    "leave_landmark_out",
-    "leave_row_out",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 SCORED_BLOCK = 192
 """Rows compared with the landmarks at once: a multiple of 64 and of 24, as `rows.BLOCK` explains;

@@ -23,8 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 
-__all__ = ["PyodNovelty"]
-
 
 class PyodNovelty(BaseEstimator):
     """`KernelPCANovelty` for code written for pyod's detectors.

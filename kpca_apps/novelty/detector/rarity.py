@@ -21,14 +21,10 @@ from typing import Annotated, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
 from kpca_apps.novelty.row_values import blocks_of, row_values
-
-__all__ = ["Rarity"]
-
-FloatArray = NDArray[np.float64]
+from kpca_apps.system.arrays import FloatArray
 
 MAX_KNOTS = 256
 # As many excesses as Vehtari et al. take: min(n / 5, 3 sqrt(n)).

@@ -10,27 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.row_values import blocks_of, row_values
-
-__all__ = [
-    "CalibrationName",
-    "Rule",
-    "benjamini_hochberg",
-    "choice_threshold",
-    "conformal_p_values",
-    "rate_threshold",
-    "smallest_rate",
-    "top_count",
-]
-
-FloatArray = NDArray[np.float64]
-CalibrationName = Literal["auto", "leave-one-out", "split"]
+from kpca_apps.system.arrays import FloatArray
 
 
 @dataclass(frozen=True)

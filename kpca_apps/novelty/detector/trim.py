@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
@@ -22,12 +21,7 @@ from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks, sum_row_
 from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.leave_one_out import SCORED_BLOCK
-
-__all__ = ["densest", "trim"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # A row below the first part of the typical density is sparse, one above the second is not; between
 # them it counts in part.

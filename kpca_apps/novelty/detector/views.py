@@ -28,21 +28,7 @@ from kpca_apps.novelty.magnitudes import (
     refuse_larger,
     varies,
 )
-
-__all__ = [
-    "IQR_OF_NORMAL",
-    "ColumnRoles",
-    "ColumnScales",
-    "NormalScores",
-    "RawColumns",
-    "ViewScales",
-    "ViewedRows",
-    "ordinary_rows",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # Bandwidths exp(-3 D) and exp(-9 D), with D in units of the view's median squared distance.
 GAMMA, POWERS = 3.0, (1, 3)

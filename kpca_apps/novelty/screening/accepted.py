@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-_ANY, _OTHER, _MISSING = -2, -1, 0  # codes of cells; what an accepted row says has one from 1 on
+# Codes of cells; what an accepted row says has one from 1 on, unless no cell can say it.
+_NEVER, _ANY, _OTHER, _MISSING = -3, -2, -1, 0
 # Numbers are equal to so many parts of them: files of spreadsheets keep 15 digits.
 CLOSE = 1e-14
 # A table of which more is accepted has no usual rows left to judge the others by.
@@ -109,28 +111,21 @@ class _Patterns:
         """Find them in a table, or in a part of it."""
         is_accepted = np.zeros(table.frame.height, dtype=bool)
         counts = np.zeros(len(self.codes), dtype=np.int64)
-        known: dict[int, IntArray] = {}
+        said = {
+            str(place): cells.codes(table.column(cells.name))
+            for place, cells in enumerate(self.cells)
+        }
+        rows = pl.DataFrame(said).with_row_index("row")
         # Those that say something in the same columns are sought together.
         kinds, kind = np.unique(self.codes != _ANY, axis=0, return_inverse=True)
         for number, says in enumerate(kinds):
-            entries = np.flatnonzero(kind.reshape(-1) == number)
-            rows = np.arange(len(is_accepted))
-            key, wanted = np.zeros(len(rows), np.int64), np.zeros(len(entries), np.int64)
-            for place in np.flatnonzero(says).tolist():
-                cells = self.cells[place]
-                if place not in known:
-                    known[place] = cells.codes(table.column(cells.name))
-                here = known[place][rows]
-                keys = wanted * cells.n_codes + self.codes[entries, place]
-                distinct, wanted = np.unique(keys, return_inverse=True)
-                own = key * cells.n_codes + here
-                at = np.searchsorted(distinct, own).clip(max=len(distinct) - 1)
-                alike = (here != _OTHER) & (distinct[at] == own)
-                rows, key = rows[alike], at[alike]
-                if not rows.size:
-                    break
-            is_accepted[rows] = True
-            counts[entries] = np.bincount(key, minlength=len(entries))[wanted]
+            entries, names = np.flatnonzero(kind.reshape(-1) == number), list(compress(said, says))
+            wanted = pl.DataFrame(dict(zip(said, self.codes[entries].T, strict=True)))[names]
+            found = rows.join(wanted.unique(), on=names, how="semi")
+            is_accepted[found["row"].to_numpy()] = True
+            n_alike = found.group_by(names).len()
+            alike = wanted.join(n_alike, on=names, how="left", maintain_order="left")
+            counts[entries] = alike["len"].fill_null(0).to_numpy()
         return Match(is_accepted, counts)
 
 
@@ -263,7 +258,9 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
         values = values[far]
         texts = said.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
     cells = _Cells(other.name, format, in_lower, is_single, values, texts)
-    return cells, np.where(is_any, _ANY, cells.codes(own))
+    codes = cells.codes(own)
+    codes[codes == _OTHER] = _NEVER
+    return cells, np.where(is_any, _ANY, codes)
 
 
 def _rounded(values: FloatArray, is_single: bool) -> FloatArray:

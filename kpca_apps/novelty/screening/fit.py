@@ -6,7 +6,7 @@ seed; what is summed or trimmed, from all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Encoded, encode
 from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
@@ -27,7 +27,6 @@ from kpca_apps.novelty.columns.parts import (
     draw_sample,
     find_groups,
     in_parts,
-    row_count,
     table_subset,
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan, check_options, infer_plan, listed, quoted
@@ -88,17 +87,17 @@ def _fit(
 ) -> tuple[NoveltyModel, Encoded]:
     rule, by, seed = resolve_rule(options, clean=clean), options.columns.by, options.seed
     if by and (options.kernel is not None or options.n_components is not None):
-        flag_of = "kernel" if options.n_components is None else "components"
-        raise ConfigError(
-            f"--{flag_of} scores rows by an error whose scale differs from group to group: leave "
-            f"it or --by out"
+        raise OptionError(
+            "kernel" if options.n_components is None else "n_components",
+            "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
     check_options(options.columns, column_names(table), table.source.name)
+    judged = np.s_[:] if is_accepted is None else ~is_accepted
     keys: list[GroupKey] = []
     codes, own = np.empty(0, dtype=np.int64), list[int]()
     if by:
         keys, codes = find_groups(table, by, execution)
-        own = own_groups(keys, codes, by, rows_needed(rule), table.source.name)
+        own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     sample = draw_sample(table, seed, execution)
     plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
@@ -107,7 +106,7 @@ def _fit(
     )
     n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
     parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, kernel, options, is_accepted)
+    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_accepted)
     detector = fitted.detector
     # Whether a rule can flag anything is said of each table that it is applied to (`flagging.py`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
@@ -125,24 +124,18 @@ def _fit(
         *large_groups,
         *of_fit,
     )
-    parameters = replace(
-        parameters,
-        alpha=DEFAULT_ALPHA,
-        n_landmarks=options.n_landmarks or landmarks_of_each(len(own), clean),
-    )
+    n_landmarks = options.n_landmarks or landmarks_of_each(len(own), clean)
+    parameters = replace(parameters, alpha=DEFAULT_ALPHA, n_landmarks=n_landmarks)
     groups, scores = [], row_values(rows.n_rows if own else 0, np.float64)
     scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
         accepted = None if is_accepted is None else is_accepted[positions]
-        if accepted is not None and accepted.all():
-            continue  # none of its rows is judged
         group = table_subset(table, positions, execution)
         piece = _fit_group(keys[place], group, plan, options, parameters, accepted, execution)
         if piece is not None:
             groups.append(piece)
             scores[positions] = piece.training_scores
-    judged = np.s_[:] if is_accepted is None else ~is_accepted
     model = NoveltyModel(
         encoder=encoder,
         detector=detector,
@@ -175,39 +168,38 @@ def _fit_group(
     encoder = TableEncoder.fit(sample.table, plan, contaminated=parameters.contaminated)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
-    fitted, _ = _fit_detector(rows, parameters, None, options, is_accepted, of_group=True)
-    return ModelPiece(key, row_count(table), encoder, fitted.detector, fitted.scores)
+    fitted, _ = _fit_detector(rows, parameters, options, None, (), is_accepted)
+    return ModelPiece(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
 def _fit_detector(
     rows: Encoded,
     parameters: Parameters,
-    kernel: Literal["rbf"] | Kernel | None,
     options: ScreeningOptions,
+    kernel: Literal["rbf"] | Kernel | None,
+    by: Collection[str],
     is_accepted: BoolArray | None,
-    *,
-    of_group: bool = False,
 ) -> tuple[Fit, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
-    The columns that rows are grouped by make no such group.
+    The columns that rows are grouped `by` make no such group.
     """
-    encoder, by = rows.encoder, () if of_group else options.columns.by
-    groups = [group.columns for group in encoder.groups]
+    encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
+    of_columns = [group.columns for group in encoder.groups]
+    roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
+    columns = [*encoder.state_columns(by)] if parameters.contaminated else []
     fit = partial(
         fit_detector,
         rows,
         parameters,
-        ColumnRoles.of(rows.sample.shape[1], encoder.as_is, groups),
+        roles,
         kernel=kernel,
         normal=is_accepted,
         n_jobs=options.jobs,
         random_state=options.seed,
     )
-    found, notes = LargeGroups(), []
     try:
         fitted = fit()
-        columns = [*encoder.state_columns(by)] if parameters.contaminated else []
         while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
             scores = fitted.scores[rows.sample_index]
             if is_accepted is not None:
@@ -255,21 +247,22 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
 def _parameters(
     rule: Rule, options: ScreeningOptions, n_rows: int, n_judged: int, clean: bool
 ) -> tuple[Parameters, Literal["rbf"] | Kernel | None]:
-    """Return the parameters and kernel of a detector; refuse what `n_rows` cannot bear.
+    """Return the parameters and kernel that the options describe, if `n_rows` can bear them.
 
     Of these `n_judged` may be flagged.
     """
     # With a clean reference a choice is about the tables scored later, not about this one.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
-        raise ConfigError(
-            f"--count {rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
+        raise OptionError(
+            "count", f"{rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
         )
     share = rule.setting / n_judged if rule.name == "count" else rule.setting
     if options.calibration != "auto" and not clean:
-        raise ConfigError(
-            f"--calibration {options.calibration} needs a clean reference: give one with "
-            "--reference, or leave calibration out"
+        raise OptionError(
+            "calibration",
+            f"{options.calibration} needs a clean reference: give one with --reference, or leave "
+            "calibration out",
         )
     # As many components as the rows can span would leave no error to score by. Truncation is
     # fitted on half of a clean reference: the other half calibrates it.
@@ -277,9 +270,9 @@ def _parameters(
     spanned = min(n_used, options.n_landmarks or n_used)
     if options.n_components is not None and options.n_components >= spanned:
         spanning = "training rows" if spanned == n_used else "landmarks"
-        raise ConfigError(
-            f"--components {options.n_components} would span all that {spanned:,} {spanning} can: "
-            "choose fewer"
+        raise OptionError(
+            "n_components",
+            f"{options.n_components} would span all that {spanned:,} {spanning} can: choose fewer",
         )
     gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
     kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.parts import GroupKey
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
@@ -49,9 +49,12 @@ def rows_needed(rule: Rule) -> int:
 def own_groups(
     keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
 ) -> list[int]:
-    """Places of the groups that get a piece of their own, largest first; ConfigError if none."""
+    """Places of the groups that get a piece of their own, largest first; ConfigError if none.
+
+    `codes` are those of the rows that are judged.
+    """
     if len(keys) == 1:
-        raise ConfigError(f"{where}: --by {listed(by)} makes one group only: leave it out")
+        raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
     sizes = np.bincount(codes, minlength=len(keys))
     names = [[text or "" for text in key] for key in keys]
     order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))

@@ -71,7 +71,7 @@ class JudgedPiece:
         """Which of some positions are of these rows, and where they are among the model's rows."""
         among = np.searchsorted(self.positions, positions).clip(max=len(self.positions) - 1)
         found = np.flatnonzero(self.positions[among] == positions)
-        return found, (positions if self.model.values is None else among)[found]
+        return found, (positions if self.model.is_whole else among)[found]
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,9 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     keys, codes, pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows, in_training=in_training)
     judged = np.s_[:] if is_accepted is None else ~is_accepted
-    calibration, p_values, scores = None, None, raw
-    if model.clean:
-        calibration = detector.calibration_scores
-        p_values = conformal_p_values(calibration, raw)
-        for piece in pieces:
-            if piece.model.values is not None:
-                own = piece.model.detector.calibration_scores
-                p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
+    calibration = detector.calibration_scores if model.clean else None
+    p_values = None if calibration is None else _p_values(calibration, pieces, raw)
+    scores = raw
     # A threshold that was chosen on the table fitted on is kept for the tables after it.
     is_kept = rule == model.rule and not rule.calibrated and not model.clean and not in_training
     value = model.chosen_threshold if is_kept else None
@@ -135,7 +130,7 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         threshold = replace(threshold, rarity=detector.rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
     if model.groups:
-        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.values is None)
+        n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
         notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
@@ -199,7 +194,6 @@ def _pieces(
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for group in model.groups:
-        assert group.values is not None
         positions = np.flatnonzero(codes == place_of.get(group.values, -1))
         if len(positions):
             is_rest[positions] = False
@@ -214,7 +208,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        is_whole = model.values is None
+        is_whole = model.is_whole
         judges_all = is_whole and len(positions) == rows.n_rows
         if in_training:
             require_own_scores(model, rows, np.arange(rows.n_rows) if is_whole else positions)
@@ -269,6 +263,18 @@ def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) ->
         )
 
 
+def _p_values(
+    calibration: FloatArray, pieces: Sequence[JudgedPiece], raw: FloatArray
+) -> FloatArray:
+    """Return the p-value of every row (n,), by default among those that calibrate the whole."""
+    p_values = conformal_p_values(calibration, raw)
+    for piece in pieces:
+        if not piece.model.is_whole:
+            own = piece.model.detector.calibration_scores
+            p_values[piece.positions] = conformal_p_values(own, raw[piece.positions])
+    return p_values
+
+
 def _common_threshold(
     rule: Rule, calibration: FloatArray, raw: FloatArray, p_values: FloatArray
 ) -> tuple[float | None, float]:
@@ -299,7 +305,7 @@ def _shifted(
     judged = []
     for piece in pieces:
         limit = value
-        if piece.model.values is not None:
+        if not piece.model.is_whole:
             limit = rate_threshold(piece.model.detector.calibration_scores, rate)
         own = raw[piece.positions]
         # Rounding must move no row to the other side.
@@ -355,7 +361,7 @@ def _notes_of_groups(
     """Say what the pieces of groups warn of, and where alone nothing can be flagged."""
     by, names = model.options.columns.by, dict[str, list[str]]()
     for piece in pieces:
-        if piece.model.values is not None:
+        if not piece.model.is_whole:
             detector = piece.model.detector
             few = piece.model.clean and not np.isfinite(detector.flags_above)
             for text in detector.warnings[:-1] if few else detector.warnings:

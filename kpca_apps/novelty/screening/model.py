@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -33,41 +32,57 @@ LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 class ModelPiece:
     """What judges the rows of one group, or those that no group's own piece judges."""
 
-    values: GroupKey | None  # of the group in the columns it is grouped by; None: the whole table
-    n_rows: int  # fitted on
+    stored_as: ClassVar[str] = "StoredGroup"  # in model files
+
+    values: GroupKey  # of the group in the columns it is grouped by; none of the whole table
+    n_rows: Annotated[int, Meta(ge=3)]  # fitted on
     encoder: TableEncoder  # the column plan and how the columns became numbers
     detector: Detector  # fitted on the encoded rows, of which it holds some
-    # (n,), of the rows fitted on, each as if left out; of more than 100,000 rows they are not
-    # saved, and empty in a model that was read back.
-    training_scores: FloatArray
+    # Of the rows fitted on, each as if left out; of more than 100,000 rows they are not saved, and
+    # empty in a model that was read back.
+    training_scores: Annotated[FloatArray, "n"]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was fitted on the whole table, and not on a group of its rows."""
+        return not self.values
 
     @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
         return not self.detector.parameters.contaminated
 
+    def validate(self) -> None:
+        """Refuse parts that are sound by themselves but do not belong together."""
+        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
+            raise ValueError("the encoder and the detector differ in their columns")
+        if self.detector.n_samples_fit != self.n_rows:
+            raise ValueError("the detector was fitted on other rows")
+
 
 @dataclass(frozen=True)
 class NoveltyModel:
     """What is needed to score and flag rows of a table."""
 
+    stored_as: ClassVar[str] = "StoredModel"  # in model files
+
     encoder: TableEncoder  # of the piece that was fitted on the whole table, as the next two
     detector: Detector
-    training_scores: FloatArray
+    training_scores: Annotated[FloatArray, "n"]
     rule: Rule  # flags rows unless another one is asked for
     options: ScreeningOptions  # of the fit
     source: SourceInfo  # the table fitted on
-    versions: Mapping[str, str]  # of the libraries it was fitted with
+    versions: dict[str, str]  # of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # about the table fitted on
     groups: tuple[ModelPiece, ...] = ()  # that have a piece of their own, largest first
-    # With groups: that the choice of the fit set on the scores of all rows; None: a rate.
+    # With groups of a table that may hold outliers: that the choice of the fit set for all rows.
     group_threshold: float | None = None
 
     @property
     def whole(self) -> ModelPiece:
         """The piece that was fitted on the whole table."""
         n_rows = self.source.n_rows
-        return ModelPiece(None, n_rows, self.encoder, self.detector, self.training_scores)
+        return ModelPiece((), n_rows, self.encoder, self.detector, self.training_scores)
 
     @property
     def clean(self) -> bool:
@@ -79,69 +94,30 @@ class NoveltyModel:
         """The threshold that a choice set on the table fitted on, for the tables after it."""
         return self.group_threshold if self.groups else self.detector.flags_above
 
-
-@dataclass(frozen=True)
-class StoredGroup:
-    """What a model file holds of a group."""
-
-    values: tuple[str | None, ...]
-    n_rows: Annotated[int, Meta(ge=3)]
-    encoder: TableEncoder
-    detector: Detector
-    training_scores: Annotated[FloatArray, "n"]
-
     def validate(self) -> None:
         """Refuse parts that are sound by themselves but do not belong together."""
-        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
-            raise ValueError("the encoder and the detector of a group differ in their columns")
-        if self.detector.n_samples_fit != self.n_rows:
-            raise ValueError("a group was fitted on other rows")
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """What a model file holds: the fields of a `NoveltyModel`."""
-
-    encoder: TableEncoder
-    detector: Detector
-    training_scores: Annotated[FloatArray, "n"]
-    rule: Rule
-    options: ScreeningOptions
-    source: SourceInfo
-    versions: dict[str, str]
-    warnings: tuple[str, ...]
-    groups: tuple[StoredGroup, ...]
-    group_threshold: float | None
-
-    def validate(self) -> None:
-        """Refuse parts that are sound by themselves but do not belong together."""
-        clean = not self.detector.parameters.contaminated
-        if self.rule != resolve_rule(self.options, clean=clean):
+        self.whole.validate()
+        if self.rule != resolve_rule(self.options, clean=self.clean):
             raise ValueError("the rule is not the one its options lead to")
-        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
-            raise ValueError("the encoder and the detector differ in their columns")
-        n_rows = self.source.n_rows
-        n_scores = n_rows * (n_rows <= SAMPLE_ROWS)
-        if self.detector.n_samples_fit != n_rows or len(self.training_scores) != n_scores:
-            raise ValueError("the scores are not those of the rows fitted on")
-        by, keys = self.options.columns.by, {group.values for group in self.groups}
+        n_rows, by = self.source.n_rows, self.options.columns.by
         used = {spec.name for spec in self.encoder.plan.used}
         sound = (
             bool(by) == bool(self.groups)
-            and len(keys) == len(self.groups) <= MAX_GROUPS
-            and all(len(key) == len(by) for key in keys)
+            and len({group.values for group in self.groups}) == len(self.groups) <= MAX_GROUPS
             and sum(group.n_rows for group in self.groups) <= n_rows
             and {*by} <= used
-            and (self.group_threshold is None) == (self.rule.calibrated or not self.groups)
+            and (self.group_threshold is None) == (self.clean or not self.groups)
         )
         for group in self.groups:
             names = {spec.name for spec in group.encoder.plan.used}
-            few = group.n_rows if n_scores else 0
-            sound &= names <= used - {*by} and len(group.training_scores) == few
-            sound &= group.detector.parameters.contaminated != clean
-            sound &= group.detector.combined is not None
+            sound &= len(group.values) == len(by) and names <= used - {*by}
+            sound &= group.clean == self.clean and group.detector.combined is not None
         if not sound:
             raise ValueError("the groups do not fit the rest")
+        has_scores = n_rows <= SAMPLE_ROWS
+        for piece in (self.whole, *self.groups):
+            if len(piece.training_scores) != piece.n_rows * has_scores:
+                raise ValueError("the scores are not those of the rows fitted on")
 
 
 def library_versions() -> dict[str, str]:
@@ -164,17 +140,22 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         Where to; replaced if it exists.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
-    empty = {} if few else {"training_scores": np.empty(0)}
-    changed = {
-        **empty,
+
+    def kept(scores: FloatArray) -> FloatArray:
+        return scores if few else np.empty(0)
+
+    stored = replace(
+        model,
+        training_scores=kept(model.training_scores),
         # Threads are left to the next machine.
-        "options": replace(model.options, jobs=None),
-        "versions": dict(model.versions),
+        options=replace(model.options, jobs=None),
         # Who loads it may hide other columns.
-        "warnings": tuple(map(str, model.warnings)),
-        "groups": tuple(StoredGroup(**{**vars(one), **empty}) for one in model.groups),
-    }
-    save_model_file(path, KIND, StoredModel(**{**vars(model), **changed}))
+        warnings=tuple(map(str, model.warnings)),
+        groups=tuple(
+            replace(group, training_scores=kept(group.training_scores)) for group in model.groups
+        ),
+    )
+    save_model_file(path, KIND, stored)
 
 
 def load_model(path: str | Path) -> NoveltyModel:
@@ -196,7 +177,7 @@ def load_model(path: str | Path) -> NoveltyModel:
         If the file is damaged, or no novelty model.
     """
     stored = load_model_file(
-        path, KIND, StoredModel, "a novelty model; fit one with kpca novelty fit"
+        path, KIND, NoveltyModel, "a novelty model; fit one with kpca novelty fit"
     )
     now, warnings = library_versions(), stored.warnings
     changed = [
@@ -209,5 +190,4 @@ def load_model(path: str | Path) -> NoveltyModel:
         warnings += (
             f"The model was fitted with {fitted_with}: scores may differ in their last digits.",
         )
-    groups = tuple(ModelPiece(**vars(group)) for group in stored.groups)
-    return NoveltyModel(**{**vars(stored), "warnings": warnings, "groups": groups})
+    return replace(stored, warnings=warnings)

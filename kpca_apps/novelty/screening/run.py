@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -91,7 +90,7 @@ def screen(
             if known is not None and known.n_rows and is_other:
                 learned = extended(reference, table, known.is_accepted)
             model, rows = fit_table(learned, of_fit, clean=True, execution=execution)
-            model, judged = rows_to_score(model, table, options, execution, is_accepted)
+            model, judged, _ = rows_to_score(model, table, options, execution, known)
             learned_words = JOINED
         verdict = judge(model, judged, options)
         result = find_all(model, verdict, options, rows, command, known, learned_words)
@@ -135,25 +134,9 @@ def score(
     options = options or inherit_options(model, table)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = _opened(model, table, accept, options, execution)
+        model, rows, known = rows_to_score(model, table, options, execution, accept)
         verdict = judge(model, rows, options)
         return redact(find_all(model, verdict, options, None, command, known), hidden)
-
-
-def _opened(
-    model: NoveltyModel,
-    table: AnyTable,
-    accept: Table | None,
-    options: ScreeningOptions,
-    execution: Execution | None,
-) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
-    """Encode the rows of a table to score, and find those that are accepted."""
-    known = None
-    if accept is not None:
-        hidden, specs = hidden_of(model, options), model.encoder.plan.specs
-        known = find_accepted(accept, table, specs, execution, hidden=hidden)
-    is_accepted = None if known is None else known.is_accepted
-    return *rows_to_score(model, table, options, execution, is_accepted), known
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -180,9 +163,12 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
-    is_accepted: NDArray[np.bool_] | None = None,
-) -> tuple[NoveltyModel, Encoded]:
-    """Encode the rows of a table to score; the model hides the columns that the options hide."""
+    accept: Table | FoundRows | None = None,
+) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
+    """Encode the rows of a table to score, and find those that are accepted.
+
+    The model that is returned hides the columns that the options hide.
+    """
     _check_names(table, options.columns)
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
@@ -191,22 +177,27 @@ def rows_to_score(
             "model; fit one with that column excluded"
         )
 
-    def hidden(spec: ColumnSpec) -> ColumnSpec:
+    known = accept if isinstance(accept, FoundRows) else None
+    if isinstance(accept, Table):
+        specs, hidden = model.encoder.plan.specs, hidden_of(model, options)
+        known = find_accepted(accept, table, specs, execution, hidden=hidden)
+
+    def with_hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
-    known = {spec.name for spec in model.encoder.plan.specs}
+    names = {spec.name for spec in model.encoder.plan.specs}
     # Columns that the model does not know are left out, but their cells are listed.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
         if name == id
         else ColumnSpec(name, "excluded", UNKNOWN)
         for name in dict.fromkeys([*hide, *filter(None, [id])])
-        if name not in known
+        if name not in names
     ]
 
     def hiding(encoder: TableEncoder) -> TableEncoder:
-        plan = replace(encoder.plan, specs=tuple(map(hidden, [*encoder.plan.specs, *unknown])))
-        coders = tuple(replace(coder, spec=hidden(coder.spec)) for coder in encoder.coders)
+        plan = replace(encoder.plan, specs=tuple(map(with_hidden, [*encoder.plan.specs, *unknown])))
+        coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
         return replace(encoder, plan=plan, coders=coders)
 
     encoder = hiding(model.encoder)
@@ -217,9 +208,9 @@ def rows_to_score(
         execution,
         seed=options.seed,
         n_jobs=options.jobs,
-        is_accepted=is_accepted,
+        is_accepted=None if known is None else known.is_accepted,
     )
-    return replace(model, encoder=encoder, groups=groups), rows
+    return replace(model, encoder=encoder, groups=groups), rows, known
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
@@ -248,7 +239,7 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = _opened(model, table, accept, options, execution)
+        model, rows, known = rows_to_score(model, table, options, execution, accept)
         id_column = naming_column(rows, options.columns.id)
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge(model, rows, options)
@@ -268,7 +259,7 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int |
     if line is not None:
         if rows.sample_table.lines is None:
             raise ConfigError(f"{name}: a {rows.source.format} file has no lines; give a row")
-        found = _positions(rows, _is_on_line, line)
+        found = _positions(rows, None, "", line)
         what = bare = f"row that starts on line {line}"
     else:
         found, what, bare = _named_rows(rows, id_column, str(row).strip())
@@ -299,7 +290,7 @@ def _named_rows(
     what = f"row {quoted(row)}: {numbered}; or name the column of ids with --id"
     bare = what
     if id_column is not None:
-        found = _positions(rows, _is_named, id_column, row)
+        found = _positions(rows, id_column, row)
         bare = f"row with that {quoted(id_column)}"
         what = f"row with {quoted(id_column)} {quoted(row)}"
         if len(found):
@@ -310,17 +301,15 @@ def _named_rows(
     return found, what, bare
 
 
-def _positions(rows: Encoded, is_meant: Callable[..., BoolArray], *what: object) -> IntArray:
-    """Positions of the rows of a table that are meant, by what is true of each."""
-    parts = each_part(rows.table, "Looking for rows", partial(is_meant, *what), rows.execution)
+def _positions(rows: Encoded, column: str | None, text: str, line: int | None = None) -> IntArray:
+    """Positions of the rows that start on a line, or that a column names so."""
+    is_meant = partial(_is_meant, column=column, text=text, line=line)
+    parts = each_part(rows.table, "Looking for rows", is_meant, rows.execution)
     return np.flatnonzero(np.concatenate(list(parts)))
 
 
-def _is_on_line(line: int, table: Table) -> BoolArray:
-    return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
-
-
-def _is_named(column_name: str, text: str, table: Table) -> BoolArray:
-    """Whether rows are named so, but for space around it."""
-    column = table.column(column_name)
-    return np.array([column.text(row).strip() == text for row in range(len(column))], dtype=bool)
+def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> BoolArray:
+    if column is None:
+        return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
+    cells = table.column(column)
+    return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)

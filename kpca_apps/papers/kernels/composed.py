@@ -1,6 +1,6 @@
 """Kernels made of another: of linearly mapped inputs, k(Ax, Ay), and iterated ones."""
 
-# What `against`, `diagonal`, `map_rows` and the like promise is said once, on Kernel and
+# What `against`, `diagonal`, `map_rows` and the like promise stands on Kernel and
 # LinearlyMapped.
 # ruff: noqa: D102
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import RBF, Kernel, KernelRows, LinearlyMapped, Scaled, Wrapped
-from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_number, squared_lengths
+from kpca_apps.engine.kernels.base import WeightedGradient, as_number, squared_lengths
 from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Values
 
 
 @dataclass(frozen=True)

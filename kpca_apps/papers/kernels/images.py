@@ -6,7 +6,7 @@ of smoothed images, of local correlations of three pixels.
 """
 
 # Equations are those of Scholkopf, Smola and Muller (1996), MPI technical report 44.
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `diagonal`, `describe` and `is_psd` promise stands on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
-from kpca_apps.engine.kernels.base import Values, WeightedGradient, as_integer, as_number
+from kpca_apps.engine.kernels.base import WeightedGradient, as_integer, as_number
 from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.system.arrays import Values
 from kpca_apps.system.blas import one_blas_thread
 
 # Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made in

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from kpca_apps.denoise.result import Comparison, DenoisingResult, FoundLaw, ImageOutcome
 from kpca_apps.report.denoising.text import (
     CHANNELS,
-    METHODS,
     compared_images,
+    law_name,
     law_text,
+    method_name,
     typical_level,
 )
 from kpca_apps.report.drawing import (
@@ -72,7 +73,7 @@ def psnr(result: DenoisingResult) -> Drawing | None:
     figure, axes = _lines([image for image, _ in ordered])
     _mark(axes, values)
     axes.set_xlabel("PSNR in dB, higher is better")
-    others = [METHODS.get(name, name) for name in baselines]
+    others = [method_name(name) for name in baselines]
     beside = f", {join(others)} by the other marks" if others else ""
     caption = (
         f"{'One line an image' if len(ordered) > 1 else 'The image'}, from the noisy image "
@@ -89,10 +90,9 @@ def _quality(comparison: Comparison, name: str) -> float:
 
 def noise(result: DenoisingResult) -> Drawing | None:
     """Noise level used, and deviation of what was removed."""
-    images = [image for image in result.images if image.status == "ok"]
-    if len(images) < 2:
+    if len(result.done) < 2:
         return None
-    ordered = sorted(images, key=lambda image: (_taken(image), image.name))
+    ordered = sorted(result.done, key=lambda image: (_taken(image), image.name))
     figure, axes = _lines(ordered)
     values = {"noisy": [_level(i) for i in ordered], "denoised": [_taken(i) for i in ordered]}
     _mark(axes, values, {"noisy": "noise level", "denoised": "removed"})
@@ -116,18 +116,13 @@ def _taken(image: ImageOutcome) -> float:
     return 100 * image.residual.sd / image.own_range if image.residual else 0.0
 
 
-def law_name(number: int) -> str:
-    """Return the name of the figure of the law of an image, which are numbered from 1."""
-    return f"law_{number:04d}"
-
-
 def law_drawings(result: DenoisingResult) -> list[Drawing]:
     """Draw the laws of noise of the images in which it is there for sure, those that tell most.
 
     Those are the ones with the strongest and with the weakest noise.
     """
-    done = [image for image in result.images if image.status == "ok"]
-    sure = [(number, image) for number, image in enumerate(done, 1) if image.evidence.is_sure]
+    numbered = enumerate(result.done, 1)
+    sure = [(number, image) for number, image in numbered if image.evidence.is_sure]
     sure.sort(key=lambda one: (typical_level(one[1]) / one[1].own_range, one[0]))
     if len(sure) > MOST_LAWS:
         sure = sure[: MOST_LAWS // 2] + sure[-MOST_LAWS // 2 :]
@@ -145,7 +140,7 @@ def _law(name: str, laws: Sequence[FoundLaw]) -> Drawing:
     marks = CHANNEL_MARKS if len(laws) > 1 else (("blue", "o"),)
     for law, (colour, marker), channel in zip(laws, marks, CHANNELS[len(laws)], strict=False):
         _plot_law(axes, law, PALETTE[colour], marker, top)
-        # Several are told apart by their points, too.
+        # Points distinguish several laws, too.
         axes.lines[-1 if channel else 0].set_label(channel or f"variance = {law_text(law)}")
     axes.set_ylim(0, top)
     axes.set_xlabel("brightness, in the units of the image")
@@ -202,7 +197,7 @@ def _lines(images: Sequence[ImageOutcome]) -> tuple[Figure, Axes]:
 
 def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | None = None) -> None:
     """Mark the values of each method on the lines, and say above which mark is whose."""
-    names = labels or METHODS
+    names = labels or {}
     n_lines = len(values["noisy"])
     size = 5.0 if n_lines <= MOST_NAMED else 2.6
     for name, numbers in values.items():
@@ -215,7 +210,7 @@ def _mark(axes: Axes, values: dict[str, list[float]], labels: dict[str, str] | N
             markersize=size if marker == "o" else size - 0.6,
             markeredgecolor=PALETTE[edge],
             markerfacecolor=face if face == "none" else PALETTE[face],
-            label=names.get(name, name),
+            label=names.get(name) or method_name(name),
             clip_on=False,
         )
     _legend(axes, len(values))

@@ -20,16 +20,17 @@ from kpca_apps.denoise.result import (
     TrialResult,
 )
 from kpca_apps.report.denoising.text import (
-    METHODS,
     decibels,
     dictionary_sentence,
     has_figures,
     headline_parts,
     in_units,
     is_left,
+    law_name,
     level_text,
     likeness_sentence,
     looks_like,
+    method_name,
     noise_sentence,
     own_sentence,
     reason_text,
@@ -40,7 +41,7 @@ from kpca_apps.report.denoising.text import (
     typical_level,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, number, plural
+from kpca_apps.report.text import count, cut, join, plural
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -50,7 +51,6 @@ MAX_BYTES = 4_500_000  # of the pictures in one page
 MAX_FAILURES_ON_TOP = 8
 MAX_FAILURES = 500
 MAX_NOTES = 50
-TILE = 72  # CSS pixels of a component's picture
 MODES = {
     "local": "local, from similar patches within each image",
     "dictionary": "dictionary, from what clean examples have in common",
@@ -82,18 +82,20 @@ def denoising_pages(
     They are ``"report.html"``, and for a large batch ``"details/0001.html"`` and so on, one an
     image. `images` is the address of the denoised files from the first.
     """
-    done = [image for image in result.images if image.status == "ok"]
-    apart = len(done) > MAX_TOGETHER or sum(map(_n_bytes, done)) > MAX_BYTES
+    has_details = len(result.done) > MAX_TOGETHER or sum(map(_n_bytes, result.done)) > MAX_BYTES
     drawings: dict[str, Drawing] = {}
     if has_figures(result):
         # What draws them takes most of a second to load.
         from kpca_apps.report.denoising.figures import denoising_drawings
 
         drawings = denoising_drawings(result)
-    yield "report.html", _overview(result, _views(result, images, apart, drawings), apart, drawings)
-    if not apart:
+    yield (
+        "report.html",
+        _overview(result, _views(result, images, has_details, drawings), has_details, drawings),
+    )
+    if not has_details:
         return
-    views = _views(result, f"../{images}", apart, drawings)
+    views = _views(result, f"../{images}", has_details, drawings)
     for place, view in enumerate(views):
         following = views[place + 1] if place + 1 < len(views) else None
         page = make_page(
@@ -118,23 +120,15 @@ def render_trial(result: TrialResult) -> str:
         sentence=sentence,
         result=result,
         noise=noise_sentence(result) if result.established else "",
-        before=enlarged(result.before),
-        trials=[
-            {
-                "trial": trial,
-                "title": trial_title(trial),
-                "after": enlarged(trial.after),
-                "residual": enlarged(trial.residual),
-                "taken": in_units(result, trial.residual_sd),
-            }
-            for trial in result.trials
-        ],
+        enlarged=enlarged,
+        trial_title=trial_title,
+        in_units=in_units,
         **_how(result),
     )
 
 
 def _overview(
-    result: DenoisingResult, views: list[View], apart: bool, drawings: Mapping[str, Drawing]
+    result: DenoisingResult, views: list[View], has_details: bool, drawings: Mapping[str, Drawing]
 ) -> str:
     sentence = headline_parts(result)
     failures = [(cut(image.name, MAX_NAME), reason_text(image)) for image in result.failed]
@@ -151,23 +145,15 @@ def _overview(
         n_failed=len(failures),
         notes=notes,
         views=views,
-        apart=apart,
+        has_details=has_details,
         extremes=_extremes(views),
         likeness=[view for view in views if view["cells"]],
-        with_laws=[view for view in views if view["law"]] if apart else [],
+        with_laws=[view for view in views if view["law"]] if has_details else [],
         total=_cells(result.mean_comparison),
         drawings=drawings,
         dictionary=dictionary,
         dictionary_words=dictionary_sentence(dictionary) if dictionary else "",
-        tiles=[
-            {
-                "number": component.number,
-                "share": f"{number(100 * component.share, 2)} %",
-                "below": enlarged(component.below, TILE),
-                "above": enlarged(component.above, TILE),
-            }
-            for component in (dictionary.components if dictionary else ())
-        ],
+        enlarged=enlarged,
         **_how(result),
     )
 
@@ -184,7 +170,7 @@ def _n_bytes(image: ImageOutcome) -> int:
 
 def _extremes(views: list[View]) -> list[tuple[str, View]]:
     """Return the image that was changed most and the one that was changed least, if at all."""
-    changed = [view for view in views if not view["is_left"]]
+    changed = [view for view in views if not is_left(view["image"])]
     if len(changed) < 2:
         return []
     most, least = (pick(changed, key=itemgetter("taken_value")) for pick in (max, min))
@@ -204,7 +190,7 @@ def _setting(key: str, value: object) -> str:
     """Write a setting in words where its value alone would be a riddle."""
     if key == "compare":
         names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-        return join([METHODS.get(name, str(name)) for name in names]) or "with nothing"
+        return join([method_name(str(name)) for name in names]) or "with nothing"
     if value is None and key in UNSET:
         return UNSET[key]
     if key == "kernel":
@@ -253,29 +239,29 @@ def _thumb(picture: Preview) -> Picture:
 
 
 def _views(
-    result: DenoisingResult, images: str, apart: bool, drawings: Mapping[str, Drawing]
+    result: DenoisingResult, images: str, has_details: bool, drawings: Mapping[str, Drawing]
 ) -> list[View]:
-    """Return the denoised images, ready to show; `apart`, each on a page of its own."""
-    done = [image for image in result.images if image.status == "ok"]
+    """Return the denoised images, ready to show, and where each of them is shown."""
     return [
         _image(image, images, result.dictionary is None)
         | {
             "number": number,
-            "page": f"details/{number:04d}.html" if apart else f"#image-{number}",
-            "law": drawings.get(f"law_{number:04d}"),
+            "page": f"details/{number:04d}.html" if has_details else f"#image-{number}",
+            "law": drawings.get(law_name(number)),
         }
-        for number, image in enumerate(done, 1)
+        for number, image in enumerate(result.done, 1)
     ]
 
 
 def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
-    previews, residual = image.previews, image.residual
+    residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
     scale = 1.0 if image.noise == "speckle" else image.own_range
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)
     return {
+        "image": image,
         "name": cut(image.name, MAX_NAME),
         "size": _facts(image),
         "file": f"{images.rstrip('/')}/{address}" if image.output else "",
@@ -284,19 +270,29 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "taken": "" if residual is None else in_units(image, residual.sd),
         "taken_value": 0.0 if residual is None else residual.sd / image.own_range,
         "looks": f"{looks}; impulses" if image.impulses else looks,
-        "is_left": is_left(image),
-        "is_structured": residual is not None and residual.structured,
-        "is_doubted": not image.established,
-        "has_impulses": image.impulses,
         "sentences": _sentences(image, has_strength),
         "notes": [cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]],
-        "before": enlarged(previews.before) if previews else None,
-        "after": enlarged(previews.after) if previews else None,
-        "residual": enlarged(previews.residual) if previews else None,
-        "thumb": _thumb(previews.thumb) if previews else None,
-        "crops": _crops(previews) if previews else [],
-        "glance": _glance(previews) if previews else None,
         "cells": _cells(image.comparison),
+        **_pictures(image.previews),
+    }
+
+
+def _pictures(previews: ImagePreviews | None) -> View:
+    """Return the pictures of an image; its crops, unless they show no more than the whole."""
+    if previews is None:
+        return dict.fromkeys(("before", "after", "residual", "thumb", "crops", "glance"))
+    sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
+    crops = [_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops]
+    if len(sizes) == 1:
+        crops = [_crop(crop, "Beside the clean image") for crop in previews.crops if crop.reference]
+    glance = [_crop(replace(crop, reference=None), "A piece") for crop in previews.crops[:1]]
+    return {
+        "before": enlarged(previews.before),
+        "after": enlarged(previews.after),
+        "residual": enlarged(previews.residual),
+        "thumb": _thumb(previews.thumb),
+        "crops": crops,
+        "glance": glance[0] if glance else None,  # before and after, at the top of the page
     }
 
 
@@ -331,20 +327,6 @@ def _facts(image: ImageOutcome) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _crops(previews: ImagePreviews) -> list[View]:
-    """Return the crops, unless they show no more than the view of the whole."""
-    sizes = {(p.width, p.height) for p in (previews.after, *(c.after for c in previews.crops))}
-    if len(sizes) > 1:
-        return [_crop(crop, TITLES.get(crop.kind, crop.kind)) for crop in previews.crops]
-    with_reference = [crop for crop in previews.crops if crop.reference is not None]
-    return [_crop(crop, "Beside the clean image") for crop in with_reference]
-
-
-def _glance(previews: ImagePreviews) -> View | None:
-    """Return the first crop without the clean image: before and after at one glance."""
-    return _crop(replace(previews.crops[0], reference=None), "A piece") if previews.crops else None
-
-
 def _crop(crop: Crop, title: str) -> View:
     """Return a piece of an image, ready to show: (label, picture) from before to after."""
     pieces = {"before": crop.before, "after": crop.after, "clean": crop.reference}
@@ -361,7 +343,7 @@ def _cells(comparison: Comparison | None) -> list[tuple[str, str, str, float, bo
     best = max(quality.psnr for quality in methods.values())
     return [
         (
-            METHODS.get(name, name),
+            method_name(name),
             decibels(quality.psnr),
             "" if quality.ssim is None else f"{quality.ssim:.3f}",  # tiny images have none
             quality.psnr if math.isfinite(quality.psnr) else 999.0,

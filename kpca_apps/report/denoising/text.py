@@ -9,7 +9,6 @@ from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
     DictionaryView,
-    Evidence,
     FoundLaw,
     ImageOutcome,
     Trial,
@@ -26,7 +25,7 @@ from kpca_apps.report.text import (
     plural,
 )
 
-METHODS = {
+_METHODS = {
     "noisy": "noisy",
     "denoised": "kernel PCA",
     "nl_means": "non-local means",
@@ -47,24 +46,28 @@ MOST_LIKELY = 1e6  # how many times a model is less likely is said up to that
 TELLING = 0.005  # dB; less is no difference in two decimals
 
 
+def method_name(name: str) -> str:
+    """Call a method by its name in words."""
+    return _METHODS.get(name, name)
+
+
+def law_name(place: int) -> str:
+    """Return the name of the figure of the law of an image, which are numbered from 1."""
+    return f"law_{place:04d}"
+
+
 def has_figures(result: DenoisingResult) -> bool:
     """Whether there is anything to draw: several images, comparisons, or laws of noise."""
-    done = [image for image in result.images if image.status == "ok"]
-    return (
-        len(done) > 1
-        or bool(compared_images(result))
-        or any(image.evidence.is_sure for image in done)
-    )
+    is_sure = any(image.evidence.is_sure for image in result.done)
+    return len(result.done) > 1 or bool(compared_images(result)) or is_sure
 
 
 def compared_images(result: DenoisingResult) -> list[tuple[ImageOutcome, Comparison]]:
     """Return the images whose likeness to a clean one is a finite number, with it."""
     return [
         (image, image.comparison)
-        for image in result.images
-        if image.status == "ok"
-        and image.comparison is not None
-        and math.isfinite(image.comparison.denoised.psnr)
+        for image in result.done
+        if image.comparison is not None and math.isfinite(image.comparison.denoised.psnr)
     ]
 
 
@@ -75,8 +78,7 @@ def headline(result: DenoisingResult) -> str:
 
 def headline_parts(result: DenoisingResult) -> list[str]:
     """Return the sentence of `headline` in parts; `Verbatim` parts are names of files."""
-    n_all, failed = len(result.images), result.failed
-    done = [image for image in result.images if image.status == "ok"]
+    n_all, done, failed = len(result.images), result.done, result.failed
     if not done:
         who = "The only image" if n_all == 1 else f"None of {plural(n_all, 'image')}"
         return [f"{who} could {'not ' * (n_all == 1)}be denoised: ", *_named(failed), "."]
@@ -129,25 +131,28 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     return f"{was} {_range(shares, 2)} % of the range of values{where}"
 
 
+def laws_of(image: ImageOutcome | TrialResult) -> tuple[FoundLaw, ...]:
+    """Return the laws by which the noise of an image grows with brightness, if it does for sure."""
+    return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
+
+
 def _is_at_brightest(image: ImageOutcome | TrialResult) -> bool:
     """Whether the level of noise is what it would be at the end of the range of values."""
-    return image.noise == "poisson" and not image.evidence.is_law
+    return image.noise == "poisson" and not laws_of(image)
 
 
 def _levels(image: ImageOutcome | TrialResult) -> tuple[float, ...]:
     """Return the deviation of the noise where the image is darkest and brightest, if it differs."""
-    if image.noise != "poisson" or not image.evidence.is_law:
+    ends = [law.deviations for law in laws_of(image)]
+    if not ends:
         return (image.sigma or 0.0,)
-    ends = [law.deviations for law in image.evidence.laws]
     return min(low for low, _, _ in ends), max(high for _, _, high in ends)
 
 
 def typical_level(image: ImageOutcome) -> float:
     """Return the deviation of the noise, in the middle of the brightness if that makes it."""
-    if image.noise != "poisson" or not image.evidence.is_law:
-        return image.sigma or 0.0
-    middles = [law.deviations[1] for law in image.evidence.laws]
-    return math.hypot(*middles) / math.sqrt(len(middles))
+    middles = [law.deviations[1] for law in laws_of(image)]
+    return math.hypot(*middles) / math.sqrt(len(middles)) if middles else image.sigma or 0.0
 
 
 def _range(values: Sequence[float], digits: int = 3) -> str:
@@ -172,7 +177,7 @@ def _gain(result: DenoisingResult) -> str:
     if baseline is None:
         return text
     ahead = mean.denoised.psnr - mean.baselines[baseline].psnr
-    name = METHODS.get(baseline, baseline)
+    name = method_name(baseline)
     if abs(ahead) < 0.05:
         return f"{text}, as much as with {name}"
     return f"{text}, {abs(ahead):.1f} dB {'above' if ahead > 0 else 'below'} {name}"
@@ -202,28 +207,23 @@ def level_text(image: ImageOutcome | TrialResult) -> str:
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:
-    """Write what was removed, in units of the image whatever its noise.
-
-    Examples
-    --------
-    >>> in_units(ImageOutcome("a.png", "ok", noise="speckle", data_range=255.0), 24.81)
-    '24.8 of 255'
-    """
+    """Write what was removed, in units of the image whatever its noise."""
     return f"{number(value)} of {number(image.data_range)}" if image.data_range else number(value)
 
 
-def kind_text(noise: str, evidence: Evidence) -> str:
+def kind_text(image: ImageOutcome | TrialResult) -> str:
     """Name the noise that was met."""
-    if noise == "poisson" and evidence.is_shared:
-        rises = any(law.rises for law in evidence.laws)
-        return f"{KINDS[noise]}, shared by neighbours" if rises else "noise that neighbours share"
-    return KINDS.get(noise, f"{noise} noise".strip())
+    if image.noise == "poisson" and image.evidence.is_shared:
+        rises = any(law.rises for law in image.evidence.laws)
+        return (
+            f"{KINDS['poisson']}, shared by neighbours" if rises else "noise that neighbours share"
+        )
+    return KINDS.get(image.noise, f"{image.noise} noise".strip())
 
 
 def noise_sentence(image: ImageOutcome | TrialResult) -> str:
     """Say what noise was met and how that is known."""
-    evidence = image.evidence
-    what = kind_text(image.noise, evidence)
+    evidence, what = image.evidence, kind_text(image)
     if image.sigma is None:
         return f"Taken as {what}."
     if not image.established:
@@ -240,7 +240,7 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
             between = f" (in nine of ten such {_range(evidence.sigma_range)})"
         why = f": {evidence.why}" if evidence.why else ""
         text = f"Noise of {level}{between}, {how}; taken as {what}{why}."
-        text = " ".join([text, *law_sentences(image.noise, evidence)])
+        text = " ".join([text, *law_sentences(image)])
     if not image.correlated or evidence.is_shared or "neighbouring" in evidence.why:
         return text
     advice = "" if image.noise == "camera" else ", which --noise camera is made for"
@@ -248,41 +248,35 @@ def noise_sentence(image: ImageOutcome | TrialResult) -> str:
 
 
 def left_sentence(image: ImageOutcome | TrialResult) -> str:
-    """Say why an image was left as it was, and what denoises it all the same.
-
-    Examples
-    --------
-    >>> why, option = "may be fine texture", "--sigma 4.2"
-    >>> left = ImageOutcome("a.png", "ok", noise="gaussian", sigma=4.2, data_range=255.0)
-    >>> from dataclasses import replace
-    >>> left_sentence(replace(left, evidence=Evidence(why=why, option=option)))
-    'Left as it is: what was measured (4.2 of 255) may be fine texture; --sigma 4.2 takes it out.'
-    """
+    """Say why an image was left as it was, and what denoises it all the same."""
     pages = isinstance(image, ImageOutcome) and image.n_pages > 1
     start = "At least one of the pages was left" if pages else "Left"
     if image.noise == "raw":
         return f"{start} as it is: no noise could be measured, for the image {image.evidence.why}."
-    why = image.evidence.why or "may be fine texture"
     option = image.evidence.option
     advice = f"{option} takes it out" if option else "if it is noise, give its level by --sigma"
-    return f"{start} as it is: what was measured ({level_text(image)}) {why}; {advice}."
+    return f"{start} as it is: {_measured(image)}; {advice}."
 
 
-def law_sentences(noise: str, evidence: Evidence) -> list[str]:
+def _measured(image: ImageOutcome | TrialResult) -> str:
+    why = image.evidence.why or "may be fine texture"
+    return f"what was measured ({level_text(image)}) {why}"
+
+
+def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
     """Say how the noise grows with brightness, where it does for sure, and what came second."""
-    sentences = []
-    if noise == "poisson" and evidence.is_law:
-        laws = [law_text(law) for law in evidence.laws]
-        if len(set(laws)) > 1:
+    sentences, evidence = [], image.evidence
+    if found := laws_of(image):
+        laws = [law_text(law) for law in found]
+        if len(set(laws)) == 1:
+            laws = laws[:1]
+        else:
             named = zip(laws, CHANNELS[len(laws)], strict=True)
             laws = [f"{law} in {name}" for law, name in named]
-        else:
-            laws = laws[:1]
-        blur = evidence.laws[0].blur
-        shared = f", as after a blur of {number(blur)} pixels" if evidence.is_shared else ""
+        blur = f", as after a blur of {number(found[0].blur)} pixels" if evidence.is_shared else ""
         sentences.append(
-            f"At brightness x its variance is {join(laws)}{shared}; in nine of ten such pictures "
-            f"it is {interval_text(evidence.laws)}."
+            f"At brightness x its variance is {join(laws)}{blur}; in nine of ten such pictures "
+            f"it is {interval_text(found)}."
         )
     if evidence.runner_up and evidence.log_odds is not None:
         sentences.append(f"{_capital(evidence.runner_up)} is {odds_text(evidence.log_odds)}.")
@@ -291,13 +285,12 @@ def law_sentences(noise: str, evidence: Evidence) -> list[str]:
 
 def law_lines(result: DenoisingResult) -> list[str]:
     """Say in which images noise follows a law that was found, and which if it is one image."""
-    images = [i for i in result.images if i.noise == "poisson" and i.evidence.is_law]
+    images = [image for image in result.images if laws_of(image)]
     if not images:
         return []
     if len(result.images) == 1:
-        noise, evidence = images[0].noise, images[0].evidence
-        return [f"Taken as {kind_text(noise, evidence)}.", *law_sentences(noise, evidence)]
-    gains = [law.gain for image in images for law in image.evidence.laws]
+        return [f"Taken as {kind_text(images[0])}.", *law_sentences(images[0])]
+    gains = [law.gain for image in images for law in laws_of(image)]
     shared = sum(image.evidence.is_shared for image in images)
     in_them = f"; neighbours share it in {count(shared)}" if shared else ""
     return [
@@ -308,7 +301,7 @@ def law_lines(result: DenoisingResult) -> list[str]:
 
 def left_note(result: DenoisingResult) -> list[str]:
     """Say which images were left as they were, and what denoises them all the same."""
-    left = [image for image in result.images if image.status == "ok" and not image.established]
+    left = [image for image in result.done if not image.established]
     if len(left) < 2:
         return [f"{cut(one.name)}: {_uncapital(left_sentence(one))}" for one in left]
     named = [image for image in left if image.evidence.option][:MAX_NAMED]
@@ -322,16 +315,7 @@ def left_note(result: DenoisingResult) -> list[str]:
 
 
 def law_text(law: FoundLaw) -> str:
-    """Write the variance of noise at brightness x.
-
-    Examples
-    --------
-    >>> seen = {"established": True, "clipped": False, "rises": True, "shared": False}
-    >>> seen |= {"log_odds_flat": -90.0, "log_odds_white": 0.0, "variances": (17.0, 430.0)}
-    >>> law = FoundLaw(2.016, -192.3, 0.0, (0.9, 1.1), brightness=(104.0, 312.0), **seen)
-    >>> law_text(law)
-    '2.016 x - 192.3'
-    """
+    """Write the variance of noise at brightness x."""
     low, _, high = law.deviations
     if not law.rises and high**2 < 1.1 * low**2:
         return number((high**2 + low**2) / 2)
@@ -390,9 +374,8 @@ def looks_like(image: ImageOutcome) -> str:
     if residual.structured:
         return "noise and structure"
     # Both are 0 only where the image was too small to measure them.
-    return (
-        "noise" if residual.edge_correlation or residual.flat_correlation else "too small to tell"
-    )
+    is_measured = residual.edge_correlation or residual.flat_correlation
+    return "noise" if is_measured else "too small to tell"
 
 
 def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
@@ -400,21 +383,20 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
 
     `has_strength` tells whether a lower strength can be asked for; a dictionary has none.
     """
-    residual = image.residual
-    if residual is None:
-        return ""
-    if residual.sd == 0:
-        return "Nothing was removed."
-    size = number(residual.sd)
+    looks = looks_like(image)
+    if image.residual is None or looks == "nothing":
+        return "Nothing was removed." if looks else ""
     in_units = image.sigma and image.noise in ("gaussian", "camera")
     beside = f", beside noise of {number(image.sigma or 0.0)}" if in_units else ""
-    start = f"What was removed has a standard deviation of {size}{beside}"
-    if residual.structured:
-        advice = " A --strength below 1 keeps more of both." if has_strength else ""
-        return f"{start}, and structure shows in it: some detail went with the noise.{advice}"
-    if looks_like(image) == "too small to tell":
-        return f"{start}; the image is too small to tell whether structure shows in it."
-    return f"{start}. It looks like noise: no structure was found in it."
+    advice = " A --strength below 1 keeps more of both." if has_strength else ""
+    ends = {
+        "noise": ". It looks like noise: no structure was found in it.",
+        "noise and structure": ", and structure shows in it: some detail went with the noise."
+        + advice,
+        "too small to tell": "; the image is too small to tell whether structure shows in it.",
+    }
+    size = number(image.residual.sd)
+    return f"What was removed has a standard deviation of {size}{beside}{ends[looks]}"
 
 
 def own_sentence(image: ImageOutcome) -> str:
@@ -438,7 +420,7 @@ def likeness_sentence(comparison: Comparison) -> str:
     if noisy.ssim is not None and denoised.ssim is not None:
         text += f", SSIM {noisy.ssim:.3f} to {denoised.ssim:.3f}"
     baselines = [
-        f"{METHODS.get(name, name)} {decibels(quality.psnr)}"
+        f"{method_name(name)} {decibels(quality.psnr)}"
         for name, quality in comparison.baselines.items()
     ]
     return f"{text}{f' ({join(baselines)} dB)' if baselines else ''}."
@@ -446,30 +428,24 @@ def likeness_sentence(comparison: Comparison) -> str:
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
     """Say where each baseline stands, in parts; `Verbatim` parts are names of files."""
-    compared = [image for image in result.images if image.comparison is not None]
-    mean = result.mean_comparison
+    compared = [(image, image.comparison) for image in result.images if image.comparison]
+    mean, sentences = result.mean_comparison, list[list[str]]()
     if mean is None:
         return []
-    return [_standing(baseline, mean, compared) for baseline in mean.baselines]
-
-
-def _standing(baseline: str, mean: Comparison, images: Sequence[ImageOutcome]) -> list[str]:
-    overall = mean.denoised.psnr - mean.baselines[baseline].psnr
-    name = METHODS.get(baseline, baseline)
-    behind = [
-        image
-        for image in images
-        if image.comparison is not None and _lead(image.comparison, baseline) < -TELLING
-    ]
-    size = "cannot be compared on average"
-    if math.isfinite(overall):
+    for baseline in mean.baselines:
+        name, overall = method_name(baseline), _lead(mean, baseline)
+        behind = [image for image, found in compared if _lead(found, baseline) < -TELLING]
         size = f"is {abs(overall):.2f} dB {'behind' if overall < 0 else 'ahead of'} {name}"
-    if len(images) == 1:
-        return [f"Kernel PCA {size}."]
-    text = f"Kernel PCA {size} on average; {name} is ahead on"
-    if not behind:
-        return [f"{text} no image."]
-    return [f"{text} {count(len(behind))}: ", *_named(behind), "."]
+        if not math.isfinite(overall):
+            size = "cannot be compared on average"
+        text = f"Kernel PCA {size} on average; {name} is ahead on"
+        if len(compared) == 1:
+            sentences.append([f"Kernel PCA {size}."])
+        elif behind:
+            sentences.append([f"{text} {count(len(behind))}: ", *_named(behind), "."])
+        else:
+            sentences.append([f"{text} no image."])
+    return sentences
 
 
 def _lead(comparison: Comparison, baseline: str) -> float:
@@ -507,22 +483,13 @@ def trial_sentence(result: TrialResult) -> list[str]:
         return [
             "Every strength leaves ",
             cut(result.name),
-            f" as it is: what was measured ({level_text(result)}) "
-            f"{result.evidence.why or 'may be fine texture'}. With "
+            f" as it is: {_measured(result)}. With "
             f"{result.evidence.option or 'its level given by --sigma'} there are strengths to try.",
         ]
     return ["A piece of ", cut(result.name), f" denoised at {at}, to choose from."]
 
 
 def trial_title(trial: Trial) -> str:
-    """Call a strength by what asks for it.
-
-    Examples
-    --------
-    >>> from kpca_apps.denoise.result import Preview
-    >>> seen = Preview("image/png", b"", 1, 1)
-    >>> trial_title(Trial(1.3, "--luma 1.3 --chroma 1.3", seen, seen, 5.0))
-    'Luma 1.3 and chroma 1.3'
-    """
+    """Call a strength by what asks for it."""
     words = join([word.strip() for word in trial.option.split("--") if word.strip()])
     return _capital(words) or "As asked for"

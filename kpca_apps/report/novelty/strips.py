@@ -51,17 +51,12 @@ def strip_of(reason: Reason, profile: ColumnProfile | None) -> Strip | None:
     return _category_strip(reason, distribution)
 
 
-def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
+def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip:
     seen, expected = (
-        float(v) if isinstance(v, float | int) and np.isfinite(v) else None
-        for v in (reason.seen_value, reason.expected_value)
+        float(value) if isinstance(value, float | int) else None
+        for value in (reason.seen_value, reason.expected_value)
     )
-    edges = np.asarray(profile.edges, dtype=np.float64)
-    if len(edges) < 2 or not np.isfinite(edges).all() or (seen is None and expected is None):
-        return None
-    low, high = float(edges[0]), float(edges[-1])
-    if high <= low:  # a column of one value still needs a width to be drawn on
-        low, high = low - 0.5, high + 0.5
+    low, high = profile.edges[[0, -1]].tolist()
     reach = MAX_STRETCH * (high - low)
     near = [v for v in (seen, expected) if v is not None and low - reach <= v <= high + reach]
     left, right = min([low, *near]), max([high, *near])
@@ -74,9 +69,9 @@ def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
         return Mark(round(x, 1), 19.0, int(value > right) - int(value < left))
 
     # The outline of the histogram; square roots keep thin tails visible.
-    places = MARGIN + (np.clip(edges, low, high) - left) * scale
-    heights = np.sqrt(np.maximum(np.asarray(profile.counts, dtype=np.float64), 0))
-    heights = heights / max(float(heights.max(initial=0.0)), 1.0) * (BASE - 5.0)
+    places = MARGIN + (np.clip(profile.edges, low, high) - left) * scale
+    heights = np.sqrt(profile.counts)
+    heights = heights / heights.max() * (BASE - 5.0)
     steps = "".join(
         f"V{BASE - height:.1f}H{place:.1f}"
         for height, place in zip(heights, places[1:], strict=True)
@@ -85,17 +80,14 @@ def _numeric_strip(reason: Reason, profile: NumericProfile) -> Strip | None:
     return Strip(band, (), mark(seen), mark(expected))
 
 
-def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip | None:
-    levels = list(profile.levels)
-    counts = [*profile.counts, profile.n_other]
+def _category_strip(reason: Reason, profile: CategoryProfile) -> Strip:
+    levels, counts = profile.levels, [*profile.counts, profile.n_other]
     place_of = {level: place for place, level in enumerate(levels)}
     places = [
         None if value is None else place_of.get(str(value), len(levels))
         for value in (reason.seen_value, reason.expected_value)
     ]
     n_slots = len(levels) + int(profile.n_other > 0 or len(levels) in places)
-    if n_slots == 0:
-        return None
     slot = min((WIDTH - 2 * MARGIN) / n_slots, 40.0)
     tallest = max(*counts, 1)
     bars = tuple(

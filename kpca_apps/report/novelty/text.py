@@ -190,15 +190,12 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
 
     It is empty where there is no baseline to compare with.
     """
-    places, name = {}, ""
+    places = {}
     for number, evaluation in enumerate(evaluations, 1):
-        ours, ahead, level, behind = _order(evaluation, area)
-        if ours is None:
-            continue
-        name = name or cut(ours.name)
-        if ahead or level or behind:
-            place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-            beside = join([cut(baseline.name) for baseline in level])
+        ahead, level, _ = _baselines(evaluation, area)
+        place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
+        beside = join([cut(baseline.name) for baseline in level])
+        if n > 1:
             places[number] = (
                 f"shares {place} place of {n} with {beside}" if level else f"comes {place} of {n}"
             )
@@ -210,7 +207,7 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     elif len(places) > 1 and len(set(places.values())) == 1:
         tests = "both tests" if len(places) == 2 else "every test"
         summary = f"{min(places.values())} in {tests}"
-    return f"By {area.label}, {name} {summary}."
+    return f"By {area.label}, {cut(evaluations[0].methods[0].name)} {summary}."
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -218,10 +215,7 @@ def verdict(evaluation: Evaluation) -> str:
 
     A hint follows where the known outliers look usual.
     """
-    ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    if ours is None:
-        return ""
-    sentences = []
+    ours, sentences = evaluation.methods[0], []
     if len(evaluation.methods) > 1:
         by_roc, by_pr = _place(ours.name, evaluation, ROC), _place("it", evaluation, PRECISION)
         sentences.append(f"By {ROC.label} {by_roc}; by {PRECISION.label} {by_pr}.")
@@ -234,32 +228,25 @@ def verdict(evaluation: Evaluation) -> str:
     return " ".join(sentences)
 
 
-def _order(
-    evaluation: Evaluation, area: Area
-) -> tuple[Curves | None, list[Curves], list[Curves], list[Curves]]:
-    """Return ours, and the baselines ahead, level (areas read alike), behind, each best first."""
-    ours = next((curve for curve in evaluation.methods if curve.ours), None)
-    own = round(area.of(ours), 3) if ours else 0.0
-    baselines = [curve for curve in evaluation.methods if not curve.ours]
+def _baselines(evaluation: Evaluation, area: Area) -> list[list[Curves]]:
+    """Return the baselines ahead, level with ours (areas read alike) and behind, best first."""
+    ours, *baselines = evaluation.methods
     baselines.sort(key=lambda baseline: (-area.of(baseline), baseline.name))
-    signs = [np.sign(round(area.of(baseline), 3) - own) for baseline in baselines]
-    ahead, level, behind = (
-        [baseline for baseline, sign in zip(baselines, signs, strict=True) if sign == wanted]
-        for wanted in (1, 0, -1)
-    )
-    return ours, ahead, level, behind
+    signs = [np.sign(round(area.of(one), 3) - round(area.of(ours), 3)) for one in baselines]
+    pairs = list(zip(baselines, signs, strict=True))
+    return [[baseline for baseline, sign in pairs if sign == wanted] for wanted in (1, 0, -1)]
 
 
 def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     """Rank our method among its baselines, each named with its area."""
-    ours, *groups = _order(evaluation, area)
     ahead, level, behind = (
-        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group] for group in groups
+        [f"{baseline.name} ({area.of(baseline):.3f})" for baseline in group]
+        for group in _baselines(evaluation, area)
     )
     place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-    own = f"{name} ({area.of(ours):.3f})" if ours else name
     takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
     others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(behind)}"] * bool(behind)
+    own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 
 

@@ -216,15 +216,10 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, names)
 
 
-def _knows(file: InputFile) -> bool:
-    head = file.head
-    return head.startswith(_FILE) or (file.is_binary and head.startswith(_STREAM))
-
-
 def _read(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     path = copy.path if copy else Path(file.file.path)
     return table_of(file, _rows(path, file.label), format="arrow")
 
 
-ARROW = Reader("Arrow", "", _knows, _read)
+ARROW = Reader("Arrow", "", _read, (_FILE, _STREAM))

@@ -21,17 +21,16 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import long_row, require_columns
 from kpca_apps.tables.numbers import is_number_like
-from kpca_apps.tables.read.bad_lines import BadLines
-from kpca_apps.tables.read.header import header_is_missing
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
     Layout,
     collapse_spaces,
+    header_is_missing,
     sniff_delimiter,
 )
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 __all__ = ["DELIMITED", "DelimitedText"]
@@ -53,7 +52,7 @@ ByteArray = NDArray[np.uint8]
 
 
 class _BadRow(Exception):
-    """Lines that are no row: what is wrong with them, and what to do."""
+    """Why lines are no row, where such lines are left out."""
 
 
 class DelimitedText:
@@ -71,7 +70,7 @@ class DelimitedText:
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
-        self._bad = BadLines(text.label) if text.options.leave_out else None
+        self._bad = BadLines(text.label) if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
 
@@ -274,9 +273,12 @@ class DelimitedText:
         if not self.names and not self._take_header(row, line):
             return False
         if len(row) != len(self.names):
-            if self._bad is None:
-                raise self._ragged(row, line)
-            raise _BadRow(self._wrong_width(row))
+            noun = "cell" if len(row) == 1 else "cells"
+            what = f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
+            if self._bad is not None:
+                raise _BadRow(what)
+            advice = self._advice_on_width(len(row), line)
+            raise InputError(f"{self._label}: line {line} {what}; {advice}")
         self._n_rows += 1
         return True
 
@@ -296,27 +298,21 @@ class DelimitedText:
             ) from None
         self._bad.leave_out(line, cause)
 
-    def _ragged(self, row: list[str], line: int) -> InputError:
-        """Return the error for a row with another number of cells than the header."""
-        what = f"{self._label}: line {line} {self._wrong_width(row)}"
+    def _advice_on_width(self, n_cells: int, line: int) -> str:
+        """Say what to do about a row with another number of cells than the header."""
         # Lines of one cell, then wider ones: a title that hides what cuts the rest.
-        if len(row) > len(self.names) and self._n_rows < (
-            _MOST_TITLE if len(self.names) == 1 else 1
-        ):
+        is_title = self._n_rows < (_MOST_TITLE if len(self.names) == 1 else 1)
+        if n_cells > len(self.names) and is_title:
             noun = "line" if line == 2 else "lines"
-            return InputError(
-                f"{what}; if a title stands above a header on line {line}, leave its {line - 1} "
-                f"{noun} out with --skip-rows {line - 1}, else repair the row."
+            return (
+                f"if a title stands above a header on line {line}, leave its {line - 1} {noun} out "
+                f"with --skip-rows {line - 1}, else repair the row."
             )
         name = DELIMITER_NAMES.get(self._delimiter, one_line(self._delimiter))
-        return InputError(
-            f"{what}; put cells that contain a {name} in quotes, repair the row, or leave such "
-            "lines out with --bad-lines skip."
+        return (
+            f"put cells that contain a {name} in quotes, repair the row, or leave such lines out "
+            "with --bad-lines skip."
         )
-
-    def _wrong_width(self, row: list[str]) -> str:
-        noun = "cell" if len(row) == 1 else "cells"
-        return f"has {len(row)} {noun} where line {self._first_line} has {len(self.names)}"
 
     def _take_header(self, cells: list[str], line: int) -> bool:
         """Take the first row for names; return whether it is data, and the names are made up."""
@@ -393,15 +389,10 @@ def _cut_cause(error: str) -> tuple[str, str]:
     return "opens a quote that is never closed", "close it"
 
 
-def _knows(_: Text) -> bool:
-    """Any text that no other reader knows is a table of cells."""
-    return True
-
-
 def _read(text: Text) -> Table | PartedTable:
     table = DelimitedText(text)
     rows = Rows(table.pieces(), table.names, table.notes, True)
     return table_of(text, rows, format="csv", delimiter=table.delimiter)
 
 
-DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _knows, _read)
+DELIMITED = Reader("text", "delimiter encoding skip_rows bad_lines", _read)

@@ -21,8 +21,8 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitErro
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.excel_process import ReadSheet, read_apart, serve
-from kpca_apps.tables.read.header import HEADER_SAMPLE, find_header, header_is_missing
+from kpca_apps.tables.read.excel_process import ReadSheet, read_in_process, serve
+from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["EXCEL", "is_workbook"]
 
 MAX_CELL = 32_767  # characters of a cell
-_ZIP, _OLE = b"PK", b"\xd0\xcf\x11\xe0"
+_OLE = b"\xd0\xcf\x11\xe0"
 MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB
 MOST_LISTED = 20  # sheets named in a message
 # A first sheet of at most so many rows is no table to screen where another has so many times more.
@@ -66,11 +66,6 @@ def is_workbook(file: InputFile) -> bool:
         return b"[Content_Types].xml" in file.head or b"xl/" in file.head
 
 
-def _knows(file: InputFile) -> bool:
-    # Archives that are none were opened before.
-    return file.head.startswith((_ZIP + b"\3\4", _ZIP + b"\5\6", _OLE))
-
-
 def _read_file(file: InputFile) -> Table | PartedTable:
     """Read one sheet of a workbook, in a process of its own.
 
@@ -89,10 +84,10 @@ def _read_file(file: InputFile) -> Table | PartedTable:
             'pip install "kpca-apps[excel]"'
         )
     unpacked = _bound_workbook(data, label)
-    sheet = read_apart(data, label, options.sheet, options.skip_rows, unpacked)
+    sheet = read_in_process(data, label, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
     rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
-    return table_of(file, rows, format="excel", reading=f"{options.reading} sheet {sheet.name}")
+    return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
 
 
 def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
@@ -149,10 +144,10 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
             "add a header row."
         )
     if filled[0] < found:
-        said = next(cell for cell in rows[filled[0]] if cell.strip())
+        title = next(cell for cell in rows[filled[0]] if cell.strip())
         notes.append(
             f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
-            f'out ("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+            f'out ("{one_line(title.strip(), 60)}"); --skip-rows sets how many.'
         )
     if len(names) > 1:
         others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])
@@ -363,7 +358,10 @@ def _letters(name: bytes) -> int:
     return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
 
 
-EXCEL = Reader("Excel", "sheet skip_rows", _knows, _read_file)
+# Zip archives that are no workbooks were opened before, and none that holds no file is left.
+_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", _OLE)
+EXCEL = Reader("Excel", "sheet skip_rows", _read_file, _BEGINNINGS)
+
 
 if __name__ == "__main__":
     serve(_read, sys.stdin.buffer, sys.stdout.buffer)

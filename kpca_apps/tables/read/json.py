@@ -10,7 +10,8 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sized
-from itertools import chain
+from itertools import islice
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,10 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
-from kpca_apps.tables.read.bad_lines import BadLines
-from kpca_apps.tables.read.json_document import JsonDocument, is_document
+from kpca_apps.tables.input_file import Chunks
+from kpca_apps.tables.read.json_document import JsonDocument
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.read.text import Text
+from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
 __all__ = ["JSON", "JsonLines", "json_rows"]
@@ -49,21 +50,14 @@ class JsonLines:
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield the numbers of lines that are not blank, and their text."""
-        held, number = b"", 0
-        for chunk in chain(self._chunks(), [b""]):
-            held += chunk
-            stop = held.rfind(b"\n") + 1 if chunk else len(held)
-            for raw in io.BytesIO(held[:stop]):
-                number += 1
-                if len(raw) > limits.LONGEST_ROW:
-                    raise long_row(self.label, number)
-                # Bytes that are no text are refused with their record.
-                line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
-                if line.strip():
-                    yield number, line
-            held = held[stop:]
-            if len(held) > limits.LONGEST_ROW:
-                raise long_row(self.label, number + 1)
+        file, most = io.BufferedReader(Chunks(self._chunks()), 1 << 16), limits.LONGEST_ROW + 1
+        for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
+            if len(raw) == most:
+                raise long_row(self.label, number)
+            # Bytes that are no text are refused with their record.
+            line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
+            if line.strip():
+                yield number, line
 
 
 def json_rows(
@@ -186,7 +180,7 @@ def _again(
             ) from None
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -194,7 +188,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # Made once: `json.loads` would make one for every line.
-_decode = json.JSONDecoder(object_pairs_hook=_distinct).decode
+_decode = json.JSONDecoder(object_pairs_hook=_record).decode
 
 
 def _checked(text: str, where: str, label: str) -> dict[str, Any]:
@@ -233,43 +227,62 @@ def _column_type(kinds: set[type]) -> pa.DataType:
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.float64():
-        values = [value if type(value) is float else _as_float(value) for value in values]
+        values = [_as_float(value) if type(value) is int else value for value in values]
     elif kind == pa.string():
         values = [
-            value
-            if value is None or isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False)
+            json.dumps(value, ensure_ascii=False)
+            if value is not None and type(value) is not str
+            else value
             for value in values
         ]
     return pa.array(values, kind, from_pandas=False)
 
 
-def _as_float(value: int | None) -> float | None:
+def _as_float(value: int) -> float:
     try:
-        return None if value is None else float(value)
+        return float(value)
     except OverflowError:
-        return float("inf") if value is not None and value > 0 else float("-inf")
+        return inf if value > 0 else -inf
 
 
 def _knows(text: Text) -> bool:
-    if text.file.suffix in _LINES:
+    suffix, head = text.file.suffix, text.head
+    is_like = _BEGINNING.match(head) or (suffix == ".json" and head.lstrip().startswith(b"["))
+    return suffix in _LINES or bool(is_like and text.options.delimiter is None)
+
+
+def _is_document(lines: JsonLines) -> bool:
+    """Whether a text that begins with an object is one document, or else an object a line.
+
+    It is where the object goes on beyond its first line, or nothing follows that.
+    """
+    try:
+        (_, first), *others = islice(lines.records(), 2)
+        if others:
+            json.loads(first)
+        return not others
+    except json.JSONDecodeError as error:
+        return error.pos >= len(error.doc.rstrip())
+    except InputError:  # of a line without end
         return True
-    is_named = text.file.suffix == ".json" and text.head.lstrip().startswith(b"[")
-    return text.options.delimiter is None and bool(is_named or _BEGINNING.match(text.head))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _read(text: Text) -> Table | PartedTable:
-    source: JsonLines | JsonDocument = JsonLines(text.chunks, text.label)
-    is_list = False
+    lines, is_list = JsonLines(text.chunks, text.label), False
+    source: JsonLines | JsonDocument = lines
     if text.file.suffix not in _LINES and (
-        text.head.lstrip().startswith(b"[") or is_document(text.chunks())
+        text.head.lstrip().startswith(b"[") or _is_document(lines)
     ):
         source = JsonDocument(text.chunks(), text.label)
         is_list = not source.is_record  # one object is a line of its own
     if is_list:
-        text.options.refuse("bad_lines", "JSON", text.label)
-    rows = json_rows(source, text.options.in_memory_rows, leave_out=text.options.leave_out)
+        text.options.refuse_others("encoding", "JSON", text.label)
+    rows = json_rows(
+        source, text.options.in_memory_rows, leave_out=text.options.bad_lines == "skip"
+    )
     return table_of(text, rows, format="json" if is_list else "jsonl")
 
 
-JSON = Reader("JSON", "encoding bad_lines", _knows, _read)
+JSON = Reader("JSON", "encoding bad_lines", _read, knows=_knows)

@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Generator, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system import limits
 
-__all__ = ["JsonDocument", "is_document"]
+__all__ = ["JsonDocument"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # characters of keys in a message
@@ -25,56 +26,11 @@ _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
 
 
-def is_document(chunks: Iterable[bytes]) -> bool:
-    """Whether a text that begins with an object is one document, or else an object a line.
-
-    It is where the object goes on beyond its first line, or nothing follows that.
-    """
-    text = b""
-    for chunk in chunks:
-        text = (text + chunk).lstrip()
-        line, _, rest = text.partition(b"\n")
-        if rest.strip():
-            break
-        if len(text) > limits.LONGEST_ROW:
-            return True
-    else:
-        return True
-    try:
-        json.loads(line)
-    except json.JSONDecodeError as error:
-        return error.pos >= len(error.doc.rstrip())
-    except (ValueError, RecursionError):
-        pass
-    return False
-
-
 class JsonDocument:
     """The records of one document, which is held in memory as text.
 
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        The text in UTF-8.
-    label : str
-        Names the file in errors.
-
-    Attributes
-    ----------
-    is_record : bool
-        Whether the document is one object without a list, which is its only record.
-    unit : {"line", "record"}
-        What numbers the records: the lines they start on, or, where they share one, their order.
-    notes : list of str
-        What a reader should know.
-
-    Examples
-    --------
-    >>> document = JsonDocument([b'{"n": 2, "data": [{"a": 1}, {"a": 2}]}'], "sizes.json")
-    >>> document.unit, document.notes
-    ('record', ['Read the list under the key "data"; left out: "n".'])
-    >>> list(document.records())
-    [(1, '{"a": 1}'), (2, '{"a": 2}')]
+    They are numbered by the lines they start on, or, where they share one, by their order (`unit`).
+    A document that is one object without a list is its only record (`is_record`).
     """
 
     def __init__(self, chunks: Iterable[bytes], label: str) -> None:
@@ -103,12 +59,8 @@ class JsonDocument:
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield the numbers and texts of the records."""
-        text, counted, number, is_line = (
-            self._text,
-            0,
-            int(self.unit == "line"),
-            self.unit == "line",
-        )
+        text, is_line = self._text, self.unit == "line"
+        counted, number = 0, int(is_line)
         known = iter(self._found)
         found = array("q")
         with self._refused():
@@ -122,86 +74,89 @@ class JsonDocument:
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield where each record begins and ends."""
         if self.is_record:
-            yield self._start, self._scanned(self._start)[1]
+            yield self._start, _scan(self._text, self._start)[1]
             return
-        end = yield from self._items(self._start)
+        for _, start, end in self._members(self._start):
+            yield start, end
         if self._start == self._top:
-            self._require_end(end)
+            self._require_end()
 
-    def _items(self, place: int) -> Generator[tuple[int, int], None, int]:
-        """Yield where each value of a list begins and ends, and return where the list ends."""
-        place = self._after_space(place + 1)
-        if self._text[place] == "]":
-            return place + 1
-        while True:
-            end = self._scanned(place)[1]
-            yield place, end
-            place = self._after_space(end)
-            if self._text[place] == "]":
-                return place + 1
-            if self._text[place] != ",":
-                raise json.JSONDecodeError("Expecting ',' or ']'", self._text, place)
-            place = self._after_space(place + 1)
+    def _members(self, place: int) -> Iterator[tuple[str, int, int]]:
+        """Yield the key of each value of an object or list, and where it begins and ends.
 
-    def _list_of_object(self) -> int:
-        """Return where the one list of objects in an object is, or the object if it is a record."""
-        text, place = self._text, self._after_space(self._top + 1)
-        found: dict[str, int] = {}
-        others: dict[str, Any] = {}
-        while text[place] != "}":
-            key, place = self._scanned(place)
-            place = self._after_space(place)
-            if not isinstance(key, str) or text[place] != ":":
-                raise json.JSONDecodeError("Expecting a key and ':'", text, place)
-            if key in found or key in others:
-                line = text.count("\n", 0, place) + 1
-                raise InputError(
-                    f"{self.label}: line {line}: a key stands twice in one object; fix it."
-                )
-            place = self._after_space(place + 1)
-            if text[place] == "[" and text[self._after_space(place + 1)] == "{":
-                found[key] = place
-                place = _exhausted(self._items(place))
-            else:
-                others[key], place = self._scanned(place)
+        Where the whole has ended, that is kept in `_end`.
+        """
+        text, closing = self._text, "}" if self._text[place] == "{" else "]"
+        place, key = self._after_space(place + 1), ""
+        while text[place] != closing:
+            if closing == "}":
+                key, place = _scan(text, place)
+                place = self._after_space(place)
+                if not isinstance(key, str) or text[place] != ":":
+                    raise json.JSONDecodeError("Expecting a key and ':'", text, place)
+                place = self._after_space(place + 1)
+            start, place = place, self._end_of(place)
+            yield key, start, place
             place = self._after_space(place)
             if text[place] == ",":
                 place = self._after_space(place + 1)
-                if text[place] == "}":
-                    raise json.JSONDecodeError("Expecting a key", text, place)
-            elif text[place] != "}":
-                raise json.JSONDecodeError("Expecting ',' or '}'", text, place)
-        self._require_end(place + 1)
-        if others.get("type") == "FeatureCollection":
+                if text[place] == closing:
+                    what = "Expecting a key" if closing == "}" else "Expecting value"
+                    raise json.JSONDecodeError(what, text, place)
+            elif text[place] != closing:
+                raise json.JSONDecodeError(f"Expecting ',' or '{closing}'", text, place)
+        self._end = place + 1
+
+    def _end_of(self, place: int) -> int:
+        """Return where a value ends; a list of objects is not held in memory for it."""
+        if not self._is_list_of_objects(place):
+            return _scan(self._text, place)[1]
+        deque(self._members(place), maxlen=0)
+        return self._end
+
+    def _is_list_of_objects(self, place: int) -> bool:
+        text = self._text
+        return text[place] == "[" and text[self._after_space(place + 1)] == "{"
+
+    def _list_of_object(self) -> int:
+        """Return where the one list of objects in an object is, or the object if it is a record."""
+        starts: dict[str, int] = {}
+        for key, start, _ in self._members(self._top):
+            if key in starts:
+                line = self._text.count("\n", 0, start) + 1
+                raise InputError(
+                    f"{self.label}: line {line}: a key stands twice in one object; fix it."
+                )
+            starts[key] = start
+        self._require_end()
+        found = [key for key, start in starts.items() if self._is_list_of_objects(start)]
+        others = [key for key in starts if key not in found]
+        if "type" in others and _scan(self._text, starts["type"])[0] == "FeatureCollection":
             raise InputError(
                 f"{self.label}: this is GeoJSON; write the properties of its features as a table "
                 '(geopandas: frame.drop(columns="geometry").to_csv("table.csv")).'
             )
         if len(found) == 1:
-            ((key, start),) = found.items()
             left_out = f"; left out: {_quoted(others)}" if others else ""
-            self.notes.append(f'Read the list under the key "{one_line(key)}"{left_out}.')
-            return start
+            self.notes.append(f'Read the list under the key "{one_line(found[0])}"{left_out}.')
+            return starts[found[0]]
         if found:
             raise InputError(
                 f"{self.label}: this is one JSON object with lists of objects under several keys "
                 f"({_quoted(found)}); {_ADVICE}."
             )
-        if others and all(isinstance(value, dict | list) for value in others.values()):
+        if others and all(self._text[starts[key]] in "[{" for key in others):
             raise InputError(
                 f"{self.label}: this is one JSON object without a list of objects; {_ADVICE}."
             )
         return self._top
 
-    def _scanned(self, place: int) -> tuple[Any, int]:
-        return _scan(self._text, place)
-
     def _after_space(self, place: int) -> int:
         return _SPACE.match(self._text, place).end()  # type: ignore[union-attr]  # it may be empty
 
-    def _require_end(self, place: int) -> None:
+    def _require_end(self) -> None:
         """Refuse what follows the document."""
-        place = self._after_space(place)
+        place = self._after_space(self._end)
         if place < len(self._text):
             line = self._text.count("\n", 0, place) + 1
             raise InputError(
@@ -227,15 +182,6 @@ class JsonDocument:
             ) from None
         except ValueError as error:
             raise InputError(f"{self.label}: {one_line(str(error))}; fix it.") from None
-
-
-def _exhausted(items: Generator[tuple[int, int], None, int]) -> int:
-    """Return what a generator returns."""
-    while True:
-        try:
-            next(items)
-        except StopIteration as stop:
-            return int(stop.value)
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
@@ -40,6 +40,7 @@ from kpca_apps.tables.table import (
     part_size,
     parted_table,
     require_cells,
+    require_same_columns,
 )
 
 if TYPE_CHECKING:
@@ -69,63 +70,6 @@ _MOST_TEXT = 1 << 30
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
-
-
-@dataclass(frozen=True)
-class ParquetFiles:
-    """Parquet files that make one table, in the order of their rows."""
-
-    files: tuple[KnownFile, ...]
-    heights: tuple[int, ...]  # rows of each
-    columns: tuple[str, ...]
-    longest_group: int  # rows
-    as_text: frozenset[str]  # columns with a date outside the years 1 to 9999
-
-    @classmethod
-    def at(cls, files: Sequence[KnownFile]) -> ParquetFiles:
-        """Look at what Parquet files hold; refuse other columns than those of the first."""
-        heights, longest = [], 0
-        first: dict[str, str] = {}
-        far: set[str] = set()
-        for file in files:
-            with _opened(file) as opened:
-                metadata, schema = opened.metadata, opened.schema_arrow
-                starts = _group_starts(metadata)
-                require_columns(file.label, len(schema))
-                dtypes = as_polars(schema.empty_table()).schema
-                # Types that read as the same are the same.
-                columns = {
-                    name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
-                    for name, dtype in dtypes.items()
-                }
-                dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
-                for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
-                    far |= far_dates(batch)
-            heights.append(metadata.num_rows)
-            longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-            first = first or columns
-            _refuse_others(columns, first, file.label, files[0].label)
-        return cls(tuple(files), tuple(heights), tuple(first), longest, frozenset(far))
-
-    def parts(self, size: int) -> Iterator[Load]:
-        """Yield how each part of so many rows is read."""
-        number, offset, n_rows = 0, 0, sum(self.heights)
-        for start in range(0, n_rows, size):
-            wanted, slices = min(size, n_rows - start), []
-            while wanted:
-                length = min(wanted, self.heights[number] - offset)
-                if length:
-                    slices.append((self.files[number], offset, length))
-                wanted, offset = wanted - length, offset + length
-                if offset == self.heights[number]:
-                    number, offset = number + 1, 0
-            yield partial(_slices, tuple(slices), self.as_text)
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """Yield all rows, a few at a time."""
-        for file, height in zip(self.files, self.heights, strict=True):
-            for batch in _read(file, 0, height) if height else ():
-                yield as_arrow(arrow_frame([batch], file.label, self.as_text))
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
@@ -391,18 +335,9 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 
 def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
-    for name in first:
-        if name not in columns:
-            raise InputError(
-                f'{label}: has no column "{one_line(name)}", which {model} has; the files of a '
-                f"folder make one table and need the same columns.{suggest(name, columns)}"
-            )
+    files = "the files of a folder make one table and"
+    require_same_columns(columns, first, label, model, files)
     for place, name in enumerate(columns):
-        if name not in first:
-            raise InputError(
-                f'{label}: its column "{one_line(name)}" is not in {model}; the files of a folder '
-                "make one table and need the same columns."
-            )
         if list(first)[place] != name or columns[name] != first[name]:
             here, there = one_line(columns[name]), one_line(first[name])
             what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
@@ -447,22 +382,17 @@ def _have_names(dates: pl.Series) -> pl.Series:
     return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
-def _knows(file: InputFile) -> bool:
-    # A header of text may start with these letters too.
-    return file.head.startswith(b"PAR1") and (file.is_binary or file.tail == b"PAR1")
-
-
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     known = KnownFile.at(copy.path, file.label) if copy else file.file
-    source = replace(file.source, sha256=file.sha256())
+    source = replace(file.source, sha256=file.sha256)
     return _read_files([known], source, file.label, file.options, copy)
 
 
 def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     """Read the Parquet files of a folder as one table."""
     known, label = _folder_files(path), one_line(str(path), 200)
-    options.refuse("delimiter encoding sheet skip_rows bad_lines", "Parquet", label)
+    options.refuse_others("", "Parquet", label)
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
@@ -480,18 +410,60 @@ def _read_files(
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
     """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
-    files = ParquetFiles.at(known)
-    n_rows, n_columns = sum(files.heights), len(files.columns)
+    heights, longest = [], 0
+    first: dict[str, str] = {}
+    as_text: set[str] = set()  # columns with a date outside the years 1 to 9999
+    for file in known:
+        with _opened(file) as opened:
+            metadata, schema = opened.metadata, opened.schema_arrow
+            starts = _group_starts(metadata)
+            require_columns(file.label, len(schema))
+            dtypes = as_polars(schema.empty_table()).schema
+            # Types that read as the same are the same.
+            columns = {
+                name: "String" if dtype in (pl.Categorical, pl.Enum) else str(dtype)
+                for name, dtype in dtypes.items()
+            }
+            dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
+            for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
+                as_text |= far_dates(batch)
+        heights.append(metadata.num_rows)
+        longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
+        first = first or columns
+        _refuse_others(columns, first, file.label, known[0].label)
+    n_rows, n_columns = sum(heights), len(first)
     require_cells(n_rows, n_columns, label)
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
     if n_rows <= options.in_memory_rows:
         require_table(label, n_rows, n_columns)
-        return Table(next(files.parts(n_rows))()[0], None, source)
+        return Table(next(_loads(known, heights, n_rows, as_text))()[0], None, source)
     size = options.part_rows or part_size(n_columns)
-    if files.longest_group <= _LONGEST_GROUP:
-        return parted_table(source, files.columns, files.parts(size), size, copy)
-    rows = Rows(files.pieces(), list(files.columns), [], False)
-    return collect(rows, source, label, lambda: source.sha256, 0, size)
+    if longest <= _LONGEST_GROUP:
+        return parted_table(source, tuple(first), _loads(known, heights, size, as_text), size, copy)
+    pieces = (
+        as_arrow(arrow_frame([batch], file.label, as_text))
+        for file, height in zip(known, heights, strict=True)
+        if height
+        for batch in _read(file, 0, height)
+    )
+    return collect(Rows(pieces, [*first], [], False), source, label, lambda: source.sha256, 0, size)
 
 
-PARQUET = Reader("Parquet", "", _knows, _read_file)
+def _loads(
+    files: Sequence[KnownFile], heights: Sequence[int], size: int, as_text: Collection[str]
+) -> Iterator[Load]:
+    """Yield how each part of so many rows is read."""
+    number, offset, n_rows = 0, 0, sum(heights)
+    for start in range(0, n_rows, size):
+        wanted, slices = min(size, n_rows - start), []
+        while wanted:
+            length = min(wanted, heights[number] - offset)
+            if length:
+                slices.append((files[number], offset, length))
+            wanted, offset = wanted - length, offset + length
+            if offset == heights[number]:
+                number, offset = number + 1, 0
+        yield partial(_slices, tuple(slices), frozenset(as_text))
+
+
+PARQUET = Reader("Parquet", "", _read_file, (b"PAR1",))

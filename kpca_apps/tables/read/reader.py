@@ -17,21 +17,18 @@ T = TypeVar("T", InputFile, Text)
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """A reader of one format: of files, or of texts in any encoding."""
+    """A reader of one format: of files, known by their first bytes, or of texts."""
 
     kind: str  # names the format in messages
     options: str  # of `ReadOptions`, those that apply
-    knows: Callable[[T], bool]
     read: Callable[[T], Table | PartedTable]
-
-    @property
-    def refused(self) -> str:
-        """The options that do not apply."""
-        every = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-        return " ".join(name for name in every if name not in self.options.split())
+    beginnings: tuple[bytes, ...] = ()
+    knows: Callable[[T], bool] | None = None  # of texts; None knows any
 
 
 def table_of(file: InputFile | Text, rows: Rows, **how: Any) -> Table | PartedTable:
     """Take in the rows of a file; its `SourceInfo` says `how` they were read."""
     options, source = file.options, replace(file.source, **how)
-    return collect(rows, source, file.label, file.sha256, options.in_memory_rows, options.part_rows)
+    return collect(
+        rows, source, file.label, lambda: file.sha256, options.in_memory_rows, options.part_rows
+    )

@@ -14,13 +14,13 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.tables.input_file import InputFile
-from kpca_apps.tables.source_info import SourceInfo
 
-__all__ = ["NotUtf8", "Text", "decoded", "with_newlines"]
+__all__ = ["BadLines", "NotUtf8", "Text", "decoded"]
 
 # Bytes at the head of a text that suffice to know what it is.
 _HEAD_BYTES = 1 << 20
 _MARK = codecs.BOM_UTF8
+_LISTED = 10  # bad lines that are named
 # UTF-32 first: its little-endian mark starts with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
@@ -48,12 +48,17 @@ class Text:
 
     def __init__(self, file: InputFile) -> None:
         self.file, self.label, self.options = file, file.label, file.options
-        self._codec, name, remark = encoding_of(file.head, self.options.encoding)
-        notes = (*file.source.notes, *remark)
-        self.source: SourceInfo = replace(file.source, encoding=name, notes=notes)
-        is_certain = self.options.encoding is not None and self._codec == "utf-8"
-        self._is_raw = self.options.leave_out and is_certain
-        self._sha256 = ""
+        given, notes = file.options.encoding, [*file.source.notes]
+        marks = (mark for mark in _MARKS if file.head.startswith(mark[0]) and given is None)
+        _, self._codec, name = next(marks, (b"", "utf-8", given or "utf-8"))
+        if given is not None:
+            self._codec = _codec_of(given)
+        elif name != "utf-8":
+            notes.append(f"Read as {name.upper()} by its byte-order mark.")
+        self.source = replace(file.source, encoding=name, notes=tuple(notes))
+        self._leave_out = file.options.bad_lines == "skip"
+        self._is_raw = self._leave_out and given is not None and self._codec == "utf-8"
+        self.sha256 = ""  # of the file, once its text was gone through
         self.head = self._pass()[0]
         if self.head[:1024].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
             raise InputError(f"{self.label}: this is a web or XML page; export the table as CSV.")
@@ -62,11 +67,7 @@ class Text:
         """Yield the text from its beginning."""
         digest = hashlib.sha256()
         yield from self._pass(digest)[1]
-        self._sha256 = digest.hexdigest()
-
-    def sha256(self) -> str:
-        """Return the hash of the file, which is known once its text was gone through."""
-        return self._sha256
+        self.sha256 = digest.hexdigest()
 
     def require_utf8(self) -> None:
         """Raise `NotUtf8` if the text was taken for UTF-8 and is not."""
@@ -74,24 +75,36 @@ class Text:
             deque(self._pass()[1], maxlen=0)
 
     def _pass(self, digest: object = None) -> tuple[bytes, Iterator[bytes]]:
-        chunks = self.file.file.chunks(digest)
+        """Return the head of the text, and all of its chunks.
+
+        The head goes on beyond the lines that are skipped, unless they are far too long.
+        """
+        chunks, head = self.file.file.chunks(digest), b""
         if not self._is_raw:
-            chunks = decoded(chunks, self._codec, self.label, zeros=self.options.leave_out)
-        return with_newlines(chunks, self.options.skip_rows)
+            chunks = decoded(chunks, self._codec, self.label, zeros=self._leave_out)
+        # A newline that does not come within the longest row does not come.
+        while len(head) < _HEAD_BYTES or (
+            head.count(b"\n") <= self.options.skip_rows and len(head) <= limits.LONGEST_ROW
+        ):
+            if not (chunk := next(chunks, b"")):
+                break
+            head += chunk
+        # A program that marks what is marked already leaves two.
+        while head.startswith(_MARK):
+            head = head[len(_MARK) :]
+        # Lines of an old Macintosh end as others.
+        if b"\r" in head and b"\n" not in head:
+            head = head.replace(b"\r", b"\n")
+            chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
+        return head, chain([head] if head else [], chunks)
 
 
-def encoding_of(head: bytes, given: str | None) -> tuple[str, str, tuple[str, ...]]:
-    """Return the codec of a text, its name and a note: as given, or by its mark; else UTF-8."""
-    if given is None:
-        for mark, codec, name in _MARKS:
-            if head.startswith(mark):
-                note = f"Read as {name.upper()} by its byte-order mark."
-                return codec, name, () if name == "utf-8" else (note,)
-        return "utf-8", "utf-8", ()
+def _codec_of(given: str) -> str:
+    """Return the name of the codec of an encoding, or refuse what is none."""
     try:
         # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
         "".encode(given)
-        return codecs.lookup(given).name, given, ()
+        return codecs.lookup(given).name
     except (LookupError, ValueError):
         # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
@@ -148,24 +161,26 @@ def decoded(
         raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
 
 
-def with_newlines(chunks: Iterable[bytes], n_lines: int = 0) -> tuple[bytes, Iterator[bytes]]:
-    """Return the head of a text and all of its chunks, without byte-order marks.
+class BadLines:
+    """Lines of a text that are left out, as was asked for: how many, and the first with why."""
 
-    The head goes on beyond its first `n_lines` lines, unless they are far too long. Lines of an old
-    Macintosh end as others.
-    """
-    chunks, head = iter(chunks), b""
-    # A newline that does not come within the longest row does not come.
-    while len(head) < _HEAD_BYTES or (
-        head.count(b"\n") <= n_lines and len(head) <= limits.LONGEST_ROW
-    ):
-        if not (chunk := next(chunks, b"")):
-            break
-        head += chunk
-    # A program that marks what is marked already leaves two.
-    while head.startswith(_MARK):
-        head = head[len(_MARK) :]
-    if b"\r" in head and b"\n" not in head:
-        head = head.replace(b"\r", b"\n")
-        chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
-    return head, chain([head] if head else [], chunks)
+    def __init__(self, label: str) -> None:
+        self._label, self._n_lines, self._first = label, 0, ""
+
+    def leave_out(self, line: int, cause: str) -> None:
+        """Leave out one line."""
+        self._n_lines += 1
+        if self._n_lines <= _LISTED:
+            self._first += f"{'; ' * bool(self._first)}line {line:,} {cause}"
+
+    def notes(self, n_rows: int) -> list[str]:
+        """List them beside the rows that were read; refuse more of them than there are rows."""
+        n = self._n_lines
+        if n > n_rows:
+            raise InputError(
+                f"{self._label}: {n:,} bad lines beside {n_rows:,} rows ({self._first}): this is "
+                "read wrongly rather than damaged; look at the delimiter, encoding and header."
+            )
+        more = f"; and {n - _LISTED:,} more" if n > _LISTED else ""
+        noun = "1 bad line was" if n == 1 else f"{n:,} bad lines were"
+        return [f"{noun} left out: {self._first}{more}."] if n else []

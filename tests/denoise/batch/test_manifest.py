@@ -9,9 +9,6 @@ import pytest
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
     Manifest,
-    batch_key,
-    hash_file,
-    remove_partial,
 )
 from kpca_apps.errors import InputError, RefusedError
 
@@ -51,13 +48,6 @@ def test_a_damaged_line_costs_that_line_alone(written: bytes, tmp_path: Path) ->
             assert len(manifest.records("b\u00e9\n.png")) == 1
 
 
-def test_records_of_one_result_are_kept_in_order(tmp_path: Path) -> None:
-    with Manifest(tmp_path) as manifest:
-        manifest.add(record("a.png", "first"))
-        manifest.add(record("a.png", "second"))
-        assert [one["key"] for one in manifest.records("a.png")] == ["first", "second"]
-
-
 def test_a_settled_record_holds_what_stands_in_the_order_of_names(tmp_path: Path) -> None:
     orders = [["b", "a"], ["a", "b", "a"]]
     written = []
@@ -88,46 +78,6 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_it_is_open_once_at_a_time(tmp_path: Path) -> None:
-    with Manifest(tmp_path), pytest.raises(RefusedError, match="another run"), Manifest(tmp_path):
-        pass
-    with Manifest(tmp_path):
-        pass
-
-
 def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"), Manifest(tmp_path / "no"):
         pass
-
-
-def test_the_key_depends_on_all_that_the_result_does() -> None:
-    keys = [
-        batch_key("a", "x.png", {"q": 1}),
-        batch_key("b", "x.png", {"q": 1}),
-        batch_key("a", "y.png", {"q": 1}),
-        batch_key("a", "x.png", {"q": 2}),
-        batch_key("a", "x.png", {"q": 1, "r": None}),
-    ]
-    assert len(set(keys)) == len(keys)
-
-
-def test_unfinished_files_go_and_others_stay(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    gone = [".kpca-denoise-01234567-0.partial", "sub/.kpca-denoise-89abcdef-41.partial"]
-    stays = [
-        ".a.png.01234567.partial",
-        "kpca-denoise-01234567-0.partial",
-        "sub/.kpca-denoise-0123456-1.partial",
-    ]
-    for name in gone + stays:
-        (tmp_path / name).write_bytes(b"")
-    remove_partial(tmp_path)
-    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*partial")}
-    assert left == set(stays)
-
-
-def test_a_file_that_cannot_be_read_has_no_hash(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_bytes(b"")
-    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert hash_file(tmp_path / "empty") == empty
-    assert hash_file(tmp_path / "none") is None

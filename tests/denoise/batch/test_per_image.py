@@ -16,7 +16,7 @@ from kpca_apps.denoise.denoiser import denoise_kpca
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from tests.denoise.toy import contents, picture, save
 
 FAST = GroupDenoiser(Options(quality="fast"), sigma=20.0)

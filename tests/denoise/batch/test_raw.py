@@ -18,7 +18,7 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from tests.images.dng import NEUTRAL, exposed, mosaic_of, write_dng
 
 pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')

@@ -17,10 +17,9 @@ from kpca_apps.denoise.batch.manifest import MANIFEST, Manifest
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.images.front_door import read_image
 from tests.denoise.killing import N_IMAGES, everything, kill_and_resume, make_inputs
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
-from tests.hostile.images import NAMES, refused_images
+from tests.hostile.images import NAMES
 from tests.interrupts import HEARS_INTERRUPTS
 from tests.quick import quick
 
@@ -101,36 +100,6 @@ def test_values_beyond_the_type_are_cut_not_wrapped(folder: Path) -> None:
     with Image.open(folder / "out" / "grey.png") as seen:
         expected = np.clip(picture(0).astype(int) * 3 - 100, 0, 255)
         np.testing.assert_array_equal(np.array(seen), expected)
-
-
-def test_bad_files_are_listed_and_the_others_go_on(folder: Path) -> None:
-    for number, (name, content, _) in enumerate(refused_images().values()):
-        (folder / "in" / f"bad{number}{name}").write_bytes(content)
-    result = run(folder)
-    assert [image.name for image in result.images if image.status == "ok"] == [
-        "grey.png",
-        "sub/colour.png",
-        "sub/deeper/photo.jpg",
-    ]
-    assert result.n_failed == len(refused_images())
-    for image in result.failed:
-        assert image.reason.startswith(f"{image.name}: ")
-        assert "\n" not in image.reason
-        assert str(folder) not in image.reason
-    assert len(contents(folder / "out")) == 3
-
-
-def test_what_a_denoiser_raises_fails_that_image_alone(folder: Path) -> None:
-    def choosy(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
-        if pixels.ndim == 2:
-            raise InputError("image has NaN at row 3, column 4; mend it")
-        return smooth(pixels, channel_axis)
-
-    result = run(folder, denoise=choosy)
-    assert [image.reason for image in result.failed] == [
-        "grey.png: image has NaN at row 3, column 4; mend it"
-    ]
-    assert list(contents(folder / "out")) == ["sub/colour.png", "sub/deeper/photo.jpg"]
 
 
 def test_going_on_does_nothing_again(folder: Path) -> None:
@@ -331,19 +300,6 @@ def test_hostile_names_come_through(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.n_failed == 0
     assert sorted(contents(tmp_path / "out")) == sorted(NAMES)
-
-
-def test_another_format_is_written_and_names_do_not_meet(folder: Path) -> None:
-    save(folder / "in", "grey.jpg", picture(6))
-    result = run(folder, format="png")
-    assert list(contents(folder / "out")) == [
-        "grey.jpg.png",
-        "grey.png",
-        "sub/colour.png",
-        "sub/deeper/photo.png",
-    ]
-    assert {read_image(path).format for path in (folder / "out").rglob("*.png")} == {"png"}
-    assert any("grey.jpg.png" in note for note in result.notes)
 
 
 def test_references_are_found_and_compared(folder: Path) -> None:

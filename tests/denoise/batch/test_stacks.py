@@ -1,5 +1,6 @@
 """A file's pages denoised as one stack by a batch, against the same array from Python."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,24 +73,6 @@ def test_pages_of_a_volume_are_not_taken_together_unasked_but_it_is_said(tmp_pat
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "out/images/a.tif")[1], np.round(one))
 
 
-@pytest.mark.parametrize("kind", ["impulse", "camera"])
-def test_what_stacks_cannot_be_denoised_for_is_said(tmp_path: Path, kind: str) -> None:
-    tifffile.imwrite(tmp_path / "a.tif", pages(2), photometric="minisblack")
-    options = ["--stack", "--noise", kind, "--out", str(tmp_path / "out")]
-    result = RUNNER.invoke(app, ["denoise", "run", str(tmp_path / "a.tif"), *options])
-    assert isinstance(result.exception, ConfigError)
-    assert "cannot be used with --stack" in str(result.exception)
-
-
-def test_pages_of_several_sizes_are_no_stack(tmp_path: Path) -> None:
-    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
-        file.write(pages(1)[0])
-        file.write(pages(1)[0, :30])
-    code, output = run(tmp_path, "--stack", "--sigma", "15")
-    assert code != 0
-    assert "page 2 is of another size or type than page 1" in " ".join(output.split())
-
-
 def test_the_level_of_each_channel_and_of_light_is_that_of_the_array(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     clean = np.broadcast_to((120 + 40 * np.sin(np.arange(48) / 6))[:, None, None], (48, 48, 3))
@@ -119,30 +102,47 @@ def test_black_pages_between_do_not_hide_the_noise(tmp_path: Path) -> None:
     assert np.std(np.diff(found[1::2].astype(float), axis=0)) < 10  # 21 as they came
 
 
-def test_metadata_of_other_pages_are_refused(tmp_path: Path) -> None:
+def of_several_sizes(path: Path) -> None:
+    with tifffile.TiffWriter(path) as file:
+        file.write(pages(1)[0])
+        file.write(pages(1)[0, :30])
+
+
+def described_otherwise(path: Path) -> None:
     described = "ImageJ=1.5\nimages=4\nchannels=2\nslices=2\n"
-    tifffile.imwrite(
-        tmp_path / "a.tif", pages(3), photometric="minisblack", metadata=None, description=described
-    )
-    code, output = run(tmp_path, "--stack", "--sigma", "15")
-    assert code != 0
-    assert "describe other pages than the 3 it has" in " ".join(output.split())
-    assert run(tmp_path, "--sigma", "15", "--quality", "fast")[0] == 0
+    tifffile.imwrite(path, pages(3), photometric="minisblack", metadata=None, description=described)
 
 
-def test_the_page_that_cannot_be_computed_with_is_named(tmp_path: Path) -> None:
+def with_a_hole(path: Path) -> None:
     film = pages(20).astype(np.float32)
     film[12, 3, 4] = np.nan
-    tifffile.imwrite(tmp_path / "a.tif", film, photometric="minisblack", metadata=None)
+    tifffile.imwrite(path, film, photometric="minisblack", metadata=None)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (of_several_sizes, "page 2 is of another size or type than page 1"),
+        (described_otherwise, "describe other pages than the 3 it has"),
+        (with_a_hole, "page 13 holds nan at row 3, column 4"),
+    ],
+)
+def test_what_is_no_stack_fails_in_one_line(
+    make: Callable[[Path], None], words: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "a.tif")
     code, output = run(tmp_path, "--stack", "--sigma", "15")
     assert code != 0
-    assert "page 13 holds nan at row 3, column 4" in " ".join(output.split())
+    assert words in " ".join(output.split())
 
 
-def test_a_preview_is_not_of_a_stack(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [["--noise", "impulse"], ["--noise", "camera"], ["--preview"]])
+def test_what_stacks_are_not_denoised_for_is_refused(options: list[str], tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", pages(2), photometric="minisblack")
-    result = RUNNER.invoke(app, ["denoise", "run", str(tmp_path / "a.tif"), "--stack", "--preview"])
+    command = ["denoise", "run", str(tmp_path / "a.tif"), "--stack", *options]
+    result = RUNNER.invoke(app, [*command, "--out", str(tmp_path / "out")])
     assert isinstance(result.exception, ConfigError)
+    assert "--stack" in str(result.exception)
 
 
 def test_memory_is_looked_at_before_a_stack_is_denoised(

@@ -12,7 +12,7 @@ from kpca_apps.denoise.batch.previews import make_previews
 from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
 from kpca_apps.denoise.noise.choose import MODELS
 from kpca_apps.denoise.options import Options
-from kpca_apps.images.front_door import read_image
+from kpca_apps.images.files import read_image
 from kpca_apps.images.types import ImageFile
 from tests.denoise.toy import save
 from tests.quick import quick

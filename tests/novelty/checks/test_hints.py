@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.hints import HintFinder, _Column, _Surroundings
+from kpca_apps.novelty.checks.slips import HintFinder, _Column, _Surroundings
 from kpca_apps.novelty.detector.reasons import NeighbourRows
 from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen

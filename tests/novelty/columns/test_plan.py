@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, time
 from typing import Any
@@ -110,12 +111,32 @@ def test_options_win_over_rules() -> None:
     assert spec_of(WORDS * 10, hide=("x",)).hidden
 
 
-def test_an_open_day_month_order_is_stated_and_can_be_set() -> None:
-    cells = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
-    (note,) = spec_of(cells).notes
-    assert "month before day" in note and "--dayfirst" in note
-    assert "day before month" in spec_of(cells, dayfirst=True).notes[0]
-    assert spec_of([*cells[:-1], "25/01/2008"]).notes == ()
+OPEN = [f"0{1 + i % 9}/0{1 + i % 7}/2008" for i in range(40)]
+HALF = [str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "words"),
+    [
+        (OPEN, {}, "month before day .*--dayfirst"),
+        (OPEN, {"dayfirst": True}, "day before month"),
+        ([*OPEN[:-1], "25/01/2008"], {}, None),
+        (HALF, {}, "70% of the cells read as numbers"),
+        ([f"{i * i}%" for i in range(30)] + ["0.5"] * 10, {}, r"different units \(%, none\)"),
+        (
+            [f"{i % 9} {'min' if i % 3 else 'h'}" for i in range(40)],
+            {},
+            r'numbers with different units \("min", "h"\) are not converted',
+        ),
+        ([f"{i % 9}{'AB'[i % 2]}" for i in range(40)], {}, None),
+    ],
+)
+def test_choices_without_evidence_are_stated(
+    cells: list[str], options: dict[str, Any], words: str | None
+) -> None:
+    notes = spec_of(cells, **options).notes
+    assert len(notes) == (words is not None)
+    assert words is None or re.search(words, notes[0])
 
 
 def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
@@ -125,23 +146,6 @@ def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
     plan = plan_of(x=doubtful, y=[f"{i},5" for i in range(40)])
     assert plan.specs[0].format is not None
     assert plan.specs[0].why == "numbers (decimal comma)"
-
-
-def test_a_column_half_of_numbers_is_text_and_said() -> None:
-    spec = spec_of([str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6)
-    assert spec.role != "numeric"
-    assert "70% of the cells read as numbers" in spec.notes[0]
-
-
-def test_mixed_units_are_said() -> None:
-    (note,) = spec_of([f"{i * i}%" for i in range(30)] + ["0.5"] * 10).notes
-    assert "different units (%, none)" in note
-
-
-def test_numbers_in_words_of_different_units_are_text_and_said() -> None:
-    (note,) = spec_of([f"{i % 9} {'min' if i % 3 else 'h'}" for i in range(40)]).notes
-    assert 'numbers with different units ("min", "h") are not converted' in note
-    assert spec_of([f"{i % 9}{'AB'[i % 2]}" for i in range(40)]).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -288,3 +288,12 @@ def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     assert {len(group.detector.landmarks) for group in model.groups} == {173}
     result = score(model, table_from_frame(frame[:400], "new"))
     assert any("at most 3 groups have one" in text for text in result.warnings)
+
+
+def test_a_choice_by_groups_of_a_clean_reference_is_read_back(tmp_path: Path) -> None:
+    model, _ = fit_table(table_from_frame(two_kinds(), "clean"), by("kind", share=0.02))
+    save_model(model, tmp_path / "m.kpca")
+    new = table_from_frame(two_kinds(70, 30, seed=3), "new")
+    before, after = (score(one, new) for one in (model, load_model(tmp_path / "m.kpca")))
+    assert before.scores.tobytes() == after.scores.tobytes()
+    assert before.n_flagged == after.n_flagged == round(0.02 * 170)

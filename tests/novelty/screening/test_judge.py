@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import polars as pl
@@ -21,31 +22,30 @@ from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of
 
 SCORES = np.array([0.1, 0.9, 0.3, 0.8, 0.2])
+NINE, MANY = np.arange(9.0), np.arange(1.0, 1000.0)
+ALIKE = np.where(np.arange(200) == 17, 9.0, 1.0)
 
 
-def test_a_count_flags_that_many_rows_and_the_threshold_lies_just_below_them() -> None:
-    flagged, info, _ = flag(Rule("count", 2), SCORES)
-    np.testing.assert_array_equal(flagged, SCORES > info.value)
-    assert (flagged.sum(), info.value, info.calibration) == (2, 0.3, None)
-    assert "2 rows of 5" in info.statement
-    assert "no false-alarm rate" in info.statement
-
-
-def test_a_small_share_still_flags_one_row() -> None:
-    flagged, info, _ = flag(Rule("share", 0.01), SCORES)
-    assert flagged.tolist() == [False, True, False, False, False]
-    assert info.statement.startswith("A choice: a share of 1 % flags the 1 row of 5")
-
-
-def test_a_row_above_others_that_all_score_alike_is_flagged_alone() -> None:
-    scores = np.ones(200)
-    scores[17] = 9.0
-    flagged, info, _ = flag(Rule("share", 0.01), scores)
-    assert np.flatnonzero(flagged).tolist() == [17]
-    assert info.statement.startswith(
-        "A choice: a share of 1 % asks for 2 rows of 200, but 199 of them score alike: only the "
-        "other 1 is flagged"
-    )
+@pytest.mark.parametrize(
+    ("rule", "scores", "clean", "n_flagged", "words"),
+    [
+        (Rule("count", 2), SCORES, None, 2, "2 rows of 5.*no false-alarm rate"),
+        (Rule("count", 2), SCORES, NINE, 2, "; p-values say how rare each score is among normal"),
+        (Rule("share", 0.01), SCORES, None, 1, "^A choice: a share of 1 % flags the 1 row of 5"),
+        (Rule("share", 0.01), ALIKE, None, 1, "2 rows of 200, but 199 of them score alike: only "),
+        (Rule("fdr", 0.1), np.array([2000.0, 1999.0, 5.0, 6.0]), MANY, 2, "are expected to be"),
+        (Rule("fdr", 0.1), np.full(4, 2000.0), MANY, 4, "are expected to be false alarms"),
+        (Rule("fdr", 0.1), np.full(4, 0.5), MANY, 0, "^The list is empty: no p-value of the 4 row"),
+        (Rule("fdr", 0.1), SCORES, MANY, 0, r"^The list is empty.*held back \(guaranteed\).$"),
+    ],
+)
+def test_a_threshold_parts_the_rows_and_says_what_it_means(
+    rule: Rule, scores: np.ndarray, clean: np.ndarray | None, n_flagged: int, words: str
+) -> None:
+    flagged, info, warnings = flag(rule, scores, clean, None if clean is None else "split")
+    np.testing.assert_array_equal(flagged, scores > info.value)
+    assert (flagged.sum(), warnings) == (n_flagged, ())
+    assert re.search(words, info.statement)
 
 
 @st.composite
@@ -88,12 +88,6 @@ def test_a_count_of_the_whole_table_is_refused() -> None:
         flag(Rule("count", 5), SCORES)
 
 
-def test_a_threshold_of_an_earlier_table_is_called_a_choice() -> None:
-    flagged, info, _ = flag(Rule("share", 0.01), SCORES, set_before=0.25)
-    assert flagged.tolist() == [False, True, True, True, False]
-    assert (info.value, info.n_calibration) == (0.25, 0)
-
-
 def test_alpha_flags_by_the_conformal_quantile() -> None:
     calibration = np.arange(1.0, 100.0)
     flagged, info, warnings = flag(
@@ -116,24 +110,6 @@ def test_too_few_clean_rows_flag_nothing_and_say_the_smallest_rate() -> None:
     assert (math.isinf(info.value), warnings) == (False, ())
 
 
-def test_fdr_flags_the_list_of_benjamini_and_hochberg() -> None:
-    calibration = np.arange(1.0, 1000.0)
-    scores = np.array([2000.0, 1999.0, 5.0, 6.0, 7.0])
-    flagged, info, warnings = flag(Rule("fdr", 0.1), scores, calibration, "split")
-    np.testing.assert_array_equal(flagged, scores > info.value)
-    assert (flagged.sum(), warnings) == (2, ())
-
-
-@pytest.mark.parametrize(("score", "n_flagged"), [(0.5, 0), (2000.0, 4)])
-def test_fdr_threshold_parts_the_rows_where_none_or_all_are_listed(
-    score: float, n_flagged: int
-) -> None:
-    scores = np.full(4, score)
-    flagged, info, _ = flag(Rule("fdr", 0.1), scores, np.arange(1.0, 1000.0), "split")
-    np.testing.assert_array_equal(flagged, scores > info.value)
-    assert flagged.sum() == n_flagged
-
-
 def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(9.0), "split")
     assert math.isinf(info.value)
@@ -150,26 +126,8 @@ def test_fdr_says_when_no_single_row_can_be_listed() -> None:
     assert "which is above the rate itself" in info.statement
 
 
-def test_an_empty_list_says_why() -> None:
-    _, info, warnings = flag(Rule("fdr", 0.1), SCORES, np.arange(1.0, 1000.0), "split")
-    assert (math.isfinite(info.value), warnings) == (True, ())
-    assert info.statement.startswith("The list is empty: no p-value of the 5 rows is small enough")
-    assert info.statement.endswith("held back (guaranteed).")
-
-
-def test_a_choice_beside_a_reference_points_to_the_p_values() -> None:
-    _, info, _ = flag(Rule("count", 2), SCORES, np.arange(9.0), "split")
-    assert info.statement.endswith("; p-values say how rare each score is among normal rows.")
-
-
 UNEXPLAINED = ScreeningOptions(explain=0)
 ONE_KERNEL = ScreeningOptions(explain=0, kernel="rbf")
-
-
-def test_equal_scores_are_ordered_by_distance_and_no_others():
-    scores = np.array([1.0 - 1e-15, 0.2, 1.0, 1.0 + 1e-15, 1.0])
-    distance = np.array([500.0, 100.0, 5.0, 7.0, 50.0])
-    assert novelty_ranks(scores, lambda rows: distance[rows]).tolist() == [4, 5, 3, 1, 2]
 
 
 def test_distances_are_asked_for_shared_scores_only():
@@ -269,7 +227,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
 
 
 def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
-    model, rows = rows_to_score(model, table, options)
+    model, rows, _ = rows_to_score(model, table, options)
     return judge(model, rows, options)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -60,22 +61,20 @@ def test_sigma_and_gamma_name_the_same_width() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("n", "options", "clean", "message"),
     [
-        (ScreeningOptions(n_components=20), "--components 20 would span all that 20 training rows"),
-        (ScreeningOptions(n_components=9, n_landmarks=9), "would span all that 9 landmarks can"),
+        (40, {"n_components": 20}, True, "--components 20 would span all that 20 training rows"),
+        (40, {"n_components": 9, "n_landmarks": 9}, True, "would span all that 9 landmarks can"),
+        (40, {"count": 40}, False, "every one of the 40 rows"),
+        (40, {"calibration": "split"}, False, "needs a clean reference: give one with --reference"),
+        (2, {}, True, "birds: 2 rows"),
     ],
 )
-def test_options_that_do_not_fit_are_usage_errors(options: ScreeningOptions, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fit_table(correlated(40), options, clean=True)
-
-
-def test_options_that_fit_a_clean_reference_only() -> None:
-    with pytest.raises(ConfigError, match="every one of the 40 rows"):
-        fit_table(correlated(40), ScreeningOptions(count=40), clean=False)
-    with pytest.raises(ConfigError, match="needs a clean reference: give one with --reference"):
-        fit_table(correlated(40), ScreeningOptions(calibration="split"), clean=False)
+def test_what_the_rows_cannot_bear_is_refused(
+    n: int, options: dict[str, Any], clean: bool, message: str
+) -> None:
+    with pytest.raises(InputError if n == 2 else ConfigError, match=message):
+        fit_table(correlated(n), ScreeningOptions(**options), clean=clean)
 
 
 def test_a_count_is_checked_against_the_table_judged_not_the_reference() -> None:
@@ -90,11 +89,6 @@ def test_too_few_clean_rows_are_said_once() -> None:
         model = fit_table(correlated(15), options, clean=True)[0]
         said = [text for text in score(model, correlated(20)).warnings if "few" in text]
         assert len(said) == (options.alpha is not None), said
-
-
-def test_a_table_of_two_rows_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="birds: 2 rows"):
-        fit_table(correlated(2))
 
 
 def test_other_versions_are_said_and_other_files_refused(tmp_path: Path) -> None:

@@ -69,13 +69,6 @@ class TestClassMeans:
         expected = NearestCentroid().fit(X, y).predict(new)
         assert_array_equal(class_means(Linear(), X, y).predict(new), expected)
 
-    def test_rings_are_told_apart_once_lengths_count(self):
-        """Fig. 3.3 of the course notes: means that coincide, until the kernel parts them."""
-        X, y = two_rings()
-        errors = [(class_means(k, X, y).predict(X) != y).mean() for k in (Linear(), Polynomial(2))]
-        assert errors[0] > 0.3
-        assert errors[1] < 0.02
-
 
 class TestNeighbours:
     def test_distances_are_those_of_the_monomials(self):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.cluster import KMeans
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.methods.fewer_rows import (
@@ -64,16 +63,6 @@ class TestClusterMeans:
             weighted.reconstruction_error(new), repeated.reconstruction_error(new), atol=1e-9
         )
         assert weighted.n == sizes.sum()
-
-    def test_without_weights_eigenvalues_are_wrong(self):
-        """What the encyclopedia advises, and what its advice lacks."""
-        X = clouds(400)
-        model = KMeans(30, n_init=1, random_state=0).fit(X)
-        sizes = np.bincount(model.labels_)
-        weighted = mean_components(KERNEL, model.cluster_centers_, sizes)
-        plain = mean_components(KERNEL, model.cluster_centers_, np.ones(30))
-        assert error_of(weighted, X) < 0.1
-        assert error_of(plain, X) > 3.0 * error_of(weighted, X)
 
     @pytest.mark.parametrize("sizes", [[1.0], [1.0, 0.0], [1.0, np.nan]])
     def test_refuses_sizes_that_are_none(self, sizes):

@@ -70,17 +70,6 @@ def test_two_directions_make_any_component_of_the_square_kernel():
     assert_allclose(rebuilt, matrix, atol=1e-3)
 
 
-def test_signals_that_move_are_told_by_their_places():
-    rng = np.random.default_rng(0)
-    place = rng.choice([0.25, 0.7], size=(80, 1)) + 0.01 * rng.normal(size=(80, 1))
-    subspace = exact(RBF(0.1), bump(place), 1)
-    found = parametrised_set(subspace, bump, [[0.15], [0.85]])
-    assert_allclose(found.parameters[:, 0], [0.25, 0.7], atol=0.02)
-    assert found.rho[0] < 0.01
-    # The component sets one place against the other.
-    assert found.coefficients[0, 0] * found.coefficients[1, 0] < 0.0
-
-
 def test_distances_are_those_of_the_definition():
     """rho = |V|^2 + |V~|^2 - 2 <V, V~> (eq. 27), and the points are no worse than the start."""
     subspace = exact(RBF(0.4), normal_rows(40, 2), 2)

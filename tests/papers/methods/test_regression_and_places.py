@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.kernels.composed import Iterated, iterated_gaussian
+from kpca_apps.papers.kernels.composed import iterated_gaussian
 from kpca_apps.papers.methods.means_and_neighbours import neighbourhood_components
 from kpca_apps.papers.methods.on_components import regress_on_components
 
@@ -71,12 +71,3 @@ def test_the_factor_of_the_iterated_gaussian_scales_projections_alone():
     X, kernel = clouds(30), iterated_gaussian(0.8, 2)
     expected = np.sqrt(kernel.factor) * exact(RBF(0.4), X, 3).project(X)
     assert_allclose(exact(kernel, X, 3).project(X), expected, rtol=0, atol=1e-12)
-
-
-def test_the_iterated_gaussian_is_its_integral():
-    """Over a grid of the plane, the trapezoid rule."""
-    side = np.linspace(-8.0, 8.0, 60, endpoint=False)
-    grid = np.array([(a, b) for a in side for b in side])
-    X = np.random.default_rng(0).normal(size=(4, 2))
-    expected = 16.0**2 * Iterated(RBF(0.8), grid)(X)
-    assert_allclose(iterated_gaussian(0.8, 2)(X), expected, rtol=1e-9)

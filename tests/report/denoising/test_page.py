@@ -198,15 +198,6 @@ def test_settings_are_said_in_words() -> None:
         assert words in page.text
 
 
-def test_what_was_done_is_all_there() -> None:
-    result = examples.real()
-    page = Page(pages("real")["report.html"])
-    assert result.command in page.text
-    for key, value in {**result.settings, **result.versions}.items():
-        assert key in page.text
-        assert str(value) in page.text
-
-
 def test_an_image_left_alone_shows_no_level_as_noise_and_is_not_the_least_changed() -> None:
     left = examples.image(
         "left.png", 3.22, established=False, residual=Residual(0.0, 0.0, 0.0, structured=False)

@@ -16,7 +16,6 @@ from kpca_apps.denoise.result import (
     Residual,
 )
 from kpca_apps.report.denoising.text import (
-    best_baseline,
     decibels,
     dictionary_sentence,
     headline,
@@ -144,12 +143,6 @@ def test_baselines_that_are_ahead_are_named() -> None:
     (sentence,) = standing_sentences(DenoisingResult((lead,)))
     assert "".join(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
     assert standing_sentences(DenoisingResult((image(),))) == []
-
-
-def test_the_best_baseline_is_a_finite_one() -> None:
-    comparison = compared(20.0, 30.0, nl_means=28.0, wavelet=29.0)
-    assert best_baseline(comparison) == "wavelet"
-    assert best_baseline(compared(20.0, 30.0, nl_means=math.inf)) is None
 
 
 def test_levels_stand_on_their_scale() -> None:

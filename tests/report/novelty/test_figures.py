@@ -1,29 +1,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.result import PlaneAxis, ScoreMark, ScoreScale, ScreeningResult
-from kpca_apps.report.drawing import PALETTE, Drawing, house_style, to_svg
+from kpca_apps.novelty.result import ScoreMark, ScoreScale
+from kpca_apps.report.drawing import house_style, to_svg
 from kpca_apps.report.novelty.figures import (
     ScreeningDrawings,
-    column_plane,
     comparison_figures,
     component_map,
-    evenly,
     flagged_against_threshold,
     score_contours,
     score_distribution,
     scree,
     screening_figures,
 )
+from kpca_apps.report.novelty.marks import evenly
 from kpca_apps.report.text import join
 from tests.report import examples
+from tests.report.pages import drawn
 
 
 @pytest.mark.release
@@ -36,13 +34,6 @@ def test_figures_as_files() -> None:
 
 def test_comparisons_in_several_settings_number_their_files() -> None:
     assert list(comparison_figures(examples.comparison())) == ["roc-1", "pr-1", "roc-2", "pr-2"]
-
-
-def drawn(draw: Callable[[ScreeningResult], Drawing | None], result: ScreeningResult) -> Drawing:
-    with house_style():
-        drawing = draw(result)
-    assert drawing is not None
-    return drawing
 
 
 @pytest.mark.parametrize(
@@ -168,62 +159,6 @@ def test_thinning_keeps_the_ends() -> None:
     kept = evenly(places, 100)
     assert (len(kept), kept[0], kept[-1]) == (100, 0, 9_999)
     assert evenly(places, 20_000) is places
-
-
-def drawn_plane(**changes: Any) -> Drawing:
-    result = examples.screening()
-    assert result.plane is not None
-    return drawn(column_plane, replace(result, plane=replace(result.plane, **changes)))
-
-
-def marks(drawing: Drawing, colour: str) -> int:
-    lines = drawing.figure.axes[0].get_lines()
-    return sum(len(line.get_xdata()) for line in lines if line.get_color() == PALETTE[colour])
-
-
-def test_the_plane_draws_every_flagged_row_or_says_why_not() -> None:
-    drawing = drawn_plane()
-    # One of the twelve lacks a value, and one lies far to the right.
-    assert marks(drawing, "accent") == 11
-    assert "1 flagged row lacks one of the values and cannot be drawn." in drawing.caption
-    assert "1 mark at the rim lies far beyond it" in drawing.caption
-    assert "Flipper Length (mm)\u2069 (34 %)" in drawing.caption
-    axes = drawing.figure.axes[0]
-    assert axes.get_xlabel() == "Flipper Length (mm)" and axes.get_ylabel() == "Body Mass (g)"
-    assert axes.get_xlim()[1] < 300  # the row at 1950 does not press the crowd together
-    svg = str(to_svg(drawing))
-    assert ">1 N262A1<" in svg and ">2 N" not in svg
-    # Flagged rows are drawn over the crowd.
-    colours = [line.get_color() for line in axes.get_lines() if len(line.get_xdata())]
-    assert (colours[0], {*colours[1:]}) == (PALETTE["band"], {PALETTE["accent"]})
-
-
-def test_one_column_is_drawn_against_the_score() -> None:
-    drawing = drawn_plane(y=None)
-    axes = drawing.figure.axes[0]
-    assert axes.get_ylabel() == "novelty score (higher = more novel)"
-    threshold = examples.screening().threshold.value
-    assert any(np.array_equal(line.get_ydata(), [threshold] * 2) for line in axes.get_lines())
-
-
-def test_categories_dates_and_long_tails_have_axes_of_their_own() -> None:
-    plane = examples.screening().plane
-    assert plane is not None
-    n = len(plane.rank)
-    sizes = np.random.default_rng(0).lognormal(3, 3, n)
-    seconds = np.linspace(1.1e9, 1.2e9, n)
-    axes = drawn_plane(
-        x=PlaneAxis("size", sizes), y=PlaneAxis("day", seconds, is_date=True)
-    ).figure.axes[0]
-    assert axes.get_xscale() == "log" and axes.get_xlabel() == "size (log scale)"
-    drawn = drawn_plane(
-        x=PlaneAxis("kind", np.arange(n) % 3.0, levels=("a", "b", examples.ARABIC)),
-        y=PlaneAxis("size", np.full(n, np.nan)),
-    )
-    axes = drawn.figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", examples.ARABIC]
-    assert "12 flagged rows lack one of the values" in drawn.caption
-    assert to_svg(drawn)
 
 
 def test_the_axis_of_scores_ends_where_the_threshold_can_be_seen() -> None:

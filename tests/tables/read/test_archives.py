@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.opening import read_table
+from tests.tables.whole_and_parts import read_both_ways
 
 TEXT = "a;b\n1,5;x\n2;y\n"
 
@@ -41,9 +42,7 @@ def test_a_table_in_it_may_be_of_any_kind_and_length(tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "t.parquet")
     content = (tmp_path / "t.parquet").read_bytes()
     path = archive(tmp_path / "t.zip", **{"t.parquet": content})
-    assert read_table(path).frame.equals(frame)
-    parts = open_table(path, in_memory_rows=10, part_rows=20)
-    assert pl.concat([part.read().frame for part in parts.parts]).equals(frame)  # type: ignore[union-attr]
+    assert read_both_ways(path, 20).frame.equals(frame)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
-from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import PartedTable
+from kpca_apps.tables.opening import read_table
 from tests.quick import quick
+from tests.tables.whole_and_parts import read_both_ways
 
 TABLE = pa.table(
     {
@@ -33,20 +34,15 @@ TABLE = pa.table(
 )
 
 
-def as_file(table: pa.Table, compression: str | None = None) -> bytes:
+def written(make: Any, table: pa.Table, compression: str | None = None) -> bytes:
     buffer = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_file(buffer, table.schema, options=options) as writer:
+    with make(buffer, table.schema, options=options) as writer:
         writer.write_table(table)
     return buffer.getvalue()
 
 
-def as_stream(table: pa.Table, compression: str | None = None) -> bytes:
-    buffer = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(buffer, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return buffer.getvalue()
+as_file, as_stream = partial(written, pa.ipc.new_file), partial(written, pa.ipc.new_stream)
 
 
 @pytest.mark.parametrize("name", ["table.arrow", "table.csv"])
@@ -83,12 +79,8 @@ def test_in_parts_a_file_is_what_it_is_at_once(write: Any, tmp_path: Path) -> No
     data = write(pa.Table.from_batches(far.to_batches(max_chunksize=64)))
     (tmp_path / "t.arrow").write_bytes(data)
     (tmp_path / "t.arrow.gz").write_bytes(gzip.compress(data))
-    whole = read_table(tmp_path / "t.arrow")
-    assert whole.frame["day"].dtype == pl.String
     for name in ("t.arrow", "t.arrow.gz"):
-        table = open_table(tmp_path / name, in_memory_rows=100, part_rows=256)
-        assert isinstance(table, PartedTable)
-        assert pl.concat([part.read().frame for part in table.parts]).equals(whole.frame)
+        assert read_both_ways(tmp_path / name, 256).frame["day"].dtype == pl.String
 
 
 def test_dictionaries_that_change_from_batch_to_batch_are_read(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import PartedTable
+from kpca_apps.tables.opening import read_table
+from tests.tables.whole_and_parts import read_both_ways
 
 
 def workbook(*rows: tuple[Any, ...], sheets: tuple[str, ...] = ()) -> bytes:
@@ -230,13 +230,7 @@ def test_cells_with_errors_are_missing_and_told(tmp_path: Path) -> None:
 
 def test_in_parts_a_sheet_is_what_it_is_at_once(tmp_path: Path) -> None:
     path = sheets(tmp_path / "t.xlsx", s=[["title"], [None], *DATA[:20], [None], *DATA[20:]])
-    whole, table = read_table(path), open_table(path, in_memory_rows=10, part_rows=16)
-    assert isinstance(table, PartedTable)
-    parts = [part.read() for part in table.parts]
-    assert pl.concat([part.frame for part in parts]).equals(whole.frame)
-    assert whole.lines is not None
-    assert [n for part in parts for n in part.lines] == whole.lines.tolist()  # type: ignore[union-attr]
-    assert table.source == whole.source
+    assert read_both_ways(path, 16).frame.height == 60
 
 
 def test_a_sheet_of_a_chart_is_no_table(tmp_path: Path) -> None:

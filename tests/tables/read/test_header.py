@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read.header import find_header
-from kpca_apps.tables.table import PartedTable
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.read.layout import find_header
+from tests.tables.whole_and_parts import read_both_ways
 
 BODY = [[str(n), str(2 * n), "xyz"[n % 3]] for n in range(20)]
 NAME = st.text(st.sampled_from("abcdefg hé_"), min_size=1, max_size=8).filter(str.strip)
@@ -121,10 +121,8 @@ def test_a_title_is_found_above_rows_too_long_for_the_sample(tmp_path: Path) -> 
 def test_a_header_below_a_title_is_found_in_parts(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(written([["Sizes"], [], ["id", "size", "kind"], *BODY]))
-    table = open_table(path, in_memory_rows=0, part_rows=8)
-    assert isinstance(table, PartedTable)
-    lines = [part.read().lines for part in table.parts]
-    assert [line for part in lines if part is not None for line in part] == list(range(4, 24))
+    table = read_both_ways(path, 8)
+    assert table.lines is not None and table.lines.tolist() == list(range(4, 24))
 
 
 def test_many_and_long_lines_are_left_out(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.table import Table
+from tests.tables.whole_and_parts import read_both_ways
 
 RECORDS: list[dict[str, Any]] = [
     {"a": number, "b": f"x{number}\n]", "c": {"q": [1, None]}} for number in range(5)
@@ -146,16 +147,9 @@ def test_in_parts_a_list_is_what_it_is_at_once(indent: int | None, tmp_path: Pat
     # The type of a column is known with its last record.
     records = [*RECORDS * 40, {"a": 0.5, "d": True}]
     path = written(json.dumps(records, indent=indent), tmp_path)
-    whole, table = read_table(path), open_table(path, in_memory_rows=10, part_rows=64)
-    assert isinstance(table, PartedTable)
-    parts = [part.read() for part in table.parts]
-    assert pl.concat([part.frame for part in parts]).equals(whole.frame)
-    assert table.source == whole.source
-    if indent is None:
-        assert all(part.lines is None for part in parts)
-    else:
-        assert whole.lines is not None
-        assert [n for part in parts for n in part.lines] == whole.lines.tolist()  # type: ignore[union-attr]
+    whole = read_both_ways(path, 64)
+    assert whole.frame.height == len(records)
+    assert (whole.lines is None) == (indent is None)
 
 
 def test_bytes_that_are_no_text_are_refused_by_their_line(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import parquet
 from kpca_apps.tables.read.parquet import plain_types
 from kpca_apps.tables.table import PartedTable, Table
+from tests.tables.whole_and_parts import read_both_ways
 
 FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})
 
@@ -130,9 +131,7 @@ def test_names_that_look_like_patterns_are_names(tmp_path: Path) -> None:
     )
     frame.write_parquet(tmp_path / "t.parquet")
     expected = frame.with_columns(pl.Series("*", ["61"] * 10))
-    table = opened(tmp_path / "t.parquet")
-    assert pl.concat([part.read().frame for part in table.parts]).equals(expected)
-    assert read_table(tmp_path / "t.parquet").frame.equals(expected)
+    assert read_both_ways(tmp_path / "t.parquet").frame.equals(expected)
 
 
 def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
@@ -147,12 +146,7 @@ def test_types_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
         }
     )
     frame.write_parquet(path)
-    table = opened(path, 2)
-    whole = read_table(path)
-    assert pl.concat([part.read().frame for part in table.parts]).equals(whole.frame)
-    assert table.parts[0].read().frame.schema == whole.frame.schema
-    assert whole.frame.schema["far"] == pl.String
-    assert table.source == whole.source
+    assert read_both_ways(path).frame.schema["far"] == pl.String
 
 
 def test_damage_in_one_file_is_told_by_the_rows_it_costs(tmp_path: Path) -> None:
@@ -233,8 +227,7 @@ def test_a_path_need_not_be_utf8(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.parquet"))
     FRAME.write_parquet(tmp_path / "t.parquet")
     (tmp_path / "t.parquet").rename(path)
-    parts = [part.read().frame for part in opened(path).parts]
-    assert pl.concat(parts).equals(FRAME)
+    assert read_both_ways(path).frame.equals(FRAME)
 
 
 def test_a_table_of_more_cells_than_memory_is_read_in_parts(
@@ -250,12 +243,18 @@ def test_a_table_of_more_cells_than_memory_is_read_in_parts(
     assert table.parts[-1].read().frame.height == 1_000_000 % 65536
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder temporary files go to."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
 def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(parquet, "_LONGEST_GROUP", 50)
     path = tmp_path / "t.parquet"
     frame = pl.DataFrame(
@@ -278,11 +277,8 @@ def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(
 
 
 def test_damage_found_while_copying_is_told_and_nothing_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(parquet, "_LONGEST_GROUP", 5)
     path = tmp_path / "t.parquet"
     FRAME.write_parquet(path, compression="uncompressed")
@@ -316,9 +312,7 @@ def test_other_writers_are_read_as_polars_does(options: dict[str, Any], tmp_path
     path = tmp_path / "t.parquet"
     pq.write_table(frame.to_arrow(), path, **options)
     expected = plain_types(pl.read_parquet(path))
-    assert read_table(path).frame.equals(expected)
-    parts = [part.read().frame for part in opened(path, 64).parts]
-    assert pl.concat(parts).equals(expected)
+    assert read_both_ways(path, 64).frame.equals(expected)
 
 
 @pytest.mark.parametrize("kind", ["text", "list", "struct"])
@@ -348,9 +342,7 @@ def test_dates_of_old_writers_are_not_wrapped_into_other_centuries(tmp_path: Pat
     days = [datetime.datetime(9999, 12, 30), datetime.datetime(1, 1, 3), None]
     table = pa.table({"t": pa.array(days, pa.timestamp("us")), "x": [1, 2, 3]})
     pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
-    path = tmp_path / "a.parquet"
-    for part in (read_table(path), opened(path).parts[0].read()):
-        assert part.frame["t"].to_list() == days
+    assert read_both_ways(tmp_path / "a.parquet").frame["t"].to_list() == days
 
 
 def test_types_made_of_others_and_offsets_for_time_zones_are_read(tmp_path: Path) -> None:

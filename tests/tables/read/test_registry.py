@@ -35,7 +35,7 @@ def read_fixed_width(text: Text) -> Table | PartedTable:
 
 
 FIXED = Reader(
-    "text of fixed width", "encoding", lambda t: t.file.suffix == ".fwf", read_fixed_width
+    "text of fixed width", "encoding", read_fixed_width, knows=lambda t: t.file.suffix == ".fwf"
 )
 
 

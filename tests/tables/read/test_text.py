@@ -21,8 +21,7 @@ from kpca_apps.tables.input_file import find_file
 from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.delimited import DelimitedText
-from kpca_apps.tables.read.header import header_is_missing
-from kpca_apps.tables.read.layout import ONE_COLUMN, sniff_delimiter
+from kpca_apps.tables.read.layout import ONE_COLUMN, header_is_missing, sniff_delimiter
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read_options import ReadOptions
 

@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +24,7 @@ from kpca_apps.tables import input_file
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import delimited
 from kpca_apps.tables.table import PartedTable, Table
+from tests.tables.whole_and_parts import read_both_ways
 
 CELL = st.text(st.sampled_from('ab1",;\n\té'), max_size=5)
 LOOSE = st.sampled_from(["1", "2,5", 'x"', "é", "", '"a\n"', '""', '"b;"', "a b"])
@@ -44,17 +43,6 @@ def opened(path: Path, size: int = 2) -> PartedTable:
     table = open_table(path, in_memory_rows=0, part_rows=size)
     assert isinstance(table, PartedTable)
     return table
-
-
-def agree(table: PartedTable, whole: Table) -> None:
-    parts = [part.read() for part in table.parts]
-    frame = pl.concat([part.frame for part in parts])
-    lines = np.concatenate([part.lines for part in parts if part.lines is not None])
-    assert frame.columns == list(table.columns)
-    assert frame.equals(whole.frame)
-    assert whole.lines is not None
-    assert lines.tolist() == whole.lines.tolist()
-    assert table.source == whole.source
 
 
 @settings(max_examples=50)
@@ -77,10 +65,8 @@ def test_written_cells_come_back_in_parts(
         patch.setattr(input_file, "CHUNK", chunk)
         path = Path(folder, "t.csv")
         path.write_bytes(buffer.getvalue().encode(encoding))
-        table = open_table(path, delimiter=delimiter, in_memory_rows=0, part_rows=size)
-        assert isinstance(table, PartedTable)
-        assert [list(row) for part in table.parts for row in part.read().frame.rows()] == rows
-        agree(table, read_table(path, delimiter=delimiter))
+        whole = read_both_ways(path, size, delimiter=delimiter)
+        assert [list(row) for row in whole.frame.rows()] == rows
 
 
 @given(
@@ -101,10 +87,10 @@ def test_loosely_written_text_is_read_in_parts_as_it_is_whole(
         path = Path(folder, "t.csv")
         path.write_bytes(text.encode("utf-8"))
         try:
-            whole = read_table(path)
+            read_table(path)
         except InputError:
             return
-        agree(opened(path, size), whole)
+        read_both_ways(path, size)
 
 
 def test_files_of_few_rows_are_read_at_once(tmp_path: Path) -> None:
@@ -268,7 +254,7 @@ def test_the_folder_for_temporary_files_need_not_be_utf8(
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n3,4\n")
-    agree(opened(path), read_table(path))
+    read_both_ways(path)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])

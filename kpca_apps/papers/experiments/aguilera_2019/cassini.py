@@ -11,8 +11,7 @@ from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import cassini
 from kpca_apps.papers.figures import Scatter
 from kpca_apps.papers.measuring import components, contours, scree
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 
 DRAWS = 20
 ODD = -0.8  # parity below which a component counts as odd; exact symmetry would give -1

@@ -19,8 +19,7 @@ from kpca_apps.engine.plan import ExactPlan
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
 
 Job = Callable[[int], object]
 

@@ -15,8 +15,7 @@ from kpca_apps.papers.data import Labels, Matrix, PaperData
 from kpca_apps.papers.drawn import half_moons
 from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.measuring import components, line_accuracy, nearest_mean_accuracy, scree
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
 
 DRAWS = 20
 WIDE, NARROW = "exp(-0.01 |x - y|^2)", "exp(-2 |x - y|^2)"

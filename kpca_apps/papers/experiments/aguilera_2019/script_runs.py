@@ -14,8 +14,7 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import parabola, rings, three_clusters
 from kpca_apps.papers.measuring import components, contours
 from kpca_apps.papers.methods.mercer import mercer_check
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Experiment, Outcome, stated
 
 
 def run(data: PaperData) -> Outcome:

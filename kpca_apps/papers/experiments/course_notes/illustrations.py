@@ -24,8 +24,7 @@ from kpca_apps.papers.measuring import (
 )
 from kpca_apps.papers.methods.means_and_neighbours import class_means
 from kpca_apps.papers.methods.on_components import regress_on_components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
 
 english = partial(stated, source="the notes in English")
 spanish = partial(stated, source="the notes in Spanish")

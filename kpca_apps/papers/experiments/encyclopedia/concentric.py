@@ -21,8 +21,7 @@ from kpca_apps.papers.measuring import (
     contours,
     nearest_mean_accuracy,
 )
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Outcome, stated
+from kpca_apps.papers.result import Experiment, Outcome, stated
 
 # Radii, and standard deviation of the noise; sigmas tried, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))
@@ -34,7 +33,7 @@ ENOUGH = 0.99
 
 def run(data: PaperData) -> Outcome:
     """Measure how well one component, cut twice, tells the clouds apart."""
-    tried = [_Tried.of(radii, noise) for radii, noise in RINGS]
+    tried = [_Accuracies.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
     wide, sides = rings(np.random.default_rng(0), *RINGS[1])
     square = components(Polynomial(2, 1.0, 1.0), wide, 3).project(wide)
@@ -83,7 +82,7 @@ def run(data: PaperData) -> Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Accuracies:
     """How well each kernel tells three clouds apart, as shares of the rows."""
 
     radii: tuple[float, ...]
@@ -92,7 +91,7 @@ class _Tried:
     gaussian: Matrix  # component 1, at each of `WIDTHS`
 
     @classmethod
-    def of(cls, radii: tuple[float, ...], noise: float) -> _Tried:
+    def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:
         X, labels = rings(np.random.default_rng(0), radii, noise)
         S = components(Polynomial(2, 1.0, 1.0), X).project(X)
         cuts = [best_threshold_accuracy(S[:, a], labels) for a in range(S.shape[1])]
@@ -103,7 +102,7 @@ class _Tried:
         return cls(radii, linear, square, np.array(gaussian))
 
 
-def _table(tried: list[_Tried]) -> Table:
+def _table(tried: list[_Accuracies]) -> Table:
     rows = []
     for one in tried:
         good = WIDTHS[one.gaussian >= ENOUGH] * max(one.radii)

@@ -14,8 +14,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, plane_grid
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 
 Flags = NDArray[np.bool_]
 

@@ -14,8 +14,7 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)
@@ -129,12 +128,12 @@ def _judge(
 
 def _alike(what: str, known: tuple[float, ...], found: list[float]) -> Claim:
     """Compare a number for each number of components."""
-    off = float(np.max(np.abs(np.array(found) / np.array(known) - 1.0)))
+    gap = float(np.max(np.abs(np.array(found) / np.array(known) - 1.0)))
     return stated(
         f"{what}: {len(known)} numbers of components, each within {WITHIN:.0%}",
         f"{known[0]:.1f} to {min(known):.1f}",
-        f"{found[0]:.1f} to {min(found):.1f}; {off:.1%} apart at most",
-        off <= WITHIN,
+        f"{found[0]:.1f} to {min(found):.1f}; {gap:.1%} apart at most",
+        gap <= WITHIN,
         origin="another implementation",
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Table
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome
+from kpca_apps.papers.result import Claim, Experiment, Outcome
 
 # Test error in per cent by number of components, for degrees 1 to 7.
 PAPER = {

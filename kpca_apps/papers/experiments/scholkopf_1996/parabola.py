@@ -14,8 +14,7 @@ from kpca_apps.papers.data import Matrix, PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, contours
-from kpca_apps.papers.registry import Experiment
-from kpca_apps.papers.result import Claim, Outcome, close_to, stated
+from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
 
 # Shares of the eigenvalues in the journal's version of the figure, as they are remembered.
 JOURNAL = {
@@ -73,14 +72,14 @@ def _drawn(X: Matrix) -> tuple[Matrix, float]:
 def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
     known = np.array(JOURNAL[degree])
     mean, spread = mean[: len(known)], spread[: len(known)]
-    off = float(np.max(np.abs(mean - known) / spread))
+    gap = float(np.max(np.abs(mean - known) / spread))
     one_draw = "the published figure is one draw: it lies"
-    away = f"{off:.3f} standard deviations of a draw of 100 rows away, where {WITHIN} are allowed"
+    away = f"{gap:.3f} standard deviations of a draw of 100 rows away, where {WITHIN} are allowed"
     return stated(
         f"degree {degree}: shares of the eigenvalues",
         _listed(known),
         f"{_listed(mean)}, mean of {DRAWS} draws",
-        off <= WITHIN,
+        gap <= WITHIN,
         condition=f"{one_draw} at most {away}",
         reason=f"{one_draw} {away}",
         origin="quoted from memory",

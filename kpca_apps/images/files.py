@@ -16,13 +16,12 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
-from kpca_apps.images.other import UNBOUNDED, stated_size
+from kpca_apps.images.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
-from kpca_apps.images.types import FRONT, ImageFile, check_size, damage_refused
+from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.limits import opening, require_memory
-
-__all__ = ["FORMATS", "encode_image", "read_image", "target_format"]
+from kpca_apps.system.file_errors import opening
+from kpca_apps.system.limits import require_memory
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
@@ -47,23 +46,23 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
             if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
             found = os.fstat(file.fileno())
-            if found.st_size > FRONT and KINDS[kind].is_read_in_place:
+            if found.st_size > FRONT and KINDS[kind].size is None:
                 image = KINDS[kind].read(LargeFile(path, label, found), label)
                 file.seek(0)
                 sha256 = hashlib.file_digest(file, "sha256")
             else:
-                data = _whole(file, kind, found.st_size, label)
+                data = _whole(file, KINDS[kind], found.st_size, label)
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     require_memory(label, max(page.n_bytes for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
 
 
-def _whole(file: IO[bytes], kind: str, n_bytes: int, label: str) -> bytes:
+def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
     """Return all of a file, unless it is far larger than the image it begins with."""
-    if n_bytes > FRONT:
+    if n_bytes > FRONT and kind.size is not None:
         file.seek(0)
         with damage_refused(label):
-            size = stated_size(kind, file.read(FRONT))
+            size = kind.size(file.read(FRONT))
         check_size(label, size, 1, n_bytes, UNBOUNDED)
     require_memory(label, n_bytes)
     file.seek(0)
@@ -82,12 +81,17 @@ def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str 
     KINDS[target_format(like, format)].write(file, checked, like)
 
 
-def target_format(like: ImageFile, format: str) -> str:
-    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+def check_format(format: str) -> None:
+    """Refuse a format that is not on offer."""
     if format not in FORMATS:
         raise ConfigError(
             f"format is {format!r}; give one of {', '.join(FORMATS)}.{suggest(format, FORMATS)}"
         )
+
+
+def target_format(like: ImageFile, format: str) -> str:
+    """Return the kind that will be written, or raise ConfigError if it cannot hold the image."""
+    check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
     if len(like.pages) > 1:

@@ -15,9 +15,8 @@ from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.images.front_door import encode_image, read_image
-from kpca_apps.images.tags import exif_orientation, read_directories
-from kpca_apps.images.types import MAX_PIXELS, ImageFile, check_size
+from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.types import ImageFile
 from tests.hostile.images import chunk, png, saved, texture, tiff, write_image
 
 SHAPES = {1: (23, 31), 2: (23, 31, 2), 3: (23, 31, 3), 4: (23, 31, 4)}
@@ -56,30 +55,6 @@ def exif_with_orientation(value: int) -> bytes:
 def profile() -> bytes:
     """A profile; made once, as the time it is made stands in it."""
     return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-@pytest.mark.parametrize("channels", SHAPES)
-def test_png_of_any_depth_is_read_back(channels: int, dtype: str, tmp_path: Path) -> None:
-    pixels = values(SHAPES[channels], dtype)
-    like = read_bytes(tiff_of(pixels), tmp_path)
-    write_image(tmp_path / "a.png", pixels, like, format="png")
-    image = read_image(tmp_path / "a.png")
-    assert (image.format, image.pages[0].channels) == ("png", channels)
-    assert image.pages[0].alpha == (channels in (2, 4))
-    np.testing.assert_array_equal(image.page(0), pixels)
-    assert image.page(0).dtype == pixels.dtype
-    if dtype == "uint8" or channels == 1:
-        with Image.open(tmp_path / "a.png") as seen:
-            np.testing.assert_array_equal(np.array(seen), pixels)
-
-
-def tiff_of(pixels: np.ndarray) -> bytes:
-    channels = pixels.shape[2] if pixels.ndim == 3 else 1
-    extra = ["unassalpha"] if channels in (2, 4) else None
-    kind = "rgb" if channels >= 3 else "minisblack"
-    planar = "contig" if channels > 1 else None
-    return tiff(pixels, photometric=kind, extrasamples=extra, planarconfig=planar)
 
 
 def test_png_16_bit_colour_is_what_the_format_says(tmp_path: Path) -> None:
@@ -408,21 +383,3 @@ def test_an_imagej_stack_outside_the_structure_is_refused(tmp_path: Path) -> Non
     content = tiff(texture(4, 5), description="ImageJ=1.53\nimages=7\n", metadata=None)
     with pytest.raises(InputError, match="ImageJ stack"):
         read_bytes(content, tmp_path)
-
-
-def test_limits_are_named() -> None:
-    side = int(MAX_PIXELS**0.5)
-    check_size("a", (side, side), 1e-9, 1, 1)
-    with pytest.raises(InputError, match="megapixels"):
-        check_size("a", (side + 1, side + 1), 1e-9, 1, 1)
-    with pytest.raises(InputError, match="damaged"):
-        check_size("a", (0, 5), 1, 1, 1)
-
-
-def test_exif_written_by_pillow_is_understood() -> None:
-    for value in range(1, 9):
-        assert exif_orientation(exif_with_orientation(value)) == value
-    directory = next(read_directories(exif_with_orientation(1)))
-    assert directory.tags[271].data == b"Maker\0"
-    assert 33434 in directory.children[34665].tags
-    assert exif_orientation(exif_with_orientation(1)[:15]) == 1

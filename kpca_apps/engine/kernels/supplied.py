@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigvalsh
 
-from kpca_apps.engine.kernels.base import Kernel, KernelRows, Matrix, Values
-
-__all__ = ["FromFunction", "Precomputed"]
+from kpca_apps.engine.kernels.base import Kernel, KernelRows
+from kpca_apps.system.arrays import Matrix, Values
 
 
 @dataclass(frozen=True, eq=False)

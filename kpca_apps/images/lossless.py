@@ -29,8 +29,6 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.system.limits import require_memory
 
-__all__ = ["FORMATS", "UNBOUNDED", "boxes", "read_other", "stated_size"]
-
 # Bytes that one byte can become where a kind has no bound: an image of one colour takes a few.
 UNBOUNDED = 1 << 30
 _RATIOS = {"bmp": 400, "netpbm": 8}
@@ -46,7 +44,7 @@ _JXL_BITS = (9, 13, 18, 30)
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
 
 
-def read_other(kind: str, data: bytes, label: str) -> ImageFile:
+def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
     """Read an image of one of `FORMATS`, whose type is known only once it is decoded."""
     if kind == "webp" and data[12:16] == b"VP8X" and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
@@ -120,7 +118,7 @@ def _read_by_imagecodecs(kind: str, data: bytes, label: str) -> _Read:
     return np.asarray(pixels), Metadata.of(exif, None), notes, carried
 
 
-def _write_other(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+def _write_lossless(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an image without loss as the kind it came from, with its metadata."""
     kind, metadata, carried = like.format, like.metadata, dict(like.carried)
     (page,) = pages
@@ -238,10 +236,11 @@ _MARKS = {
 }
 FORMATS = {
     kind: Format(
-        re.compile(mark, re.DOTALL),
-        tuple(suffixes.split()),
-        partial(read_other, kind),
-        _write_other,
+        mark=mark,
+        suffixes=tuple(suffixes.split()),
+        read=partial(read_lossless, kind),
+        write=_write_lossless,
+        size=partial(stated_size, kind),
     )
     for kind, (mark, suffixes) in _MARKS.items()
 }

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.front_door import encode_image, read_image
-from kpca_apps.images.other import read_other, stated_size
+from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.lossless import read_lossless, stated_size
 from tests.hostile.images import saved, texture
 
 GREY, COLOUR, ALPHA = texture(20, 30), texture(20, 30, 3), texture(20, 30, 4)
@@ -55,7 +55,7 @@ def test_cut_short_it_is_refused(what: str) -> None:
     content, pixels = WHOLE[what]
     for place in np.linspace(0, len(content) - 1, 25).astype(int):
         try:
-            image = read_other(what.partition(",")[0], content[:place], "a")
+            image = read_lossless(what.partition(",")[0], content[:place], "a")
         except InputError as error:
             assert str(error).isprintable()
         else:
@@ -79,14 +79,14 @@ def test_bombs_are_refused_by_what_they_state() -> None:
     bmp = bytearray(WHOLE["bmp"][0])
     bmp[18:26] = struct.pack("<ii", 13_000, 13_000)
     with pytest.raises(InputError, match="can hold"):
-        read_other("bmp", bytes(bmp), "a")
+        read_lossless("bmp", bytes(bmp), "a")
     wide = b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff" * 6
     with pytest.raises(InputError, match="16777216 x 16777216"):
-        read_other("webp", wide, "a")
+        read_lossless("webp", wide, "a")
     # Not small, 30 bits of height, as wide as high.
     bits = 0 | 3 << 1 | (40_000 - 1) << 3 | 1 << 33
     with pytest.raises(InputError, match="40000 x 40000"):
-        read_other("jxl", b"\xff\x0a" + bits.to_bytes(14, "little"), "a")
+        read_lossless("jxl", b"\xff\x0a" + bits.to_bytes(14, "little"), "a")
     # A few bytes of LERC hold any number of values a pixel, in one block or several.
     for deep in (
         imagecodecs.lerc_encode(np.zeros((20, 30, 900), np.uint8)),
@@ -101,7 +101,7 @@ def test_metadata_of_webp_and_boxes_is_kept() -> None:
     exif = Image.Exif()
     exif[274] = 6
     given = {"exif": exif, "icc_profile": b"a profile", "xmp": b"<x:xmpmeta/>"}
-    first = read_other("webp", saved(COLOUR, "WEBP", lossless=True, **given), "a")
+    first = read_lossless("webp", saved(COLOUR, "WEBP", lossless=True, **given), "a")
     file = io.BytesIO()
     encode_image(file, first.page(0), first)
     with Image.open(io.BytesIO(file.getvalue())) as seen:
@@ -109,7 +109,7 @@ def test_metadata_of_webp_and_boxes_is_kept() -> None:
         assert seen.getexif()[274] == 6
     assert first.metadata.orientation == 6
     box = struct.pack(">I4s", 24, b"uuid") + bytes(range(16))
-    first = read_other("jp2", WHOLE["jp2"][0] + box, "a")
+    first = read_lossless("jp2", WHOLE["jp2"][0] + box, "a")
     file = io.BytesIO()
     encode_image(file, first.page(0), first)
     assert file.getvalue().endswith(box)
@@ -126,4 +126,4 @@ def test_animations_and_what_cannot_be_written_back_are_refused() -> None:
         ("netpbm", b"P6 1 1 65535 " + bytes(6), "16-bit colours"),
     ):
         with pytest.raises(InputError, match=words):
-            read_other(kind, content, "a")
+            read_lossless(kind, content, "a")

@@ -1,0 +1,188 @@
+"""A run of a command of ``kpca novelty``: what it reads, who works, what it leaves behind."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from joblib import cpu_count
+
+from kpca_apps.cli.commands import next_steps, without_hidden_label
+from kpca_apps.cli.console import Console, row_progress
+from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
+from kpca_apps.names import safe_stem
+from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
+from kpca_apps.novelty.columns.plan import check_options, infer_plan
+from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.system.memory import available_bytes
+from kpca_apps.system.output import OutputFolder
+from kpca_apps.system.workers import workers_for
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable, Table
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.result import ScreeningResult
+    from kpca_apps.novelty.screening.model import NoveltyModel
+
+MODEL_FILE = "model.kpca"
+A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
+
+
+@dataclass
+class Run:
+    """One run of a command: its options, its terminal, its clock and its workers."""
+
+    options: NoveltyOptions
+    console: Console
+    clock: Clock
+    execution: Execution = field(init=False)
+    _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def read(self, paths: list[str]) -> AnyTable:
+        """Read a table, or look at where the parts of a large one are."""
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        with self.console.stage(f"Reading {paths[0]}{more}"):
+            return open_table(paths, **{name: getattr(self.options, name) for name in READING})
+
+    def read_accepted(self) -> Table | None:
+        """Read the rows that were judged fine, if there are any."""
+        return None if self.options.accept is None else read_table(self.options.accept)
+
+    def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
+        """Show that work is going on; for tables read in parts, their passes show it themselves."""
+        if any(isinstance(table, PartedTable) for table in tables):
+            return nullcontext()
+        return self.console.stage(text)
+
+    @contextmanager
+    def timed_pass(self, what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+        """Show how far one pass over rows is while the block runs, and take its time."""
+        number, began = next(self._n_passes), time.perf_counter()
+        with row_progress(self.console, what, n_rows) as advance:
+            yield advance
+        seconds = round(time.perf_counter() - began, 3)
+        self.clock.seconds[f"pass {number}, {what.lower()}"] = seconds
+
+
+@contextmanager
+def running(options: NoveltyOptions) -> Iterator[Run]:
+    """Start a run and its workers, which end with the block."""
+    jobs = options.jobs
+    if options.workers == "dask" or options.scheduler is not None:
+        # What its machinery has to say in passing is for those who run a cluster.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    else:
+        jobs = jobs or _n_worthwhile()
+    run = Run(options, Console(options.quiet), Clock())
+    with workers_for(options.workers, jobs, options.scheduler) as workers:
+        run.execution = Execution(workers, run.timed_pass)
+        yield run
+
+
+def _n_worthwhile() -> int:
+    """Return how many workers the cores and the memory of this machine allow."""
+    return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
+
+
+def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
+    """Name the folder of a run, and refuse what cannot be written, before any work."""
+    if options.flagged == "xlsx":
+        from kpca_apps.tables.write_excel import require_workbooks
+
+        require_workbooks()
+    # Of several files, or a pattern, the folder they lie in.
+    is_one = len(table) == 1 and "*" not in table[0]
+    named = table[0] if is_one else Path(table[0]).absolute().parent.name
+    out = options.out or f"kpca-{application}-{safe_stem(named)}"
+    folder = OutputFolder(out, force=options.force)
+    if not options.dry_run:
+        folder.check()
+    return folder
+
+
+def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
+    """Refuse a workbook of flagged rows with more columns than Excel has, before any work."""
+    if options.flagged == "xlsx":
+        from kpca_apps.novelty.written_tables import N_ADDED
+        from kpca_apps.tables.write_excel import require_columns
+
+        require_columns(len(column_names(table)) + N_ADDED, table.source.name)
+
+
+def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
+    """Print what every column becomes, as data."""
+    console = run.console
+    check_options(options.columns, column_names(table), table.source.name)
+    sample = draw_sample(table, options.seed, run.execution)
+    plan = infer_plan(sample.table, options.columns)
+    if len(sample.index) < table.source.n_rows:
+        console.say(
+            f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
+        )
+    for note in (*table.source.notes, *plan.warnings):
+        console.say(note)
+    if run.options.json:
+        console.data_json(plan.to_dict())
+    else:
+        console.data_lines(plan_lines(plan))
+
+
+def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> ScreeningOptions:
+    """Options of a model, changed by those of a command."""
+    from kpca_apps.novelty.screening.run import inherit_options
+
+    hide = tuple(options.hide or ()) or None
+    columns = {"label": options.label, "id": options.id, "hide": hide}
+    return inherit_options(model, table, **options.given(ScreeningOptions), **columns)
+
+
+def finish(
+    run: Run,
+    context: typer.Context,
+    folder: OutputFolder,
+    table: AnyTable,
+    result: ScreeningResult,
+    model: NoveltyModel,
+    *,
+    save: bool,
+) -> None:
+    """Write the folder of a screening, the model in it if it is new, and say what was found."""
+    from kpca_apps.novelty.screening.model import save_model
+    from kpca_apps.novelty.written_tables import write_tables
+    from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
+    from kpca_apps.report.novelty.page import render_screening
+
+    result = without_hidden_label(context, result)
+    steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
+    result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
+    with run.working("Writing", table), folder as building:
+        notes = write_tables(
+            building,
+            table,
+            result,
+            model.encoder.plan,
+            format=run.options.format,
+            keep_hidden=run.options.keep_hidden,
+            execution=run.execution,
+        )
+        result = replace(result, warnings=(*result.warnings, *notes))
+        if save:
+            save_model(model, building / MODEL_FILE)
+        run.clock.lap("scored table, flagged rows and model")
+        drawn = ScreeningDrawings.of(result)
+        pages = [(REPORT_FILE, render_screening(result, drawn))]
+        write_result(building, result, pages, screening_figures(drawn), run.clock)
+    say_findings(run.console, result)
+    if save:
+        run.console.say(f"{MODEL_FILE} {held(model)}")
+    print_result(run.console, folder.path, result, run.options.json)

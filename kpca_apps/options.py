@@ -1,0 +1,291 @@
+"""Options: each is declared once, and every face takes it from here.
+
+A field of a class of options is one option: its type, default, limits and help. The Python
+functions call it by its name, a command and its config files by its flag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
+
+from kpca_apps.errors import OptionError, flag_of
+from kpca_apps.names import one_line, suggest
+
+KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
+CalibrationName = Literal["auto", "leave-one-out", "split"]
+WorkersName = Literal["threads", "processes", "dask"]
+TableFormat = Literal["csv", "parquet", "same"]
+BadLinesName = Literal["refuse", "skip"]
+FlaggedFormat = Literal["csv", "xlsx"]
+
+# Limits of numbers: a ridge below is lost in rounding and above drowns the variance, squares of
+# widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.
+RIDGES = (1e-12, 1e12)
+_MOST = 2**53
+# Of a table: how its file is read.
+READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+
+
+def panel(title: str) -> Callable[..., Any]:
+    """Return what declares the options that stand under a title of the help."""
+
+    def option(
+        help: str,
+        metavar: str | None = None,
+        default: Any = None,
+        flags: tuple[str, ...] = (),
+        within: tuple[float, float] | None = None,
+        between: tuple[float, float] | None = None,
+        **more: Any,
+    ) -> Any:
+        """Declare a field as an option: ``--its-name``, unless other `flags` are given.
+
+        Numbers are refused outside the limits `within`, whole ones if these are, or unless they
+        lie `between` two.
+        """
+        more |= {"help": help, "metavar": metavar, "rich_help_panel": title}
+        limits = {"within": within, "between": between}
+        own = {"flags": flags, "option": more, **limits}
+        return field(default=default, metadata=own)
+
+    return option
+
+
+files, general = panel("Reading and writing"), panel("General")
+
+
+@dataclass_transform(frozen_default=True)
+class Options:
+    """The options of some commands, declared by `panel`; these are what most commands have."""
+
+    common: ClassVar[str] = ""  # what ``--help`` shows; ``--help-all`` shows the others too
+
+    json: bool = general("Print the result as JSON on stdout.", default=False)
+    quiet: bool = general("Print errors only.", default=False, flags=("--quiet", "-q"))
+    dry_run: bool = general("Print what would be done, and stop.", default=False)
+    config: Path | None = general(
+        "Read options from a TOML file, by their names without dashes: quiet = true.", "FILE"
+    )
+
+    def __init_subclass__(cls) -> None:
+        """Make a dataclass of each subclass."""
+        dataclass(frozen=True)(cls)
+
+
+dataclass(frozen=True)(Options)
+_rule, _column = panel("Threshold (give one)"), panel("Columns")
+_known = panel("Accepted rows")
+_model, _work = panel("Model"), panel("Parallel work")
+
+
+class NoveltyOptions(Options):
+    """The options of screening; each command and each function takes those of use to it."""
+
+    common = "share alpha accept id exclude by hide out dry_run"
+
+    share: float | None = _rule(
+        "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
+        "S",
+        between=(0.0, 1.0),
+    )
+    count: int | None = _rule("Flag this many rows: a choice, not a test.", "N", within=(1, _MOST))
+    alpha: float | None = _rule(
+        "Flag at this false-alarm rate. Needs clean rows; default with them: 0.05.",
+        "A",
+        between=(0.0, 1.0),
+    )
+    fdr: float | None = _rule(
+        "Flag so that this share of the list is expected to be false discoveries. Needs clean "
+        "rows.",
+        "Q",
+        between=(0.0, 1.0),
+    )
+    accept: str | None = _known(
+        "Table of rows judged fine: they are learned as normal and not listed. Usually a "
+        "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
+        "both have; * stands for any value, an empty cell for a missing one.",
+        "FILE",
+    )
+    label: str | None = _column(
+        "Column of known labels. It is kept out of the model and used to judge the result.", "COL"
+    )
+    positive: str | None = _column("The label that means outlier.", "VALUE")
+    id: str | None = _column(
+        "Column that names the rows. Default: a column that looks like an identifier and has no "
+        "value twice.",
+        "COL",
+    )
+    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL")
+    categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
+    numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
+    by: list[str] | None = _column(
+        "Compare rows within groups that share a value of this column: one model for each group "
+        "of 50 rows or more. Repeatable.",
+        "COL",
+    )
+    hide: list[str] | None = _column(
+        "Use this column, but keep its values out of all that is written but the model. "
+        "Repeatable.",
+        "COL",
+    )
+    dayfirst: bool | None = _column(
+        "Order of day and month in dates that can be read both ways.",
+        flags=("--dayfirst/--monthfirst",),
+    )
+    explain: int = _model(
+        "Number of rows explained in full. Flagged rows are explained in full up to 500; beyond, "
+        "they get their first reason. 0 for none.",
+        "N",
+        default=100,
+        within=(0, _MOST),
+    )
+    kernel: KernelName | None = _model(
+        "Use one kernel on the encoded columns instead of the default mean over four views of "
+        "them: rbf, laplacian, linear, poly or cosine.",
+        "NAME",
+    )
+    gamma: float | None = _model(
+        "Kernel bandwidth as in exp(-gamma r^2).", "G", within=(1e-200, 1e200)
+    )
+    sigma: float | None = _model(
+        "Kernel bandwidth as in exp(-r^2 / (2 sigma^2)).", "S", within=(1e-100, 1e100)
+    )
+    n_components: int | None = _model(
+        "Truncate to this many kernel components (Hoffmann 2007) instead of the Tikhonov filter.",
+        "Q",
+        within=(0, _MOST),
+    )
+    ridge: float | None = _model(
+        "Regularisation of the Tikhonov filter, as a share of the variance.", "R", within=RIDGES
+    )
+    n_landmarks: int | None = _model(
+        "Number of landmarks of the Nystrom approximation.", "M", within=(2, _MOST)
+    )
+    calibration: CalibrationName = _model(
+        "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
+        "HOW",
+        default="auto",
+    )
+    seed: int = _model("Seed of all random draws.", "N", default=0, within=(0, 2**32 - 1))
+    jobs: int | None = _work(
+        "Number of threads, processes or Dask workers. Results do not depend on it.",
+        "N",
+        within=(1, 1024),
+    )
+    workers: WorkersName | None = _work(
+        "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
+        "processes, or dask for a local cluster.",
+        "KIND",
+    )
+    scheduler: str | None = _work(
+        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
+        "ADDRESS",
+    )
+    out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
+    force: bool = files("Overwrite the results of an earlier run.", default=False)
+    format: TableFormat = files(
+        "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
+        "delimiter and decimal sign, too.",
+        "KIND",
+        default="csv",
+    )
+    keep_hidden: bool = files("Write hidden columns into the scored table.", default=False)
+    flagged: FlaggedFormat = files(
+        "Format of the list of flagged rows: csv, or xlsx for a workbook with the odd cells "
+        "coloured, and listed in a second sheet.",
+        "KIND",
+        default="csv",
+    )
+    delimiter: str | None = files("Column separator. Default: detected.", "C")
+    encoding: str | None = files("Text encoding. Default: detected.", "NAME")
+    sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
+    skip_rows: int = files(
+        "Lines to skip before the header. Title lines are detected without it.", "N", default=0
+    )
+    bad_lines: BadLinesName = files(
+        "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
+        "refuse|skip",
+        default="refuse",
+    )
+    dry_run: bool = general("Print how each column would be used, and stop.", default=False)
+
+    def given(self, kind: Any) -> dict[str, Any]:
+        """Return the fields of a class of options that are not None; lists are tuples there."""
+        names = [one.name for one in fields(kind) if getattr(self, one.name, None) is not None]
+        values = {name: getattr(self, name) for name in names}
+        return {n: tuple(of) if isinstance(of, list) else of for n, of in values.items()}
+
+
+# Of the command line alone: how and where results are written and printed.
+_OF_COMMANDS = "out force format keep_hidden flagged json quiet dry_run config"
+_KEYWORDS = {
+    flag_of(name): f"{name}="
+    for name in ("reference", *(one.name for one in fields(NoveltyOptions)))
+    if name not in _OF_COMMANDS.split()
+}
+
+
+def in_keywords(sentence: str) -> str:
+    """Spell the options in a sentence as keywords: ``--landmarks`` is ``n_landmarks=``.
+
+    Sentences are written for the command line, and kept so in model files. What is quoted stays.
+    """
+    parts = sentence.split('"')
+    parts[::2] = [" ".join(map(_with_keyword, part.split(" "))) for part in parts[::2]]
+    return '"'.join(parts)
+
+
+def _with_keyword(word: str) -> str:
+    flag = word.lstrip("(").rstrip(").,;:")
+    return word.replace(flag, _KEYWORDS[flag]) if flag in _KEYWORDS else word
+
+
+def check_limits(values: object) -> None:
+    """Refuse numbers and choices that are outside what `NoveltyOptions` declares for them."""
+    for one in fields(NoveltyOptions):
+        value = getattr(values, one.name, None)
+        if value is None:
+            continue
+        if one.metadata["within"]:
+            _require_within(one.name, value, *one.metadata["within"])
+        elif one.metadata["between"]:
+            low, high = one.metadata["between"]
+            _require_within(one.name, value, -math.inf, math.inf)
+            if not low < value < high:
+                raise OptionError(one.name, f"must be between {low:g} and {high:g}, got {value:g}")
+        elif value not in (choices := _choices().get(one.name, (value,))):
+            text = one_line(str(value))
+            meant = suggest(text, choices)
+            raise OptionError(one.name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the names that options may have, of those with a few."""
+    hints = get_type_hints(NoveltyOptions).items()
+    kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
+    return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
+
+
+def _require_within(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse a number outside its range; NaN is outside every range."""
+    kind: type = Integral if isinstance(low, int) else Real
+    number: Any = value if isinstance(value, kind) and not isinstance(value, bool) else math.nan
+    if low <= number <= high:
+        return
+    what = "a whole number" if kind is Integral else "a number"
+    if number < low:
+        what = f"at least {low:g}"
+    elif number > high:
+        what = f"at most {high:,}" if kind is Integral else f"at most {high:g}"
+    try:
+        text = f"{value:g}" if isinstance(value, float) else one_line(str(value), 30)
+    except ValueError:  # more digits than Python turns into text
+        text = "a number of thousands of digits"
+    raise OptionError(name, f"must be {what}, got {text}")

@@ -1,0 +1,78 @@
+"""Rows as marks of a figure: which are drawn, in what order, and names beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
+
+from kpca_apps.report.drawing import settle
+
+MAX_POINTS = 500  # dots of rows that are not flagged
+MAX_FLAGGED = 400
+N_LABELLED = 5  # ranks written beside their marks, where they do not overlap
+MARK = 5  # points
+BESIDE = ((4, 2), (-4, 2), (4, -9), (-4, -9))  # where, in points from the mark, in this order
+
+
+def evenly(places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Keep at most `n` of the places, evenly spaced."""
+    if len(places) <= n:
+        return places
+    return places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
+
+
+def by_rank(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of rows by their ranks, those without one (0) last."""
+    return np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int64).max), kind="stable")
+
+
+def label_marks(
+    axes: Axes,
+    places: NDArray[np.float64],
+    names: Sequence[str],
+    colours: Sequence[str],
+    marks: NDArray[np.float64],
+) -> list[str]:
+    """Write names beside their marks, the first first, where there is room; return those written.
+
+    `places` (k, 2) are those of the named marks and `marks` (m, 2) of all that must stay clear.
+    """
+    figure = axes.get_figure(root=True)
+    if figure is None or not len(places):
+        return []
+    settle(figure)  # places of marks on paper are known only after the layout
+    frame = axes.get_window_extent()
+    others = _boxes(axes, marks, figure.dpi)
+    written: list[str] = []
+    taken: list[Bbox] = []
+    own_boxes = _boxes(axes, places, figure.dpi)
+    for place, name, colour, own in zip(places, names, colours, own_boxes, strict=True):
+        clear_of = [mark for mark in others if not mark.overlaps(own)]
+        for x, y in BESIDE:
+            label = axes.annotate(
+                name,
+                (float(place[0]), float(place[1])),
+                xytext=(x, y),
+                textcoords="offset points",
+                ha="left" if x > 0 else "right",
+                color=colour,
+            )
+            box = label.get_window_extent()
+            is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1
+            if is_inside and not box.count_overlaps([*taken, *clear_of]):
+                taken.append(box)
+                written.append(name)
+                break
+            label.remove()
+    return written
+
+
+def _boxes(axes: Axes, places: NDArray[np.float64], dpi: float) -> list[Bbox]:
+    """Return what marks at some places (k, 2) cover of the figure."""
+    half = MARK * dpi / 72 / 2
+    centres = axes.transData.transform(places) if len(places) else places
+    return [Bbox([centre - half, centre + half]) for centre in centres]

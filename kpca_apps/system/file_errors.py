@@ -1,0 +1,62 @@
+"""What the system says against opening a file, or writing to its disk, in one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.names import reason_of
+
+# Errors of polars have the system's number in their text, the way Rust writes it.
+_RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
+
+
+@contextmanager
+def opening(label: str, advice: Callable[[], str] = str) -> Iterator[None]:
+    """Turn what the system says against opening a file into one line; advice on a missing one."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{label}: no such file.{advice()}") from None
+    except IsADirectoryError:
+        raise InputError(f"{label}: this is a folder; name a file in it.") from None
+    except PermissionError:
+        raise InputError(f"{label}: no permission to read it; change its mode.") from None
+    except KpcaError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None
+
+
+@contextmanager
+def storage_named(label: str) -> Iterator[None]:
+    """Say of what is labelled so that its disk is full or failing, where that caused an error."""
+    try:
+        yield
+    except Exception as error:
+        if (failure := storage_error(error, label)) is not None:
+            raise failure from error
+        raise
+
+
+def storage_error(error: BaseException | None, label: str) -> InputError | None:
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
+    while isinstance(error, InputError):
+        error = error.__cause__
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (found := _RUST_NUMBER.search(str(error))):
+        number = int(found[1])
+    if number in _FULL:
+        return InputError(
+            f"{label}: no space left on its disk; free some, or write to another place."
+        )
+    if number in _FAILING:
+        why = os.strerror(number)
+        return InputError(f"{label}: cannot be written ({why}); write to another place.")
+    return None

@@ -1,0 +1,115 @@
+"""What is kept in the folder for temporary files while a table or an image is worked on."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kpca_apps.errors import InputError
+from kpca_apps.names import one_line
+from kpca_apps.system.file_errors import storage_error, storage_named
+from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
+
+_SPOOL = "kpca-rows"
+# Left to whatever else writes to the same disk.
+_RESERVE = 1 << 28
+
+
+def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
+    """Write bytes to a temporary file that only this user can read; the label says whose."""
+    held = spool_folder(folder=False)
+    folder = held.path.parent
+    try:
+        with storage_named(one_line(str(folder), 200)), held.path.open("wb") as file:
+            for chunk in chunks:
+                require_disk(folder, len(chunk), label)
+                file.write(chunk)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def spilled(
+    shape: int | tuple[int, ...],
+    dtype: DTypeLike = float,
+    *,
+    label: str = "",
+    folder: Path | None = None,
+) -> np.memmap[Any, Any]:
+    """Make an array of zeros, at least one, that lies in a temporary file, or InputError.
+
+    The file has no name that another program could open, takes the space it needs at once, and is
+    gone with the array or with this process, however that ends. The label is of what it is for.
+    """
+    import numpy as np  # not above: the command's help is to come without it
+
+    folder = folder or _temporary_folder()
+    sides = (shape,) if isinstance(shape, int) else shape
+    n_bytes = math.prod(sides) * np.dtype(dtype).itemsize
+    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # Without space of its own, writing to the array would end the process on a full disk.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise unusable(error) from None
+    if n_bytes + _RESERVE > free:
+        raise InputError(
+            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
+            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
+            "elsewhere."
+        )
+
+
+def remove_spools() -> None:
+    """Remove what runs that were killed left in the folder for temporary files."""
+    with suppress(InputError):
+        remove_leftovers(_temporary_folder() / _SPOOL)
+
+
+def spool_folder(*, folder: bool = True) -> TemporaryPath:
+    """Make a temporary folder, or file, that only this user can look into."""
+    try:
+        return private_path(_SPOOL, folder=folder)
+    except OSError as error:
+        raise unusable(error) from None
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        raise InputError(
+            "What is kept while a table is worked on has no place: no folder for temporary files "
+            "can be written to; set TMPDIR to one that can."
+        ) from None
+
+
+def unusable(error: OSError) -> InputError:
+    """Return the error for a folder in which no temporary file can be made."""
+    folder = one_line(str(_temporary_folder()), 200)
+    return storage_error(error, folder) or InputError(
+        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
+        "folder."
+    )

@@ -1,0 +1,124 @@
+"""Work in other processes (Linux): commands watched to their end, workers that may be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-c", "from kpca_apps.cli.main import main; raise SystemExit(main())")
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a command took."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int  # the largest sum over its processes of what lies in memory
+
+
+def watched(
+    *words: object, root: Path = ROOT, each_time: Callable[[list[int], float], None] | None = None
+) -> Taken:
+    """Run ``kpca`` with words, of the checkout ``root``; end this process where it fails.
+
+    ``each_time`` is called five times a second with its processes, and the seconds gone by.
+    """
+    began, peak, cpu = time.perf_counter(), 0, children_cpu()
+    with tempfile.TemporaryFile() as said:
+        # In the checkout, as Python looks for modules in the working folder first.
+        command = subprocess.Popen(
+            [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=said, cwd=root
+        )
+        while command.poll() is None:
+            family = [command.pid, *children(command.pid)]
+            peak = max(peak, sum(map(resident_bytes, family)))
+            if each_time is not None:
+                each_time(family, time.perf_counter() - began)
+            time.sleep(POLL_SECONDS)
+        if command.returncode:
+            said.seek(0)
+            sys.exit(said.read().decode() or "the command failed")
+    return Taken(time.perf_counter() - began, children_cpu() - cpu, peak)
+
+
+def children_cpu() -> float:
+    """CPU seconds of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def children(process: int) -> list[int]:
+    """Processes that a process started, and those that they did."""
+    try:
+        tasks = Path(f"/proc/{process}/task").glob("*/children")
+        direct = [int(word) for task in tasks for word in task.read_text().split()]
+    except OSError:
+        return []
+    return [found for child in direct for found in (child, *children(child))]
+
+
+def resident_bytes(process: int) -> int:
+    """Memory of a process now, pages of the files it maps included."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Worker:
+    """A process that answers what it is sent, started again where it was killed.
+
+    ``work(*arguments, channel)`` sends one answer when it is ready, and one to each message.
+    """
+
+    def __init__(self, work: Callable[..., None], *arguments: object) -> None:
+        self._work, self._arguments = work, arguments
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._channel, other = context.Pipe()
+        self._process = context.Process(
+            target=self._work, args=(*self._arguments, other), daemon=True
+        )
+        self._process.start()
+        other.close()
+        self._channel.recv()
+
+    def send(self, message: object) -> None:
+        """Send a message."""
+        self._channel.send(message)
+
+    def answer(self, seconds: float) -> Any:
+        """Return the answer; "killed" or "late" where none comes."""
+        try:
+            if self._channel.poll(seconds):
+                return self._channel.recv()
+            lost = "late"
+        except (EOFError, ConnectionResetError):
+            lost = "killed"
+        self.restart()
+        return lost
+
+    def restart(self) -> None:
+        """End the process and start another."""
+        self.end()
+        self._start()
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()

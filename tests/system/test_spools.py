@@ -1,0 +1,108 @@
+"""What is kept in the folder for temporary files has room, is seen by nobody, and goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.system.spools import spilled, spool, spool_folder
+from kpca_apps.tables.opening import open_table
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder temporary files go to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
+def test_an_array_of_zeros_without_a_file_to_be_seen(dtype: type, temporary: Path) -> None:
+    array = spilled(1000, dtype)
+    assert array.dtype == dtype
+    assert array.shape == (1000,)
+    assert not array.any()
+    array[::7] = 1
+    assert array.sum() == 143
+    if os.name == "posix":
+        assert list(temporary.iterdir()) == []
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 28))
+    with pytest.raises(InputError, match=r"A table of 1,000 rows: .* 0\.25 GB are free; free some"):
+        spilled(1000)
+    with pytest.raises(InputError, match=r"^t\.csv"):
+        spool([b"a"], "t.csv")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
+def test_a_disk_that_gives_no_space_is_an_error_and_no_crash(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(number: int, start: int, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(InputError, match="no space left on its disk"):
+        spilled(1000)
+
+
+def test_a_missing_temporary_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a\nb"))
+    for make in (lambda: spilled(10), lambda: spool([b"a"], "t.csv"), spool_folder):
+        with pytest.raises(InputError, match=r"a\\nb: no temporary file can be made .* TMPDIR"):
+            make()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(InputError, match=r"no folder for temporary files .* TMPDIR"):
+        spilled(10)
+
+
+def test_a_copy_that_is_interrupted_is_removed(temporary: Path) -> None:
+    def chunks():  # type: ignore[no-untyped-def]
+        yield b"a"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spool(chunks(), "t.csv")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
+    is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = "spool_folder()" if is_folder else "spool([b'1'] * 9, 't.csv')"
+    killed = (
+        "import os, signal; from kpca_apps.system.spools import spool, spool_folder\n"
+        f"held = {made}\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    table = tmp_path / "t.csv"
+    table.write_bytes(b"a,b\n1,2\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    alive = spool([b"1"], "other.csv")
+    done = subprocess.run(
+        [sys.executable, "-c", killed], env={**os.environ, "TMPDIR": str(folder)}, check=False
+    )
+    assert done.returncode == -9
+    assert len(list(folder.iterdir())) == 2
+    open_table(table)
+    assert list(folder.iterdir()) == [alive.path]

@@ -1,0 +1,78 @@
+"""Hidden files and folders are left alone while their process lives, and removed after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.system.temporary import TemporaryPath, remove_leftovers, retired_path
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from kpca_apps.system.temporary import TemporaryPath
+held = TemporaryPath(Path(sys.argv[1]), folder=sys.argv[2] == "folder")
+print(held.path, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_run_holds_is_left_alone_until_that_run_is_dead(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "run"
+    command = [sys.executable, "-c", HOLDING, target, kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        held = Path(other.stdout.readline().strip())
+        mine = TemporaryPath(target)
+        remove_leftovers(target)
+        assert held.exists()
+        assert mine.path.exists()
+        other.send_signal(signal.SIGKILL)
+    remove_leftovers(target)
+    assert list(tmp_path.iterdir()) == [mine.path]
+    mine.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, touch = tmp_path / "file", Path.touch
+
+    def clear_at_once(self: Path, *arguments: object, **options: object) -> None:
+        touch(self)
+        monkeypatch.setattr(Path, "touch", touch)
+        remove_leftovers(target)
+        assert not self.exists()
+
+    monkeypatch.setattr(Path, "touch", clear_at_once)
+    held = TemporaryPath(target)
+    remove_leftovers(target)
+    assert held.path.exists()
+
+
+def test_neither_links_nor_pipes_are_taken_for_leftovers(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    target = tmp_path / "run"
+    link, pipe = retired_path(target), retired_path(target).with_suffix(".partial")
+    link.symlink_to(tmp_path / "mine")
+    os.mkfifo(pipe)
+    remove_leftovers(target)  # which would wait for ever for someone to write to the pipe
+    assert link.is_symlink()
+    assert (tmp_path / "mine").exists()
+
+
+def test_a_forked_process_removes_nothing_of_its_parent(tmp_path: Path) -> None:
+    held = TemporaryPath(tmp_path / "run", folder=True)
+    child = os.fork()
+    if not child:
+        held.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert held.path.exists()

@@ -1,0 +1,27 @@
+"""A table read at once, and in parts: both are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.table import PartedTable, Table
+
+
+def read_both_ways(path: Path, size: int = 2, **options: Any) -> Table:
+    """Read a file at once and in parts of a size, which must agree; return it whole."""
+    whole = read_table(path, **options)
+    table = open_table(path, in_memory_rows=0, part_rows=size, **options)
+    assert isinstance(table, PartedTable)
+    parts = [part.read() for part in table.parts]
+    assert table.columns == whole.columns and table.source == whole.source
+    assert pl.concat([part.frame for part in parts]).equals(whole.frame)
+    assert all(part.frame.schema == whole.frame.schema for part in parts)
+    lines = [part.lines for part in parts if part.lines is not None]
+    assert len(lines) == (0 if whole.lines is None else len(parts))
+    assert whole.lines is None or np.array_equal(np.concatenate(lines), whole.lines)
+    return whole

@@ -1,0 +1,30 @@
+"""Benchmarks are run by hand: names of ours that they use exist, and CONTRIBUTING lists them."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+NOT_A_MEASURE = {"golden"}  # what no change may alter
+SCRIPTS = sorted((Path(__file__).parent / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_of_the_package_exists(script: Path) -> None:
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("kpca_apps"):
+            module = import_module(str(node.module))
+            missing = [name.name for name in node.names if not hasattr(module, name.name)]
+            for name in missing:  # a module of a package
+                import_module(f"{node.module}.{name}")
+
+
+def test_contributing_lists_each_script(repository: Path) -> None:
+    told = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    scripts = [path.stem for path in SCRIPTS if "__main__" in path.read_text(encoding="utf-8")]
+    assert len(scripts) > 40
+    missing = [name for name in scripts if not any(f"benchmarks{c}{name}" in told for c in "/.")]
+    assert set(missing) <= NOT_A_MEASURE
