@@ -333,8 +333,9 @@ def _clean_picture(
     known_laws: Sequence[NoiseLaw],
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
     """Find the noise of a picture, if need be, and take it out of its planes."""
-    name, seen, impulses = look(picture, options, sigma, known_laws)
-    model, planes, unit = MODELS[name], seen.planes, picture.unit
+    seen = look(picture, options, sigma, known_laws)
+    name, planes, unit = seen.noise, seen.planes, picture.unit
+    model = MODELS[name]
     is_relative = NOISE_MODELS[name].relative
     if doubt := doubt_level(sigma, name, picture.colours.dtype, picture.data_range):
         warn_caller(doubt)
@@ -360,7 +361,7 @@ def _clean_picture(
         data_range=picture.data_range,
         sigma_range=noise.interval and (noise.interval[0] / unit, noise.interval[1] / unit),
         established=noise.established,
-        impulses=impulses,
+        impulses=seen.impulses,
         laws=typical_laws(seen.laws, picture),
     )
     return cleaned, info

@@ -43,10 +43,8 @@ CONFIRMED = 1.5
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
 
-def look(
-    picture: Picture, options: Options, sigma: Any, known_laws: Sequence[NoiseLaw]
-) -> tuple[str, Seen, bool]:
-    """Return the kind of noise of a picture, what was seen of it, and whether it has impulses.
+def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[NoiseLaw]) -> Seen:
+    """Return what is seen of a picture, and the kind of its noise.
 
     The laws are measured where neither they nor `sigma` are given.
     """
@@ -79,9 +77,9 @@ def look(
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     brightest = max(abs(picture.lowest * unit), float(picture.colours.max()) * unit)
     faintest = FAINT * min(SCALE, 2.0 * brightest)
+    impulses &= noise in WITHOUT_IMPULSES
     is_asked = options.noise == noise
-    seen = Seen(planes, pages, white, laws, lights, black, faintest, is_asked)
-    return noise, seen, impulses and noise in WITHOUT_IMPULSES
+    return Seen(noise, is_asked, impulses, planes, pages, white, laws, lights, black, faintest)
 
 
 def sampled_pages(n_pages: int) -> list[int]:

@@ -32,6 +32,9 @@ MOST_OF_ALL = 0.5
 class Seen:
     """What was seen of an image before its noise was measured by a model."""
 
+    noise: str  # the kind of it
+    is_asked: bool  # whether it was asked for
+    impulses: bool  # whether single pixels stand out, which the kind is not meant for
     planes: Planes
     pages: Sequence[Planes]  # those of them in which noise is measured
     white: DenoiseInfo  # white noise, on the scale of the planes
@@ -39,7 +42,6 @@ class Seen:
     lights: Lights | None  # that make the noise, if a law says so
     black: float  # added to planes, makes 0 of what is no light
     faintest: float  # deviation below which noise is not seen
-    is_asked: bool  # whether this kind of noise was asked for
 
 
 class Measured(NamedTuple):
