@@ -81,7 +81,7 @@ class Frame:
 
 
 def read_frame(
-    given: Any, id: Hashable | None = None, name: str = "table", *, by_index: bool = True
+    data: Any, id: Hashable | None = None, name: str = "table", *, by_index: bool = True
 ) -> Frame:
     """Take a data frame of any library for a table, which messages call by `name`.
 
@@ -91,24 +91,24 @@ def read_frame(
     """
     notes: list[str] = []
     try:
-        frame, columns = _columns_of(given)
+        frame, columns = _columns_of(data)
         index: list[tuple[Hashable, Any]] = []
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
         cells = _read_columns([*columns, *index], notes)
     except InputError as error:
         raise InputError(f"{name}: {error}.") from None
-    asked = None if id is None else column_name(id)
+    id_column = None if id is None else column_name(id)
     if index:
-        cells, asked = [cells[-1], *cells[:-1]], cells[-1].name
-        notes.append(f"Rows are named by the index, {_listed([asked])}.")
+        cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
+        notes.append(f"Rows are named by the index, {_listed([id_column])}.")
     table = table_from_frame(pl.DataFrame(cells), name, notes)
     categories = tuple(
         column.name
         for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
         if _is_pandas(values, "Series") and _holds_codes(values.dtype)
     )
-    return Frame(table.frame if frame is None else frame, table, asked, categories)
+    return Frame(table.frame if frame is None else frame, table, id_column, categories)
 
 
 def column_name(label: Hashable) -> str:
@@ -133,8 +133,8 @@ def frame_beside(frame: Any, found: Added) -> Any:
                 [(name, *[""] * (frame.columns.nlevels - 1)) for name in added]
             )
         elif not added.keys().isdisjoint(map(column_name, frame.columns)):
-            given = map(column_name, frame.columns)
-            named.columns = list(input_names(given, added)[0])
+            data = map(column_name, frame.columns)
+            named.columns = list(input_names(data, added)[0])
         return _pandas().concat([named, beside], axis=1)
     columns = [pl.Series(name, values) for name, values in added.items()]
     columns = [one.fill_nan(None) if one.dtype.is_float() else one for one in columns]
@@ -150,12 +150,12 @@ def frame_beside(frame: Any, found: Added) -> Any:
     return frame.rename(dict(zip(frame.columns, names, strict=True))).with_columns(columns)
 
 
-def frame_like(given: Any, columns: Mapping[str, pl.Series]) -> Any:
-    """Return columns as a frame of the library that a given one is of; of polars without one."""
+def frame_like(data: Any, columns: Mapping[str, pl.Series]) -> Any:
+    """Return columns as a frame of the library that some data are of; of polars without one."""
     frame = pl.DataFrame(columns)
-    if _is_pandas(given, "DataFrame"):
+    if _is_pandas(data, "DataFrame"):
         return _pandas().DataFrame({name: cells.to_list() for name, cells in columns.items()})
-    return frame.to_arrow() if isinstance(given, pa.Table) else frame
+    return frame.to_arrow() if isinstance(data, pa.Table) else frame
 
 
 def frame_rows(frame: Any, positions: NDArray[np.int64]) -> Any:
@@ -224,67 +224,66 @@ def _is_pandas(value: Any, kind: str) -> bool:
     return pandas is not None and isinstance(value, getattr(pandas, kind))
 
 
-def _columns_of(given: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
+def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     """Return the frame to put columns beside, ``None`` for one of polars, and its columns."""
-    if isinstance(given, pl.LazyFrame):
+    if isinstance(data, pl.LazyFrame):
         try:
-            given = given.collect()
+            data = data.collect()
         except pl.exceptions.PolarsError as error:
             raise InputError(f"the LazyFrame cannot be collected: {first_line(error)}") from None
-    if isinstance(given, pl.DataFrame):
-        return given.clone(), [(column.name, column) for column in given.iter_columns()]
-    if _is_pandas(given, "DataFrame"):
+    if isinstance(data, pl.DataFrame):
+        return data.clone(), [(column.name, column) for column in data.iter_columns()]
+    if _is_pandas(data, "DataFrame"):
         # What is done to the frame later stays out of it.
-        frame = given.copy(deep=False)
+        frame = data.copy(deep=False)
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
-    if isinstance(given, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(given, "Series"):
-        name = _type_name(given)
+    if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
+        name = _type_name(data)
         raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one")
-    if isinstance(given, Mapping):
-        return None, list(given.items())
-    if isinstance(given, np.ndarray):
-        return None, _columns_of_array(given)
+    if isinstance(data, Mapping):
+        return None, list(data.items())
+    if isinstance(data, np.ndarray):
+        return None, _columns_of_array(data)
     try:
-        if isinstance(given, pa.RecordBatch):
-            table = pa.Table.from_batches([given])
-        elif isinstance(given, pa.RecordBatchReader):
-            table = given.read_all()
-        elif isinstance(given, pa.Table) or hasattr(given, "__arrow_c_stream__"):
-            table = pa.table(given)
-        elif hasattr(given, "__dataframe__"):
+        if isinstance(data, pa.RecordBatch):
+            table = pa.Table.from_batches([data])
+        elif isinstance(data, pa.RecordBatchReader):
+            table = data.read_all()
+        elif isinstance(data, pa.Table) or hasattr(data, "__arrow_c_stream__"):
+            table = pa.table(data)
+        elif hasattr(data, "__dataframe__"):
             from pyarrow.interchange import from_dataframe
 
-            table = from_dataframe(given)
+            table = from_dataframe(data)
         else:
-            makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(given, name))
-            raise InputError(f"{_type_name(given)} is no table: {next(makers, '')}{_WANTED}")
+            makers = (f".{name}() makes one; " for name in _MAKERS if hasattr(data, name))
+            raise InputError(f"{_type_name(data)} is no table: {next(makers, '')}{_WANTED}")
     except KpcaError:
         raise
     except Exception as error:
-        why = f"{_type_name(given)} is no table ({first_line(error)})"
+        why = f"{_type_name(data)} is no table ({first_line(error)})"
         raise InputError(f"{why}: {_WANTED}") from None
-    is_arrow = isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
+    is_arrow = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
     columns = list(zip(table.column_names, table.columns, strict=True))
     return table if is_arrow else None, columns
 
 
-def _type_name(given: Any) -> str:
+def _type_name(data: Any) -> str:
     """Name a type with its library: ``pandas.Series``."""
-    kind = type(given)
+    kind = type(data)
     library = kind.__module__.split(".")[0]
     return kind.__name__ if library == "builtins" else f"{library}.{kind.__name__}"
 
 
-def _columns_of_array(given: NDArray[Any]) -> list[tuple[Hashable, Any]]:
-    if given.dtype.names is not None and given.ndim == 1:
-        return [(name, given[name]) for name in given.dtype.names]
-    if given.ndim != 2 or given.dtype.names is not None:
-        shape = " x ".join(map(str, given.shape)) or "no"
+def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
+    if data.dtype.names is not None and data.ndim == 1:
+        return [(name, data[name]) for name in data.dtype.names]
+    if data.ndim != 2 or data.dtype.names is not None:
+        shape = " x ".join(map(str, data.shape)) or "no"
         raise InputError(
-            f"an array of {given.ndim} dimensions ({shape}) is no table: give one of rows by "
-            "columns"
+            f"an array of {data.ndim} dimensions ({shape}) is no table: give one of rows by columns"
         )
-    return [(f"column_{k}", given[:, k]) for k in range(given.shape[1])]
+    return [(f"column_{k}", data[:, k]) for k in range(data.shape[1])]
 
 
 def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Hashable, Any]]:
@@ -311,13 +310,13 @@ def _index_text(value: Any) -> str:
     return value.date().isoformat() if is_day else str(value)
 
 
-def _read_columns(given: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:
+def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:
     """Return columns by names of their own; notes tell what was renamed, and how cells are read."""
-    names, renamed = unique_names(column_name(label) for label, _ in given)
+    names, renamed = unique_names(column_name(label) for label, _ in data)
     notes += renamed
     read_as: dict[str, list[str]] = {}  # names of columns by what a note says of them
     columns: list[pl.Series] = []
-    for name, (_, values) in zip(names, given, strict=True):
+    for name, (_, values) in zip(names, data, strict=True):
         where, remarks = f'column "{one_line(name)}"', set[str]()
         try:
             cells = _cells(values, remarks).alias(name)

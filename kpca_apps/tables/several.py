@@ -100,7 +100,7 @@ def combined(
         require_same_columns(table.columns, names, label, labels[0], "the files of one table")
     paths = [Path(label).absolute() for label in labels]
     shared = Path(os.path.commonpath([path.parent for path in paths]))
-    shown = [str(path.relative_to(shared)) for path in paths]
+    file_names = [str(path.relative_to(shared)) for path in paths]
     file_column = "file"
     while file_column in names:
         file_column += "_"
@@ -109,22 +109,22 @@ def combined(
     has_lines = heads[0].lines is not None
 
     def pieces() -> Iterator[pa.Table]:
-        for table, name in zip(tables, shown, strict=True):
+        for table, name in zip(tables, file_names, strict=True):
             for part in table.tables():
                 frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
                 frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
-        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, shown, strict=True)
+        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, file_names, strict=True)
     )
-    said_of: dict[str, list[str]] = {}
-    for name, table in zip(shown, tables, strict=True):
+    files_of: dict[str, list[str]] = {}
+    for name, table in zip(file_names, tables, strict=True):
         for note in table.source.notes:
-            said_of.setdefault(note, []).append(name)
-    notes = [f"{_which(files, len(tables))}: {note}" for note, files in said_of.items()]
+            files_of.setdefault(note, []).append(name)
+    notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
     first_with: dict[str, str] = {}
-    for table, name in zip(tables, shown, strict=True):
+    for table, name in zip(tables, file_names, strict=True):
         other = first_with.setdefault(table.source.fingerprint, name)
         if other != name:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
@@ -193,10 +193,10 @@ def extended(
 
     digest = hashlib.sha256(table.source.fingerprint.encode())
     digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())
-    rows = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
-    source = replace(table.source, name=f"{table.source.name} and {rows}")
-    given = Rows(pieces(), names, [], has_lines)
-    return collect(given, source, name, digest.hexdigest, ROWS_IN_MEMORY, None)
+    added = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
+    source = replace(table.source, name=f"{table.source.name} and {added}")
+    rows = Rows(pieces(), names, [], has_lines)
+    return collect(rows, source, name, digest.hexdigest, ROWS_IN_MEMORY, None)
 
 
 def _noun(kind: pl.DataType | type[pl.DataType]) -> str:

@@ -1,4 +1,4 @@
-"""From the cells of a column to values: numbers, dates, or text, with what is missing set apart.
+"""From the cells of a column to values: numbers, dates, or text, and which are missing.
 
 Cells of text files come as they stand in the file; columns of typed files (Parquet, Excel) come as
 numbers, dates or Booleans. Both end in the same `Readings`, so a model fitted on one kind of file

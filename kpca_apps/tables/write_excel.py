@@ -46,7 +46,7 @@ _CREATED = datetime(2000, 1, 1)
 _NARROWEST, _WIDEST, _MEASURED_ROWS = 6, 40, 1_000
 # Dark text on each of these has a contrast of more than 10 to 1.
 _ODD, _ADDED_HEAD, _HEAD = "#FFD08A", "#D9E2EC", "#EDEDED"
-# What XML has no way to write, and what must be told from the way it is written in a workbook.
+# What XML has no way to write, and what would be taken for the way it is written in a workbook.
 _NO_XML = re.compile("[\ufffe\uffff]")
 
 
@@ -94,20 +94,20 @@ def cells_of(column: Column, format: ValueFormat | None) -> list[Cell]:
     Text becomes a number or a date where `format` reads it and nothing of it is lost: units,
     leading zeros, offsets from UTC, and digits beyond the 15 of Excel keep a cell text.
     """
-    cells, given = column.cells, column.cells.to_list()
+    cells, stored = column.cells, column.cells.to_list()
     if cells.dtype == pl.Boolean:
-        return list(given)
+        return list(stored)
     if cells.dtype in (pl.Date, pl.Datetime):
         seconds = column.read(DateFormat()).values.tolist()
         return [_moment(one) or column.text(row) or None for row, one in enumerate(seconds)]
     if cells.dtype.is_integer() or cells.dtype.is_float():
-        return [_number(value) for value in given]
+        return [_number(value) for value in stored]
     if cells.dtype != pl.String:
         return [column.text(row) or None for row in range(len(column))]
     if format is None:
-        return [text or None for text in given]
+        return [text or None for text in stored]
     values, read = column.read(format).values.tolist(), []
-    for text, value in zip(given, values, strict=True):
+    for text, value in zip(stored, values, strict=True):
         cell: Cell = text or None
         if text and not math.isnan(value):
             if isinstance(format, DateFormat):

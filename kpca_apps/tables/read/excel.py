@@ -21,7 +21,7 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitErro
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.excel_process import ReadSheet, read_apart, serve
+from kpca_apps.tables.read.excel_process import ReadSheet, read_in_process, serve
 from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.read.reader import Reader, table_of
@@ -84,7 +84,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
             'pip install "kpca-apps[excel]"'
         )
     unpacked = _bound_workbook(data, label)
-    sheet = read_apart(data, label, options.sheet, options.skip_rows, unpacked)
+    sheet = read_in_process(data, label, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
     rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
     return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
@@ -144,10 +144,10 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
             "add a header row."
         )
     if filled[0] < found:
-        said = next(cell for cell in rows[filled[0]] if cell.strip())
+        title = next(cell for cell in rows[filled[0]] if cell.strip())
         notes.append(
             f"Rows {skip_rows + 1} to {above} of the sheet stand above the header and are left "
-            f'out ("{one_line(said.strip(), 60)}"); --skip-rows sets how many.'
+            f'out ("{one_line(title.strip(), 60)}"); --skip-rows sets how many.'
         )
     if len(names) > 1:
         others = ", ".join(f'"{one_line(name, 40)}"' for name in names if name != names[place])

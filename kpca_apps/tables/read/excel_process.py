@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.system.memory import available_bytes
 
-__all__ = ["ReadSheet", "read_apart", "serve"]
+__all__ = ["ReadSheet", "read_in_process", "serve"]
 
 IntArray = NDArray[np.int64]
 ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
@@ -47,20 +47,20 @@ class ReadSheet:
     name: str
 
 
-def read_apart(
+def read_in_process(
     data: bytes, label: str, sheet: str | int | None, skip_rows: int, unpacked: int
 ) -> ReadSheet:
     """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
-    asked = {"label": label, "sheet": sheet, "skip_rows": skip_rows, "bytes": most}
+    request = {"label": label, "sheet": sheet, "skip_rows": skip_rows, "bytes": most}
     # Nothing is imported from the folder that happens to be current (-P).
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-W", "ignore", "-m", _MODULE],
-            input=json.dumps(asked).encode() + b"\n" + data,
+            input=json.dumps(request).encode() + b"\n" + data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **one_thread, "PYTHONPATH": paths},
@@ -94,13 +94,13 @@ def read_apart(
 
 
 def serve(read: Callable[..., ReadSheet], source: IO[bytes], target: IO[bytes]) -> None:
-    """Do what `read_apart` asks, with `read` as what reads a workbook."""
-    asked = json.loads(source.readline())
-    _bound_memory(asked["bytes"])
+    """Do what `read_in_process` asks, with `read` as what reads a workbook."""
+    request = json.loads(source.readline())
+    _bound_memory(request["bytes"])
     answer: dict[str, object]
     body = b""
     try:
-        sheet = read(source.read(), asked["label"], asked["sheet"], asked["skip_rows"])
+        sheet = read(source.read(), request["label"], request["sheet"], request["skip_rows"])
         numbered = pl.DataFrame(
             [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
         )

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -20,7 +21,7 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
 from kpca_apps.tables.input_file import Chunks
-from kpca_apps.tables.read.json_document import JsonDocument, is_document
+from kpca_apps.tables.read.json_document import JsonDocument
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
@@ -250,11 +251,29 @@ def _knows(text: Text) -> bool:
     return suffix in _LINES or bool(is_like and text.options.delimiter is None)
 
 
+def _is_document(lines: JsonLines) -> bool:
+    """Whether a text that begins with an object is one document, or else an object a line.
+
+    It is where the object goes on beyond its first line, or nothing follows that.
+    """
+    try:
+        (_, first), *others = islice(lines.records(), 2)
+        if others:
+            json.loads(first)
+        return not others
+    except json.JSONDecodeError as error:
+        return error.pos >= len(error.doc.rstrip())
+    except InputError:  # of a line without end
+        return True
+    except (ValueError, RecursionError):
+        return False
+
+
 def _read(text: Text) -> Table | PartedTable:
-    source: JsonLines | JsonDocument = JsonLines(text.chunks, text.label)
-    is_list = False
+    lines, is_list = JsonLines(text.chunks, text.label), False
+    source: JsonLines | JsonDocument = lines
     if text.file.suffix not in _LINES and (
-        text.head.lstrip().startswith(b"[") or is_document(text.chunks())
+        text.head.lstrip().startswith(b"[") or _is_document(lines)
     ):
         source = JsonDocument(text.chunks(), text.label)
         is_list = not source.is_record  # one object is a line of its own

@@ -18,36 +18,12 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system import limits
 
-__all__ = ["JsonDocument", "is_document"]
+__all__ = ["JsonDocument"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # characters of keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
 _scan = json.JSONDecoder().raw_decode
-
-
-def is_document(chunks: Iterable[bytes]) -> bool:
-    """Whether a text that begins with an object is one document, or else an object a line.
-
-    It is where the object goes on beyond its first line, or nothing follows that.
-    """
-    text = b""
-    for chunk in chunks:
-        text = (text + chunk).lstrip()
-        line, _, rest = text.partition(b"\n")
-        if rest.strip():
-            break
-        if len(text) > limits.LONGEST_ROW:
-            return True
-    else:
-        return True
-    try:
-        json.loads(line)
-    except json.JSONDecodeError as error:
-        return error.pos >= len(error.doc.rstrip())
-    except (ValueError, RecursionError):
-        pass
-    return False
 
 
 class JsonDocument:
