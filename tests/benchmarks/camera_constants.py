@@ -142,12 +142,12 @@ def main() -> None:
     parser.add_argument("pairs", type=Path)
     parser.add_argument("photographs", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     training, others = (
-        sorted((chosen.photographs / part).glob("*.jpg")) for part in ("train", "test")
+        sorted((arguments.photographs / part).glob("*.jpg")) for part in ("train", "test")
     )
-    examples = [*pairs(chosen.pairs), *simulated(training)]
-    parallel = Parallel(chosen.jobs, batch_size=4, max_nbytes=None)
+    examples = [*pairs(arguments.pairs), *simulated(training)]
+    parallel = Parallel(arguments.jobs, batch_size=4, max_nbytes=None)
     rows = parallel(delayed(quiet_and_truth)(example) for example in examples)
     kinds = np.array([example.kind for example in examples])
     weight = np.array([WEIGHTS.get(kind, 1.0) for kind in kinds])

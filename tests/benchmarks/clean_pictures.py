@@ -30,21 +30,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--size", type=int, default=256, help="of the crops noise is added to")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     changes, gains = [], []
     print(f"{'picture':12}{'change':>8}" + "".join(f"   gain at {sigma:g}" for sigma in SIGMAS))
     for name in PICTURES:
         clean = getattr(data, name)()[..., :3] if name == "colorwheel" else getattr(data, name)()
         axis = -1 if clean.ndim == 3 else None
-        found, _ = denoise_with_info(clean, channel_axis=axis, quality=chosen.quality)
+        found, _ = denoise_with_info(clean, channel_axis=axis, quality=arguments.quality)
         changes.append(float(np.mean(np.abs(found - clean))))
-        crop = clean[: chosen.size, : chosen.size].astype(np.float64)
+        crop = clean[: arguments.size, : arguments.size].astype(np.float64)
         row = []
         for sigma in SIGMAS:
             noisy = crop + sigma * np.random.default_rng(0).standard_normal(crop.shape)
             found, _ = denoise_with_info(
-                noisy, channel_axis=axis, quality=chosen.quality, data_range=255
+                noisy, channel_axis=axis, quality=arguments.quality, data_range=255
             )
             row.append(psnr(found, crop) - psnr(noisy, crop))
         gains.append(row)

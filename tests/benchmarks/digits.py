@@ -108,13 +108,13 @@ def chosen(
     side = int(np.sqrt(train.shape[1]))
     level = float(np.sqrt(np.mean((noisy - clean) ** 2)))
     # Against impulses it is ready for several levels, as when a user gives none.
-    told = level if noise == "gaussian" else None
-    model = DictionaryDenoiser(sigma=told, max_examples=len(train))
+    known = level if noise == "gaussian" else None
+    model = DictionaryDenoiser(sigma=known, max_examples=len(train))
     model.fit(train.reshape(-1, side, side))
     found = model.denoise_stack(noisy.reshape(-1, side, side), level, noise=noise)
     choice, _ = model.at_level(level if noise == "gaussian" else level / 2.0)
-    said = f"c = {choice.bandwidth:.0f}, q = {choice.components}"
-    return error(found.reshape(clean.shape), clean), said
+    choice_words = f"c = {choice.bandwidth:.0f}, q = {choice.components}"
+    return error(found.reshape(clean.shape), clean), choice_words
 
 
 def compare(
@@ -128,7 +128,7 @@ def compare(
     seeds: list[int],
 ) -> None:
     title, corrupt = KNOWN[kind]
-    lines, own, said, noise, robust = [], [], "", [], []
+    lines, own, choice_words, noise, robust = [], [], "", [], []
     for seed in seeds:
         rng = np.random.default_rng(seed)
         examples, clean = drawn(train, each[0], rng), drawn(test, each[1], rng)
@@ -138,7 +138,7 @@ def compare(
             (linear(examples, noisy, clean, counts[0]),
              kernel(examples, noisy, clean, counts[1], bandwidth))
         )  # fmt: skip
-        found, said = chosen(examples, noisy, clean, kind)
+        found, choice_words = chosen(examples, noisy, clean, kind)
         own.append(found)
         robust.append([reweighted(examples, noisy, clean, q) for q in counts[0]])
     linears, kernels = (np.mean([line[i] for line in lines], axis=0) for i in (0, 1))
@@ -150,7 +150,7 @@ def compare(
         print(f"  {title}: " + "  ".join(f"q={q} {e:.2f}" for q, e in zip(qs, errors, strict=True)))
     if kind == "impulse":
         print(f"  linear PCA, reweighted: {np.mean(robust, axis=0).min():.2f}")
-    print(f"  dictionary (last: {said}): {np.mean(own):.2f}")
+    print(f"  dictionary (last: {choice_words}): {np.mean(own):.2f}")
     print(f"  best kernel / best linear: {min(kernels) / min(linears):.3f}", flush=True)
 
 

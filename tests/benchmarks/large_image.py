@@ -64,8 +64,8 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path, help="folder of photographs for the mosaic")
     parser.add_argument("--twice", action="store_true", help="by one processor too")
     parser.add_argument("options", nargs="*", help="of the command, after --")
-    asked = parser.parse_args()
-    clean = mosaic(asked.megapixels, asked.photographs)
+    arguments = parser.parse_args()
+    clean = mosaic(arguments.megapixels, arguments.photographs)
     noise = np.random.default_rng(0).standard_normal(clean.shape, np.float32)
     noise *= np.float32(SIGMA)
     noise += clean
@@ -74,10 +74,10 @@ def main() -> None:
     hashes = set()
     with tempfile.TemporaryDirectory() as folder:
         Image.fromarray(noisy).save(Path(folder, "mosaic.png"), compress_level=1)
-        for jobs in (2, 1) if asked.twice else (2,):
+        for jobs in (2, 1) if arguments.twice else (2,):
             out = Path(folder, f"by-{jobs}")
             words = ("denoise", "run", Path(folder, "mosaic.png"), "--out", out)
-            taken = watched(*words, "--quality", "fast", "--jobs", jobs, *asked.options)
+            taken = watched(*words, "--quality", "fast", "--jobs", jobs, *arguments.options)
             written = (out / "images/mosaic.png").read_bytes()
             hashes.add(hashlib.sha256(written).hexdigest())
             with Image.open(out / "images/mosaic.png") as result:
@@ -89,7 +89,7 @@ def main() -> None:
                 f"{taken.peak_bytes / 1e9:.2f} GB at most, {db:.2f} dB",
                 flush=True,
             )
-    if asked.twice:
+    if arguments.twice:
         print("the same bytes" if len(hashes) == 1 else "DIFFERENT bytes")
 
 

@@ -63,23 +63,23 @@ def main() -> None:
     parser.add_argument("--workers", choices=("threads", "dask"), default="threads")
     parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
     parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     # Commands run in the folder of their checkout.
     for name in ("keep", "data", "before"):
-        setattr(told, name, getattr(told, name) and getattr(told, name).resolve())
-    if told.keep is not None:
-        measure(told.keep, told)
+        setattr(arguments, name, getattr(arguments, name) and getattr(arguments, name).resolve())
+    if arguments.keep is not None:
+        measure(arguments.keep, arguments)
         return
     with tempfile.TemporaryDirectory() as name:
-        measure(Path(name), told)
+        measure(Path(name), arguments)
 
 
-def measure(folder: Path, told: argparse.Namespace) -> None:
+def measure(folder: Path, arguments: argparse.Namespace) -> None:
     """Screen and score the table, and print what it took."""
-    data = told.data or make_table(folder / "table", told.rows, told.columns)
+    data = arguments.data or make_table(folder / "table", arguments.rows, arguments.columns)
     n_rows = pl.scan_parquet(data / "*.parquet").select(pl.len()).collect().item()
     print(f"{n_rows:,} rows; {os.cpu_count()} cores", flush=True)
-    before = told.before and screen(folder / "before", data, n_rows, root=told.before)
+    before = arguments.before and screen(folder / "before", data, n_rows, root=arguments.before)
     screened = screen(folder / "screened", data, n_rows)
     if before:
         print(
@@ -88,8 +88,8 @@ def measure(folder: Path, told: argparse.Namespace) -> None:
         print(f"of its CPU time: {screened.taken.cpu_seconds / before.taken.cpu_seconds:.2f}")
         compare("the older checkout and this one", before, screened)
     score(folder, data, n_rows)
-    if told.workers == "dask" or told.kill:
-        delay = KILLED_AT * screened.taken.seconds if told.kill else None
+    if arguments.workers == "dask" or arguments.kill:
+        delay = KILLED_AT * screened.taken.seconds if arguments.kill else None
         on_dask = screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay)
         compare("threads and Dask", screened, on_dask)
 
@@ -111,7 +111,7 @@ def screen(
     kill_after: float | None = None,
     root: Path = ROOT,
 ) -> Run:
-    said = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
+    command = ("novelty", "screen", data, "--exclude", LABEL, "--out", out, *WRITING, *words)
     killed: list[int] = []
 
     def kill(family: list[int], seconds: float) -> None:
@@ -119,7 +119,7 @@ def screen(
             killed.append(next(filter(is_worker, family[1:])))
             os.kill(killed[0], signal.SIGKILL)
 
-    run = Run(out, watched(*said, root=root, each_time=kill))
+    run = Run(out, watched(*command, root=root, each_time=kill))
     where = " on two Dask workers" * bool(words) + f" by {root}" * (root != ROOT)
     say(f"screened{where}", run, n_rows, n_killed=len(killed))
     return run

@@ -48,17 +48,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--quality", default="fast", choices=["fast", "balanced", "high"])
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     names = [*SETTINGS, *(["bm3d"] if find_spec("bm3d") else [])]
     print(f"{'':14}{'noisy':>8}" + "".join(f"{name:>10}" for name in names) + "  law, true law")
     rows = []
-    for path in sorted((asked.folder / "noisy").glob("*.tif")):
+    for path in sorted((arguments.folder / "noisy").glob("*.tif")):
         noisy = imread(path)
-        clean = imread(asked.folder / "clean" / path.name).astype(np.float64)
+        clean = imread(arguments.folder / "clean" / path.name).astype(np.float64)
         truth = true_law(noisy.astype(np.float64), clean)
         row = [psnr(clean, noisy.astype(np.float64))]
         for noise in SETTINGS:
-            found, _ = denoise_with_info(noisy, noise=noise, quality=asked.quality)
+            found, _ = denoise_with_info(noisy, noise=noise, quality=arguments.quality)
             row.append(psnr(clean, found))
         if "bm3d" in names:
             row.append(psnr(clean, stabilised_bm3d(noisy.astype(np.float64), *truth)))

@@ -262,10 +262,10 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=5000, help="of each kind")
     parser.add_argument("--kinds", nargs="+", default=["png", "tiff", "jpeg", "other"])
     parser.add_argument("--keep", type=Path, help="a folder for the files that went wrong")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows, n_bad = [], 0
-    for kind in given.kinds:
-        counts, biggest, longest = measure(kind, given.files, given.keep)
+    for kind in arguments.kinds:
+        counts, biggest, longest = measure(kind, arguments.files, arguments.keep)
         rows.append([kind, *(str(counts[name]) for name in COLUMNS)])
         rows[-1] += [f"{biggest / 2**20:.0f} MB", f"{longest:.2f} s"]
         n_bad += sum(counts[name] for name in COLUMNS[1:] if name not in BEARABLE[kind])

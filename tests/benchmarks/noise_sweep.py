@@ -86,7 +86,7 @@ def measure(seed: int, pictures: list[tuple[str, np.ndarray]], quality: str) -> 
     unit = 255.0 / np.iinfo(seen.noisy.dtype).max
     light = Light(seen.gain * unit, seen.constant / seen.gain * unit, seen.blur)
     planes = np.float32(unit) * seen.noisy[np.newaxis].astype(np.float32)
-    told = poisson.denoise(planes, (light,), Options(quality=quality))[0][0] / unit
+    by_law = poisson.denoise(planes, (light,), Options(quality=quality))[0][0] / unit
     ends = np.quantile(seen.clean, [0.05, 0.95])
     true = seen.gain * ends + seen.constant
     ratios = np.zeros(2)
@@ -94,7 +94,7 @@ def measure(seed: int, pictures: list[tuple[str, np.ndarray]], quality: str) -> 
         ratios = info.laws[0].variance(ends) / true
         if info.noise == "gaussian":
             ratios = info.sigma**2 / true
-    images = (seen.noisy, ours, told)
+    images = (seen.noisy, ours, by_law)
     return [
         seen.name, seen.bits, seen.blur, info.noise if info.established else "left",
         info.laws[0].blur if info.laws else -1.0, *ratios,
@@ -109,27 +109,28 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--quality", default="fast", choices=["fast", "balanced", "high"])
     parser.add_argument("--jobs", type=int, default=2)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     pictures = []
-    for path in sorted(asked.folder.glob("*.png")):
+    for path in sorted(arguments.folder.glob("*.png")):
         picture = np.asarray(imread(path, as_gray=True), np.float64)
         top, left = ((side - 256) // 2 for side in picture.shape)
         crop = picture[top : top + 256, left : left + 256]
         pictures.append((path.stem, crop / crop.max()))
-    parallel = Parallel(asked.jobs, return_as="generator")
+    parallel = Parallel(arguments.jobs, return_as="generator")
     rows = []
     print("picture  bits blur  taken as  blur  dark  light   noisy  auto  told")
-    for row in parallel(delayed(measure)(k, pictures, asked.quality) for k in range(asked.cases)):
+    one, quality = delayed(measure), arguments.quality
+    for row in parallel(one(case, pictures, quality) for case in range(arguments.cases)):
         if row:
             rows.append(row)
             print("{:8} {:4} {:4} {:>9} {:5} {:5.2f} {:6.2f}  {:6.2f} {:6.2f} {:6.2f}".format(*row))
     ratios = np.array([row[5:7] for row in rows], float)
     near = np.abs(np.log(np.maximum(ratios, 1e-9))) <= np.log1p(WITHIN)
-    auto, told = (np.array([row[k] for row in rows], float) for k in (8, 9))
+    auto, by_law = (np.array([row[k] for row in rows], float) for k in (8, 9))
     print(f"{len(rows)} detectors; variance within 15 %: dark {near[:, 0].mean():.2f}, "
           f"light {near[:, 1].mean():.2f}, both {near.all(axis=1).mean():.2f}; "
-          f"within .2 dB of the true law: {np.mean(auto >= told - DECIBELS):.2f}; "
-          f"mean {auto.mean():.2f} dB, told {told.mean():.2f}")  # fmt: skip
+          f"within .2 dB of the true law: {np.mean(auto >= by_law - DECIBELS):.2f}; "
+          f"mean {auto.mean():.2f} dB, told {by_law.mean():.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":

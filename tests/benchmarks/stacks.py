@@ -111,12 +111,12 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=64)
     parser.add_argument("--volume", type=Path)
     parser.add_argument("--sigma", type=float, nargs="+", default=[10.0, 25.0, 50.0])
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     denoise_kpca(np.zeros((2, 24, 24)), sigma=9, data_range=255, stack_axis=0)  # compiled
     with threadpool_limits(1):
-        for name, clean in stacks(chosen.pages, chosen.volume):
+        for name, clean in stacks(arguments.pages, arguments.volume):
             print(f"{name} {clean.shape}")
-            for sigma in chosen.sigma:
+            for sigma in arguments.sigma:
                 noisy = clean + sigma * np.random.default_rng(1).standard_normal(clean.shape)
                 cells = [f"noisy {psnr(noisy, clean):.2f}"]
                 for way, denoise in denoisers(sigma).items():

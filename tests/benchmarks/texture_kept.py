@@ -120,16 +120,16 @@ def main() -> None:
     parser.add_argument("--crop", type=int, default=256, help="pixels a side; 0: all")
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--photographs", type=Path)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'pair':34}{'method':>8}{'PSNR':>8}  kept, finest octave first", flush=True)
-    names = choosing_names(pair_names(chosen.folder), chosen.count)
+    names = choosing_names(pair_names(arguments.folder), arguments.count)
     pairs = (
-        (name, *(middle(image, chosen.crop) for image in read_pair(chosen.folder, name)))
+        (name, *(middle(image, arguments.crop) for image in read_pair(arguments.folder, name)))
         for name in names
     )
-    _compare(pairs, chosen.quality)
-    if chosen.photographs:
-        _compare(textures(chosen.photographs, chosen.crop), chosen.quality)
+    _compare(pairs, arguments.quality)
+    if arguments.photographs:
+        _compare(textures(arguments.photographs, arguments.crop), arguments.quality)
 
 
 def _compare(pairs: Iterator[tuple[str, np.ndarray, np.ndarray]], quality: str) -> None:

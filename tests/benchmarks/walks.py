@@ -104,7 +104,7 @@ def scores_of_table(path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="name the functions")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from kpca_apps import KernelPCANovelty, denoise_kpca
 
     rng = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def main() -> None:
             functions = met(work)
             files = {file for file, _ in functions}
             print(f"{name:26} {len(functions):4} functions in {len(files):3} files")
-            if given.list:
+            if arguments.list:
                 for file, function in sorted(functions):
                     print(f"    {file}: {function}")
 
