@@ -252,9 +252,9 @@ def _denoised(
             "one for each channel"
         )
     data_range = value_range(image, data_range)[0]
-    pictures = [read_picture(planes[[number]], axes, data_range) for number in range(count)]
     parts = [
-        _clean(picture, options, level) for picture, level in zip(pictures, levels, strict=True)
+        _clean(read_picture(planes[k : k + 1], axes, data_range), options, level)
+        for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
     sigmas = tuple(info.sigma for info in infos)

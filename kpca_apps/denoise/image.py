@@ -39,7 +39,8 @@ class Axes:
             if isinstance(axis, bool) or not isinstance(axis, Integral):
                 raise ConfigError(f"{name} is {axis!r}; give a whole number, or None")
             if not -expected <= int(axis) < expected:
-                raise ConfigError(f"{name} is {axis}; give {-expected} to {expected - 1}")
+                of_three = "" if stack_axis is not None else "for three dimensions "
+                raise ConfigError(f"{name} is {axis}; {of_three}give {-expected} to {expected - 1}")
             found[name] = int(axis) % expected
         if len(set(found.values())) < len(found):
             raise ConfigError(f"stack_axis and channel_axis are both {stack_axis}")

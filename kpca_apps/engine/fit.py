@@ -44,9 +44,8 @@ class LandmarkFit:
 
     basis: LandmarkBasis
     sums: CovarianceSums
-    index: (
-        IntArray | None
-    )  # positions of the landmarks among the rows; None if they are none of them
+    # Positions of the landmarks among the rows; None if they are none of them.
+    index: IntArray | None
     # Estimated from some rows; None where all directions are kept, and the sums tell it.
     outside: Missed | None
     # That landmarks and kernel were chosen from; None once a warning has said that they are few.

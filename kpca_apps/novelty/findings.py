@@ -177,7 +177,7 @@ def _list_rows(
     odd_cells, n_odd_cells = odd_cells_of(rows)
     suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    flagged = list_flagged(model, verdict, ranked, id_column, explain=options.explain > 0)
+    flagged = list_flagged(verdict, ranked, id_column, explain=options.explain > 0)
     mended = tuple(suggestions.row(one) for one in flagged)
     cells = suggestions.cells
     return _Lists(table, top, id_column, n_explained, ranked, mended, cells, n_odd_cells)

@@ -89,7 +89,7 @@ def explain_rows(
             is_first = drop.group in (drops[0].group, *drops[0].together)
             if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
                 seen, seen_value = encoder.seen(table, row, drop.group)
-                expected, expected_value = encoder.describe(drop.group, drop.expected)
+                expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
                 together = tuple(names[group] for group in drop.together)
                 values = seen, expected, seen_value, expected_value
                 reasons.append(Reason(names[drop.group], drop.share, *values, together))
@@ -120,9 +120,7 @@ def list_rows(
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
     What is expected of cells that are odd by themselves agrees with what is suggested for them.
     """
-    explained = _explained(
-        verdict, table, positions[:n_explained], suggestions, verdict.rows.n_jobs
-    )
+    explained = _explained(verdict, table, positions[:n_explained], suggestions)
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
@@ -158,12 +156,11 @@ def _explained(
     table: Table,
     positions: IntArray,
     suggestions: Suggestions,
-    n_jobs: int | None,
 ) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
     """Return reasons and hints of rows, the first of `table`, by their places there."""
     explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
     for part in judged_by(verdict, table, positions):
-        encoder, detector = part.model.encoder, part.model.detector
+        encoder, detector, n_jobs = part.model.encoder, part.model.detector, verdict.rows.n_jobs
         found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
         rows = [int(positions[place]) + 1 for place in part.places]
         reasons = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
@@ -175,7 +172,6 @@ def _explained(
 
 
 def list_flagged(
-    model: NoveltyModel,
     verdict: Verdict,
     ranked: Sequence[RankedRow],
     id_column: str | None,

@@ -30,7 +30,6 @@ REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the 
 N_KINDS = 5  # kinds of reason that come first
 # Odd cells that a page shows; of one column: one bad column does not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
-N_PLACES = 4  # at which a page names the same cell again
 
 
 @dataclass(frozen=True)
@@ -224,11 +223,6 @@ class OddCell:
     n_cells: int = 1  #: cells of the column that hold the same
     more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
-
-    @property
-    def more_places(self) -> tuple[int, ...]:
-        """Lines, or else rows, of the next of them, at most 4."""
-        return (self.more_rows if self.more_lines is None else self.more_lines)[:N_PLACES]
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:

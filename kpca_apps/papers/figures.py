@@ -20,7 +20,7 @@ class Contours:
     points: Matrix  # (n, 2), drawn over the lines and coloured by their labels
     labels: Labels
     captions: tuple[str, ...]  # of each of the values
-    threshold: float | None = None  # drawn apart, such as that from which a point is novel
+    threshold: float | None = None  # an accented line, such as that from which a point is novel
     threshold_words: str = ""
 
 

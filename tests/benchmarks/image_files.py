@@ -328,20 +328,13 @@ def listed(path: Path, kind: str, writer: str) -> Any:
 
 def chunks(data: bytes, place: int, order: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield name and content of PNG chunks (most significant byte first) or RIFF chunks."""
-    byteorder = "big" if order == ">" else "little"
+    is_png = order == ">"
     while place + 8 <= len(data):
-        if order == ">":
-            size, name = (
-                int.from_bytes(data[place : place + 4], byteorder),
-                data[place + 4 : place + 8],
-            )
-        else:
-            name, size = (
-                data[place : place + 4],
-                int.from_bytes(data[place + 4 : place + 8], byteorder),
-            )
+        halves = data[place : place + 4], data[place + 4 : place + 8]
+        name, length = halves[::-1] if is_png else halves
+        size = int.from_bytes(length, "big" if is_png else "little")
         yield name, data[place + 8 : place + 8 + size]
-        place += 12 + size if order == ">" else 8 + size + size % 2
+        place += 12 + size if is_png else 8 + size + size % 2
 
 
 def segments(data: bytes) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ def load(name, *modules):
     for module in modules:
         try:
             return getattr(importlib.import_module("kpca_apps." + module), name)
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, AttributeError):
             pass
     raise SystemExit(f"no {name} in this checkout")
 
@@ -41,8 +41,8 @@ if values:
     Column = load("Column", "tables.values", "files.tables.values")
     read_values = lambda cells, format: Column(cells).read(format)
     read_texts = lambda cells: Column(cells).texts
-    number = load("NumberFormat", "tables.values", "files.tables.values")()
-    date = load("DateFormat", "tables.values", "files.tables.values")()
+    number = load("NumberFormat", "tables.numbers", "tables.values", "files.tables.values")()
+    date = load("DateFormat", "tables.dates", "tables.values", "files.tables.values")()
     begun = time.perf_counter()
 table = open_table(path)
 opened = time.perf_counter() - begun

@@ -155,7 +155,7 @@ def _run(
             done.append(_attempt(experiment, data, is_only=len(chosen) == 1))
         clock.lap(experiment.name)
         if len(chosen) > 1 or not done[-1].failed:
-            _tell(console, done[-1])
+            _say_outcome(console, done[-1])
 
 
 def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Reproduction:
@@ -169,7 +169,7 @@ def _attempt(experiment: Experiment, data: Path | None, *, is_only: bool) -> Rep
         return not_run(experiment, f"{one_line(what, 300)} (please report it).")
 
 
-def _tell(console: Console, one: Reproduction) -> None:
+def _say_outcome(console: Console, one: Reproduction) -> None:
     if one.failed:
         say_line(f"not run: {one.name}: {one.failed}")
     elif one.is_untried:

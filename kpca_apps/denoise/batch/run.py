@@ -33,8 +33,6 @@ from kpca_apps.images.files import check_format
 from kpca_apps.names import one_line
 from kpca_apps.system.workers import Workers
 
-__all__ = ["Progress", "Within", "make_folder", "run_batch"]
-
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
 

@@ -12,7 +12,6 @@ from kpca_apps.engine.kernels.base import (
     Translated,
     Wrapped,
 )
-from kpca_apps.engine.kernels.given import FromFunction, Precomputed
 from kpca_apps.engine.kernels.standard import (
     RBF,
     Cosine,
@@ -22,6 +21,7 @@ from kpca_apps.engine.kernels.standard import (
     Polynomial,
     Sigmoid,
 )
+from kpca_apps.engine.kernels.supplied import FromFunction, Precomputed
 
 __all__ = [
     "RBF",

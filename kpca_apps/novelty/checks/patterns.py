@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from kpca_apps.names import join, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
+from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
 from kpca_apps.tables.table import Table
@@ -72,7 +73,8 @@ def find_patterns(
         for clause, alike in _alike(kinds, rows, is_date=names[0] in dates):
             sentence = f"{len(alike):,} rows: {clause}"
             others = [name for name in shown if name not in names]
-            common = _common(alike, others, listed, sample)
+            places = np.array([row.rank - 1 for row in alike])
+            common = _common(rows_of(listed, places), others, sample)
             if common is not None:
                 column, value, n_sharing = common
                 who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
@@ -92,47 +94,47 @@ def leading_group(
     Return its column, of those called `names`, and a sentence; ``None`` where there is none. Of a
     table of `n_rows` there is a `sample`.
     """
-    n, n_all = flagged.frame.height, sample.frame.height
+    n, best, most_often = flagged.frame.height, None, TIMES_COMMONER
     if n < MIN_LEADING:
         return None
-    best, most_often = None, TIMES_COMMONER
-    for name in names:
-        texts = flagged.column(name).texts.to_list()
-        value, n_sharing = Counter(texts).most_common(1)[0]
-        if value is None or n_sharing < LEADING * n:
-            continue
-        share = int((sample.column(name).texts == value).sum()) / n_all
+    for name, value, n_sharing, n_having in _shared(flagged, sample, names, LEADING):
+        share = n_having / sample.frame.height
         times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
         if times > most_often:
-            shown = one_line(flagged.column(name).text(texts.index(value)), 40)
             sentence = (
-                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {shown}, as about "
-                f"{100 * share:.2g} % of the table do: the group lies apart from the rest, and "
-                "other odd rows may stand behind it."
+                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {one_line(value, 40)}, "
+                f"as about {100 * share:.2g} % of the table do: the group lies apart from the "
+                "rest, and other odd rows may stand behind it."
             )
             best, most_often = (name, sentence), times
     return best
 
 
-def _common(
-    rows: list[RankedRow], others: list[str], listed: Table, sample: Table
-) -> tuple[str, str, int] | None:
+def _common(rows: Table, others: Sequence[str], sample: Table) -> tuple[str, str, int] | None:
     """Column, value and number of rows that share it; None where none stands out."""
-    places, n = [row.rank - 1 for row in rows], len(rows)
-    best, rarest = None, BY_CHANCE
-    for name in others:
-        texts = listed.column(name).texts.gather(places).to_list()
-        value, n_sharing = Counter(texts).most_common(1)[0]
-        if value is None or n_sharing < MOST * n:
-            continue
-        n_other = max(sample.frame.height - n, 1)
-        n_having = int((sample.column(name).texts == value).sum())
-        share = (max(n_having - n_sharing, 0) + 1) / (n_other + 1)
+    n, best, rarest = rows.frame.height, None, BY_CHANCE
+    for name, value, n_sharing, n_having in _shared(rows, sample, others, MOST):
+        share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
         chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
         if share <= FEW and chance < rarest:
-            shown = listed.column(name).text(places[texts.index(value)])
-            best, rarest = (name, shown, n_sharing), chance
+            best, rarest = (name, value, n_sharing), chance
     return best
+
+
+def _shared(
+    rows: Table, sample: Table, names: Sequence[str], least: float
+) -> Iterator[tuple[str, str, int, int]]:
+    """Yield the values that so large a part of some rows share, by column.
+
+    With how many of the rows do, and how many of the sample of the table.
+    """
+    for name in names:
+        column = rows.column(name)
+        texts = column.texts.to_list()
+        value, n_sharing = Counter(texts).most_common(1)[0]
+        if value is not None and n_sharing >= least * len(texts):
+            n_having = int((sample.column(name).texts == value).sum())
+            yield name, column.text(texts.index(value)), n_sharing, n_having
 
 
 def _kind(reason: Reason) -> str:

@@ -274,13 +274,6 @@ class TableEncoder:
             matrix[:, values] = self.imputer.fill(matrix[:, values])
         return matrix
 
-    def describe(self, group: int, values: FloatArray) -> tuple[str, float | str | None]:
-        """Write an expected value, given as those of the group's matrix columns (k,).
-
-        As text, and as a number or level to draw: ``None`` for what is missing, and free text.
-        """
-        return self.coders[group].describe(values)
-
     def seen(self, table: Table, row: int, group: int) -> tuple[str, float | str | None]:
         """Write the value of a row (0 = first) as it stands in the table, and one to draw."""
         spec = self.coders[group].spec

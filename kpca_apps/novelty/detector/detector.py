@@ -24,7 +24,7 @@ from kpca_apps.novelty.detector.reasons import (
     ColumnDrop,
     NeighbourRows,
 )
-from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
 from kpca_apps.system.arrays import FloatArray, IntArray
 

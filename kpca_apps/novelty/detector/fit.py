@@ -30,7 +30,8 @@ from kpca_apps.novelty.detector.leave_one_out import (
 )
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import rows_without_strays
-from kpca_apps.novelty.detector.surprise import CombinedScore, usual_rows
+from kpca_apps.novelty.detector.surprise.cells import usual_rows
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (

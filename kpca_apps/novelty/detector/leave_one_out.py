@@ -17,7 +17,7 @@ import numpy as np
 
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.novelty.detector.surprise import CombinedScore
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import RawColumns, ViewScales
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 

@@ -92,7 +92,7 @@ class NeighbourRows:
     index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
 
     @cached_property
-    def typical_apart(self) -> float:
+    def typical_distance(self) -> float:
         """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
         some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
         return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
@@ -178,12 +178,12 @@ class GroupDistances:
     def squares(self, row: FloatArray) -> FloatArray:
         """Squared distance of a row (d,) to each neighbour in each group, shape (groups, s)."""
         squares = np.empty((len(self.columns), len(self.neighbours.rows)))
-        off = self._lines - row[self._single_columns, None]
-        off *= off
-        squares[self._single] = np.minimum(off, self._largest, out=off)
+        squared = self._lines - row[self._single_columns, None]
+        squared *= squared
+        squares[self._single] = np.minimum(squared, self._largest, out=squared)
         for g, (distinct, which) in self._wide.items():
-            off = (distinct - row[self.columns[g]]) ** 2
-            squares[g] = np.minimum(off, self._largest).sum(axis=1)[which]
+            squared = (distinct - row[self.columns[g]]) ** 2
+            squares[g] = np.minimum(squared, self._largest).sum(axis=1)[which]
         return np.minimum(squares, LARGEST_SQUARE, out=squares)
 
 
@@ -192,9 +192,9 @@ class _Expected(NamedTuple):
 
     values: FloatArray  # as they come
     standardised: FloatArray
-    distance: float  # how far off the row is
+    distance: float  # of the row from them
     # Mean squared distance of the rows it is taken from, in the groups they were sought by.
-    apart: float
+    radius: float
 
 
 class _Surroundings:
@@ -205,7 +205,7 @@ class _Surroundings:
         self._parts = groups.squares(row)
         self._own = np.flatnonzero(groups.neighbours.index == own)
 
-    def apart(self) -> float:
+    def radius(self) -> float:
         """Mean squared distance of the nearest rows in all groups."""
         return float(self._nearest(self._parts.sum(axis=0)[None])[1][0])
 
@@ -237,17 +237,17 @@ class _Surroundings:
         for place, members in enumerate(sets):
             others = [g for g in in_any if g not in members]
             np.add(rest, self._parts[others].sum(axis=0), out=outside[place])
-        nearest, apart = self._nearest(outside)
+        nearest, radius = self._nearest(outside)
         of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         in_sets = [g for members in sets for g in members]
-        read = iter(self._read(in_sets, nearest[of_set], apart[of_set]))
+        read = iter(self._read(in_sets, nearest[of_set], radius[of_set]))
         return [tuple(next(read) for _ in members) for members in sets]
 
     def of_most(self) -> list[_Expected]:
         """Ask the rows that agree in most groups."""
         n, squares = len(self._parts), np.minimum(self._parts, MOST_APART)
-        nearest, apart = self._nearest(squares.sum(axis=0)[None])
-        return self._read(range(n), np.repeat(nearest, n, axis=0), np.repeat(apart, n))
+        nearest, radius = self._nearest(squares.sum(axis=0)[None])
+        return self._read(range(n), np.repeat(nearest, n, axis=0), np.repeat(radius, n))
 
     def of_all(self) -> list[_Expected]:
         """Ask all rows."""
@@ -260,8 +260,10 @@ class _Surroundings:
         nearest = nearest_rows(distances)
         return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
 
-    def _read(self, groups: Sequence[int], nearest: IntArray, apart: FloatArray) -> list[_Expected]:
-        """Middle of the `nearest` rows (e, k), `apart` (e,) from this, one line a group (e,)."""
+    def _read(
+        self, groups: Sequence[int], nearest: IntArray, radius: FloatArray
+    ) -> list[_Expected]:
+        """Middle of the `nearest` rows (e, k), `radius` (e,) away, one line a group (e,)."""
         members = [self._groups.columns[g] for g in groups]
         sizes = np.array([len(columns) for columns in members])
         columns, near = np.concatenate(members), np.repeat(nearest, sizes, axis=0)
@@ -279,8 +281,8 @@ class _Surroundings:
                 levels = raw[nearest[place]][:, members[place]]
                 like = nearest[place][levels[:, levels.sum(axis=0).argmax()].argmax()]
                 values, standardised = raw[like, members[place]], scaled[like, members[place]]
-            off_by, from_rows = float(distances[place]), float(apart[place])
-            found.append(_Expected(values, standardised, off_by, from_rows))
+            distance, from_rows = float(distances[place]), float(radius[place])
+            found.append(_Expected(values, standardised, distance, from_rows))
         return found
 
 
@@ -330,26 +332,26 @@ class Attribution:
     def _explain(self, rows: Sequence[int], n_tried: int) -> list[tuple[ColumnDrop, ...]]:
         """Explain a batch of rows."""
         alone: dict[int, list[_Trial]] = {}
-        apart: dict[int, float] = {}
+        radius: dict[int, float] = {}
         for i in rows:
             around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
             asked = list(range(len(self.groups)))
             if n_tried < len(asked):
                 # To ask for each of very many takes long: those off by most from the rows that
                 # agree in most columns.
-                off = [-one.distance for one in around.of_most()]
-                asked = np.sort(np.argsort(off, kind="stable")[:n_tried]).tolist()
-            expected, apart[i] = around.of_each(asked), around.apart()
+                distances = [-one.distance for one in around.of_most()]
+                asked = np.sort(np.argsort(distances, kind="stable")[:n_tried]).tolist()
+            expected, radius[i] = around.of_each(asked), around.radius()
             alone[i] = [_Trial((g,), (one,)) for g, one in zip(asked, expected, strict=True)]
         drops = self._drops(alone)
-        left = {i: self._left(i, trials, drops[i], apart[i]) for i, trials in alone.items()}
+        left = {i: self._left(i, trials, drops[i], radius[i]) for i, trials in alone.items()}
         unclear = [i for i in rows if left[i][drops[i].argmax()] > MAX_LEFT]
         sets = {i: self._sets(i, alone[i], drops[i]) for i in unclear}
         of_sets = self._drops(sets)
         best: dict[int, tuple[_Trial, float]] = {}
         for i, trials in sets.items():
             tried, found = [*alone[i], *trials], np.concatenate([drops[i], of_sets[i]])
-            remaining = np.append(left[i], self._left(i, trials, of_sets[i], apart[i]))
+            remaining = np.append(left[i], self._left(i, trials, of_sets[i], radius[i]))
             highest = smallest = int(drops[i].argmax())
             for size in (1, 2, 3):
                 of_size = [j for j, trial in enumerate(tried) if len(trial.groups) == size]
@@ -394,20 +396,20 @@ class Attribution:
         drops = np.maximum(self.scores[row] - self.score(candidates, row), 0.0)
         return {i: drops[row == i] for i in trials}
 
-    def _left(self, i: int, trials: list[_Trial], drops: FloatArray, apart: float) -> FloatArray:
+    def _left(self, i: int, trials: list[_Trial], drops: FloatArray, radius: float) -> FloatArray:
         """Say how much of the oddness of a row each trial leaves: 0 nothing, 1 all of it.
 
         Half of that is judged by the score above a typical one, half by the distance to the
         nearest rows above a typical one: a score may drop although the row still is like no other.
         """
-        typical = self.neighbours.typical_apart
+        typical = self.neighbours.typical_distance
         if self._excess[i] <= 0.0:
             return np.zeros(len(trials))
         of_score: FloatArray = np.maximum(1.0 - drops / self._excess[i], 0.0)
-        if apart <= typical:
+        if radius <= typical:
             return of_score
-        rest = np.array([trial.expected[0].apart for trial in trials])
-        of_distance = np.maximum((rest - typical) / (apart - typical), 0.0)
+        rest = np.array([trial.expected[0].radius for trial in trials])
+        of_distance = np.maximum((rest - typical) / (radius - typical), 0.0)
         left: FloatArray = (of_score + of_distance) / 2
         return left
 

@@ -31,7 +31,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-_ANY, _OTHER, _MISSING = -2, -1, 0  # codes of cells; what an accepted row says has one from 1 on
+# Codes of cells; what an accepted row says has one from 1 on, unless no cell can say it.
+_NEVER, _ANY, _OTHER, _MISSING = -3, -2, -1, 0
 # Numbers are equal to so many parts of them: files of spreadsheets keep 15 digits.
 CLOSE = 1e-14
 # A table of which more is accepted has no usual rows left to judge the others by.
@@ -257,7 +258,9 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
         values = values[far]
         texts = said.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
     cells = _Cells(other.name, format, in_lower, is_single, values, texts)
-    return cells, np.where(is_any, _ANY, cells.codes(own))
+    codes = cells.codes(own)
+    codes[codes == _OTHER] = _NEVER
+    return cells, np.where(is_any, _ANY, codes)
 
 
 def _rounded(values: FloatArray, is_single: bool) -> FloatArray:

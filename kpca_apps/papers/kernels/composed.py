@@ -1,6 +1,6 @@
 """Kernels made of another: of linearly mapped inputs, k(Ax, Ay), and iterated ones."""
 
-# What `against`, `diagonal`, `map_rows` and the like promise is said once, on Kernel and
+# What `against`, `diagonal`, `map_rows` and the like promise stands on Kernel and
 # LinearlyMapped.
 # ruff: noqa: D102
 from __future__ import annotations

@@ -6,7 +6,7 @@ of smoothed images, of local correlations of three pixels.
 """
 
 # Equations are those of Scholkopf, Smola and Muller (1996), MPI technical report 44.
-# What `against`, `diagonal`, `describe` and `is_psd` promise is said once, on Kernel.
+# What `against`, `diagonal`, `describe` and `is_psd` promise stands on Kernel.
 # ruff: noqa: D102
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it a kernel? A check of symmetry and positive semi-definiteness on given rows."""
+"""Is it a kernel? A check of symmetry and positive semi-definiteness on some rows."""
 
 # k is an inner product in some feature space if and only if each of its Gram matrices is symmetric
 # and positive semi-definite, k(x, y) = k(y, x) and sum_ij c_i k(x_i, x_j) c_j >= 0 for all n, x_1,
@@ -73,9 +73,9 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
     Negative eigenvalues down to minus the tolerance are rounding: n times the precision of K's own
     type times the largest eigenvalue by modulus if None.
     """
-    given = _real_matrix(K)
-    precision = float(np.finfo(given.dtype).eps)
-    gram = given.astype(np.float64)
+    matrix = _real_matrix(K)
+    precision = float(np.finfo(matrix.dtype).eps)
+    gram = matrix.astype(np.float64)
     if tolerance is not None:
         tolerance = as_number("tolerance", tolerance, at_least=0.0)
     largest = float(np.abs(gram).max())
@@ -93,11 +93,11 @@ def mercer_check(K: ArrayLike, *, tolerance: float | None = None) -> MercerCheck
 
 def _real_matrix(K: ArrayLike) -> NDArray[np.floating]:
     """Return a square matrix of finite numbers, in its own type where that is a coarser one."""
-    given = np.asarray(K)
-    if np.iscomplexobj(given):
+    matrix = np.asarray(K)
+    if np.iscomplexobj(matrix):
         raise ValueError("A Gram matrix holds real numbers; these are complex.")
-    coarser = given.dtype in (np.float16, np.float32)
-    gram: NDArray[np.floating] = given if coarser else given.astype(np.float64)
+    coarser = matrix.dtype in (np.float16, np.float32)
+    gram: NDArray[np.floating] = matrix if coarser else matrix.astype(np.float64)
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
         raise ValueError(f"A Gram matrix is square, n x n; got shape {gram.shape}.")
     if not np.isfinite(gram).all():

@@ -51,7 +51,7 @@ def parametrised_set(
 ) -> ParametrisedSet:
     """Find parameters (m, p) of a smooth family whose points (m, d) explain most of the components.
 
-    The search ends in the valley nearest to ``start`` (m, p): begin apart.
+    The search ends in the minimum nearest to ``start`` (m, p): start from points that differ.
     """
     # A component is a combination of all rows; here of few points z(theta) that can be read: an
     # image moved by so much, a curve of such a slope. Over theta and beta is lessened

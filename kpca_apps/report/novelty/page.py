@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_ALIKE = 3  # other rows of the same kind that a card names
+N_PLACES = 4  # at which the same cell is named again
 N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
 MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
@@ -206,7 +207,8 @@ def _shared(
 
 def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     """Return a cell that is odd by itself, its row, and where else in the column it stands."""
-    places = [count(place) for place in cell.more_places]
+    others = cell.more_rows if cell.more_lines is None else cell.more_lines
+    places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
     more = f"Also on {'rows' if cell.line is None else 'lines'} {join(places)}." * bool(places)

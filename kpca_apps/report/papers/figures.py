@@ -35,7 +35,7 @@ GREY = colormaps["gray"].with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 N_LEVELS = 10
 MAX_DOTS = 150  # rows under the lines of one panel
 COLOURS = ("blue", "orange", "green", "purple", "sky", "muted", "ink")
-# Dots, squares and dashes, so that groups are not told by colour alone: the end of a line, and its
+# Dots, squares and dashes, so that groups do not differ by colour alone: the end of a line, and its
 # length as a share of the panel's width.
 DOTS = (("round", 1e-4), ("projecting", 1e-4), ("butt", 0.016))
 FULL_WIDTH = 10.6  # inches of a figure that takes a row of its own

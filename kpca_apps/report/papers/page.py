@@ -159,14 +159,14 @@ class ClaimLine(NamedTuple):
     tolerance: str
     mark: str
     verdict: str
-    why: str  # of the condition or the reason, what is not told under the table
-    note: str  # letters of the notes there that tell the rest
+    why: str  # of the condition or the reason, what no note under the table says
+    note: str  # letters of the notes there with the rest
 
 
 def claim_lines(
     claims: tuple[Claim, ...],
 ) -> tuple[tuple[ClaimLine, ...], tuple[tuple[str, str], ...]]:
-    """Lay out claims; what several have in common is told once.
+    """Lay out claims; what several have in common stands once.
 
     The notes are letter and text of what more than one claim has for a condition or reason.
     """

@@ -14,9 +14,9 @@ MARKS: dict[Verdict, str] = {
     "reproduced with a condition": "\u2713*",
     "not reproduced": "\u2717",
     "not run": "\u2013",
-}  # so that a verdict is not told by colour alone
+}  # so that a verdict is not shown by colour alone
 DIGITS = 4
-FEW = 4  # claims, of which nothing need be said in sum
+FEW = 4  # claims, of which no sum is needed
 
 
 def headline(result: GalleryResult) -> str:

@@ -12,13 +12,14 @@ from skimage import data
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.measuring import pooled, typical_law, with_same_noise
+from kpca_apps.denoise.batch.measuring import measure_file, pooled, typical_law, with_same_noise
 from kpca_apps.denoise.batch.pages import kind_of
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
 from kpca_apps.images.files import read_image
+from kpca_apps.names import one_line
 
 SEEN = np.array([1.0, 2.0, 3.0])
 FAST = GroupDenoiser(Options(quality="fast"))
@@ -110,3 +111,10 @@ def test_a_page_of_one_value_is_left_whatever_the_noise_of_its_kind() -> None:
     denoiser = GroupDenoiser(Options(quality="fast"), same=same).of_kind("kind")
     blank = np.full((24, 24), 7.0)
     np.testing.assert_array_equal(denoiser(blank, None)[0], blank)
+
+
+@pytest.mark.parametrize("name", ["h\n(c).png", "\u202egnp.png", "x" * 180 + ".png"])
+def test_a_file_that_cannot_be_measured_is_named_once(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    reason = measure_file(tmp_path / "a.png", name).reason
+    assert reason == f"{one_line(name, 200)}: is cut short; fetch the file again."

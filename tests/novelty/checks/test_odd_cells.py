@@ -96,7 +96,7 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     assert n_cells == len(PLANTED)
     assert all(cell.line == cell.row + 1 for cell in listed)
     code = next(cell for cell in listed if cell.kind == "placeholder")
-    assert code.more_lines == code.more_places == (53, 592)
+    assert code.more_lines == (53, 592)
     assert code.more_rows == (52, 591)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.checks.patterns import find_patterns
+from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ColumnProfile, Pattern, RankedRow, Reason
 from kpca_apps.novelty.screening.options import ScreeningOptions
@@ -128,6 +128,21 @@ def test_what_many_other_rows_share_is_not_told() -> None:
     reasons = [(number("weight", 10.0 + n, 1.0 + n / 9),) for n in range(5)]
     (found,) = patterns(reasons, beside={"sex": ["m"] * 5 + ["f", "m"] * 60})
     assert found.common is None
+
+
+@pytest.mark.parametrize(("n_of_site", "is_named"), [(40, True), (20, False), (80, False)])
+def test_a_value_that_leads_the_list_and_goes_on_beyond_it_is_named(
+    n_of_site: int, is_named: bool
+) -> None:
+    sites = ["x"] * n_of_site + [f"site {i % 50}" for i in range(400 - n_of_site)]
+    flagged = pl.DataFrame({"site": ["x"] * 20 + ["y"] * 10})
+    sample = table_from_frame(pl.DataFrame({"site": sites}))
+    found = leading_group(table_from_frame(flagged), sample, 400, ["site"])
+    assert (found is not None) == is_named
+    if found is not None:
+        name, sentence = found
+        assert name == "site"
+        assert sentence.startswith('20 of 30 flagged rows have "site" x, as about 10 % of the')
 
 
 def test_hostile_text_is_one_line() -> None:

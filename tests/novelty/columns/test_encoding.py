@@ -117,14 +117,17 @@ def test_an_unseen_level_is_other_and_named(birds: Table) -> None:
     new = Table(birds.frame.with_columns(pl.lit("puffin").alias("kind")), None, birds.source)
     group = list(encoder.groups[2].columns)
     row = encoder.matrix(new)[0, group]
-    assert encoder.describe(2, row) == ("a rarer value", None)
+    assert encoder.coders[2].describe(row) == ("a rarer value", None)
     assert encoder.seen(new, 0, 2) == ("puffin", "puffin")
 
 
 def test_describing_encoded_cells_says_what_stands_there(birds: Table) -> None:
     encoder = fitted(birds)
     row = encoder.matrix(birds)[0]
-    said = [encoder.describe(g, row[list(group.columns)]) for g, group in enumerate(encoder.groups)]
+    said = [
+        encoder.coders[g].describe(row[list(group.columns)])
+        for g, group in enumerate(encoder.groups)
+    ]
     mass = float(birds.frame["mass"][0])
     assert said == [
         (f"{mass:.0f}", mass),
@@ -133,8 +136,8 @@ def test_describing_encoded_cells_says_what_stands_there(birds: Table) -> None:
         ("about 15 characters", None),
         ("yes", "yes"),
     ]
-    assert encoder.describe(2, encoder.matrix(birds)[55, 6:11]) == ("(missing)", None)
-    assert encoder.describe(0, np.array([4000.0, 1.0])) == ("(missing)", None)
+    assert encoder.coders[2].describe(encoder.matrix(birds)[55, 6:11]) == ("(missing)", None)
+    assert encoder.coders[0].describe(np.array([4000.0, 1.0])) == ("(missing)", None)
     assert encoder.seen(birds, 0, 4) == ("yes", "yes")
 
 
@@ -145,7 +148,7 @@ def test_hours_count_where_they_vary() -> None:
     block = encoder.matrix(table)[:, list(encoder.groups[0].columns)]
     assert block.shape[1] == 3  # days, sine, cosine; one weekday only
     np.testing.assert_allclose(block[6, 1:], [1, 0], atol=1e-9)
-    assert encoder.describe(0, block[6])[0] == "2008-03-01 06:00:00"
+    assert encoder.coders[0].describe(block[6])[0] == "2008-03-01 06:00:00"
 
 
 def test_columns_are_matched_by_name_whatever_their_order_and_type() -> None:
@@ -235,7 +238,9 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
     again = from_file(encoder)
     row = encoder.matrix(table)[0]
     for one in (encoder, again):
-        texts = [one.describe(g, row[list(group.columns)]) for g, group in enumerate(one.groups)]
+        texts = [
+            one.coders[g].describe(row[list(group.columns)]) for g, group in enumerate(one.groups)
+        ]
         assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
         assert texts[0][1] == 1000.5
         assert texts[2][1] == "yes"

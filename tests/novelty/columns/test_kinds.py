@@ -120,7 +120,7 @@ def test_a_further_kind_takes_an_entry_and_nothing_else(monkeypatch: pytest.Monk
     matrix = encoder.matrix(table)
     np.testing.assert_array_equal(matrix[0, :4], [255, 136, 0, 0])
     assert np.isfinite(matrix).all() and matrix[2, 3] == 1
-    assert encoder.describe(0, matrix[1, :4]) == ("#fe0010", None)
+    assert encoder.coders[0].describe(matrix[1, :4]) == ("#fe0010", None)
     assert encoder.seen(table, 3, 0) == ("#000020", None)
     rows = encode(encoder, table)
     assert [profile.role for profile in column_profiles(rows)] == ["colour", "numeric"]

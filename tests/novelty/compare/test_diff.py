@@ -59,6 +59,15 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+@pytest.mark.parametrize("name", ["key", "place"])
+def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
+    before, after = table().rename({"height": name}), table().rename({"height": name})
+    after[7, "weight"], after[20, name] = 60.0, 17.0
+    diff = diff_runs(run(before, "old"), run(after, "new"))
+    (new,) = [one for one in diff.appeared if one.name == "N020"]
+    assert new.changed == ((name, str(before[20, name]), "17.0"),)
+
+
 def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
     frame = table()
     frame[7, "weight"] = 60.0

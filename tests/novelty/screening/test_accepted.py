@@ -61,6 +61,7 @@ def accepted(
         # What spreadsheets keep of numbers: 15 digits.
         (["0.3"], [0.1 + 0.2, 0.3, 0.3000000001, 0.0, 0.3], POINT, "xx..."),
         (["0.1"], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "x.."),
+        ([1e40], pl.Series([0.1, 0.2, 0.1], dtype=pl.Float32), POINT, "..."),
         # Numbers and dates that the plan takes for nothing stay what they are.
         (["1.0"], [1.0, 2.0, 1.0], TEXT, "x.."),
         (["2020-01-05"], [date(2020, 1, 5), date(2020, 5, 1), date(2020, 1, 5)], TEXT, "x.."),

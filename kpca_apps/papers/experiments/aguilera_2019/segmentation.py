@@ -13,6 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
@@ -91,9 +92,8 @@ class _Split:
 
     def standardised(self) -> tuple[Matrix, Matrix]:
         """Return training and test rows, each attribute of mean 0 and variance 1 in training."""
-        centre, scale = self.train.mean(axis=0), self.train.std(axis=0)
-        scale[scale == 0.0] = 1.0
-        return (self.train - centre) / scale, (self.test - centre) / scale
+        scaler = StandardScaler().fit(self.train)
+        return scaler.transform(self.train), scaler.transform(self.test)
 
     @cached_property
     def every(self) -> dict[str, tuple[Matrix, Matrix]]:

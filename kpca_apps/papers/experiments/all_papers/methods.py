@@ -100,7 +100,7 @@ def _median_kernel(X: Matrix) -> RBF:
     return RBF(1.0 / median_squared_distance(X, Rng(0)))
 
 
-def _off(subspace: KernelSubspace | Matrix) -> float:
+def _error(subspace: KernelSubspace | Matrix) -> float:
     """Return the largest relative error of the first variances of rows near the curved surface."""
     found = subspace.variances if isinstance(subspace, KernelSubspace) else subspace
     return float(np.abs(found[:Q] / _exact().variances - 1.0).max())
@@ -117,18 +117,18 @@ def _means(m: int, *, weighted: bool = True) -> float:
     X, kernel = _curved()
     clusters = KMeans(m, n_init=1, random_state=0).fit(X)
     sizes = np.bincount(clusters.labels_) if weighted else np.ones(m)
-    return _off(fewer_rows.mean_components(kernel, clusters.cluster_centers_, sizes))
+    return _error(fewer_rows.mean_components(kernel, clusters.cluster_centers_, sizes))
 
 
 def _greedy(m: int) -> float:
     X, kernel = _curved()
-    return _off(fewer_rows.greedy_components(kernel, X, m, n_components=Q).subspace)
+    return _error(fewer_rows.greedy_components(kernel, X, m, n_components=Q).subspace)
 
 
 def _random_features(m: int) -> float:
     X, kernel = _curved()
     pca = fewer_rows.random_feature_pca(kernel.gamma, m, Q, 0).fit(X)[-1]
-    return _off(pca.explained_variance_ * (N - 1) / N)
+    return _error(pca.explained_variance_ * (N - 1) / N)
 
 
 def _fewer_rows() -> Outcome:
@@ -138,23 +138,23 @@ def _fewer_rows() -> Outcome:
     part, _ = fewer_rows.subset_components(kernel, X, subset, Rng(0), n_components=Q)
     same = _landmarks(X[subset], 100)
     patterns = fewer_rows.basic_pattern_components(kernel, X, ALIKE, n_components=Q)
-    count, best = len(patterns.points), _off(_landmarks("kmeans", m))
+    count, best = len(patterns.points), _error(_landmarks("kmeans", m))
     features = _random_features(FEATURES)
-    near, many = (_off(_landmarks("residual", size)) for size in (count, 100))
+    near, many = (_error(_landmarks("residual", size)) for size in (count, 100))
     table = _table(
         f"Components of {N:,} rows near a curved surface",
         "error of five eigenvalues",
         "kernel values, or cosines",
-        _row("100 rows alone", _off(part), "as landmarks", _off(same), N * 100, N * 100),
+        _row("100 rows alone", _error(part), "as landmarks", _error(same), N * 100, N * 100),
         _row(f"{m} cluster means", _means(m, weighted=False), KMEANS, best, m * m, N * m),
         _row("the same, weighted", _means(m), KMEANS, best, m * m, N * m),
         _row(f"{m} greedy rows", _greedy(m), KMEANS, best, N * m, N * m),
-        _row(f"{count} basic patterns", _off(patterns), RESIDUAL, near, N * N, N * count),
+        _row(f"{count} basic patterns", _error(patterns), RESIDUAL, near, N * N, N * count),
         _row(f"{FEATURES:,} random features", features, RESIDUAL, many, N * FEATURES, N * 100),
     )
     x = np.array(COUNTS, dtype=np.float64)
     ways = {
-        "landmarks by k-means": lambda size: _off(_landmarks("kmeans", size)),
+        "landmarks by k-means": lambda size: _error(_landmarks("kmeans", size)),
         "weighted cluster means": _means,
         "greedy rows": _greedy,
         "random features": _random_features,
@@ -214,8 +214,8 @@ def _iterations() -> Outcome:
         "products with K",
         _row("power method", gap, krylov, 0.0, taken, products),
         *(
-            _row(f"kernel Hebbian, {p} passes", off, krylov, 0.0, p, least)
-            for p, off in zip(PASSES, sines, strict=True)
+            _row(f"kernel Hebbian, {p} passes", error, krylov, 0.0, p, least)
+            for p, error in zip(PASSES, sines, strict=True)
         ),
     )
     claims = (

@@ -195,8 +195,8 @@ def _centring(K: Matrix, subspace: KernelSubspace, X: Matrix) -> tuple[Claim, ..
 
 def _dimensions(subspace: KernelSubspace, X: Matrix, rng: np.random.Generator) -> tuple[Claim, ...]:
     """Judge how many components there are, and what all of them hold."""
-    apart, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
-    centred, plain = components(apart, scattered), np.linalg.matrix_rank(apart(scattered))
+    narrow, scattered = RBF(20.0), rng.normal(scale=50.0, size=(N, 2))
+    centred, plain = components(narrow, scattered), np.linalg.matrix_rank(narrow(scattered))
     left = float(subspace.reconstruction_error(X).max())
     rows = rng.normal(size=(N, 2))
     # Images and eigenvectors have length 1: an eigenvector's pre-image would have it as its image.

@@ -33,7 +33,7 @@ ENOUGH = 0.99
 
 def run(data: PaperData) -> Outcome:
     """Measure how well one component, cut twice, tells the clouds apart."""
-    tried = [_Tried.of(radii, noise) for radii, noise in RINGS]
+    tried = [_Accuracies.of(radii, noise) for radii, noise in RINGS]
     X, labels = rings(np.random.default_rng(0), *RINGS[0])
     wide, sides = rings(np.random.default_rng(0), *RINGS[1])
     square = components(Polynomial(2, 1.0, 1.0), wide, 3).project(wide)
@@ -82,7 +82,7 @@ def run(data: PaperData) -> Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Accuracies:
     """How well each kernel tells three clouds apart, as shares of the rows."""
 
     radii: tuple[float, ...]
@@ -91,7 +91,7 @@ class _Tried:
     gaussian: Matrix  # component 1, at each of `WIDTHS`
 
     @classmethod
-    def of(cls, radii: tuple[float, ...], noise: float) -> _Tried:
+    def of(cls, radii: tuple[float, ...], noise: float) -> _Accuracies:
         X, labels = rings(np.random.default_rng(0), radii, noise)
         S = components(Polynomial(2, 1.0, 1.0), X).project(X)
         cuts = [best_threshold_accuracy(S[:, a], labels) for a in range(S.shape[1])]
@@ -102,7 +102,7 @@ class _Tried:
         return cls(radii, linear, square, np.array(gaussian))
 
 
-def _table(tried: list[_Tried]) -> Table:
+def _table(tried: list[_Accuracies]) -> Table:
     rows = []
     for one in tried:
         good = WIDTHS[one.gaussian >= ENOUGH] * max(one.radii)

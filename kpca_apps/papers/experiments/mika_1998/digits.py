@@ -128,12 +128,12 @@ def _judge(
 
 def _alike(what: str, known: tuple[float, ...], found: list[float]) -> Claim:
     """Compare a number for each number of components."""
-    off = float(np.max(np.abs(np.array(found) / np.array(known) - 1.0)))
+    gap = float(np.max(np.abs(np.array(found) / np.array(known) - 1.0)))
     return stated(
         f"{what}: {len(known)} numbers of components, each within {WITHIN:.0%}",
         f"{known[0]:.1f} to {min(known):.1f}",
-        f"{found[0]:.1f} to {min(found):.1f}; {off:.1%} apart at most",
-        off <= WITHIN,
+        f"{found[0]:.1f} to {min(found):.1f}; {gap:.1%} apart at most",
+        gap <= WITHIN,
         origin="another implementation",
     )
 

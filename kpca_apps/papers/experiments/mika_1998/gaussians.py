@@ -80,7 +80,7 @@ def _judge(median: Matrix) -> tuple[Claim, ...]:
     paper, known = np.array(list(PAPER.values())), np.array(list(INDEPENDENT.values()))
     small, wide = median[: len(known)], median[-1]
     near = int(np.count_nonzero(np.abs(np.log(median / paper)) < np.log(2.0)))
-    off = float(np.abs(np.log(small / known)).max())
+    gap = float(np.abs(np.log(small / known)).max())
     below = [count for count, ratio in zip(COUNTS, wide, strict=True) if ratio < 1.0]
     return (
         remembered(
@@ -113,8 +113,8 @@ def _judge(median: Matrix) -> tuple[Claim, ...]:
         remembered(
             f"each of the {known.size} numbers for sigma up to 0.4, within a factor of 2",
             f"{known[0, 0]:.0f} to {known.min():.1f}",
-            f"{small[0, 0]:.0f} to {small.min():.1f}; a factor of {np.exp(off):.2f} apart at most",
-            off < np.log(2.0),
+            f"{small[0, 0]:.0f} to {small.min():.1f}; a factor of {np.exp(gap):.2f} apart at most",
+            gap < np.log(2.0),
             origin="another implementation",
         ),
     )

@@ -72,14 +72,14 @@ def _drawn(X: Matrix) -> tuple[Matrix, float]:
 def _shares(degree: int, mean: Matrix, spread: Matrix) -> Claim:
     known = np.array(JOURNAL[degree])
     mean, spread = mean[: len(known)], spread[: len(known)]
-    off = float(np.max(np.abs(mean - known) / spread))
+    gap = float(np.max(np.abs(mean - known) / spread))
     one_draw = "the published figure is one draw: it lies"
-    away = f"{off:.3f} standard deviations of a draw of 100 rows away, where {WITHIN} are allowed"
+    away = f"{gap:.3f} standard deviations of a draw of 100 rows away, where {WITHIN} are allowed"
     return stated(
         f"degree {degree}: shares of the eigenvalues",
         _listed(known),
         f"{_listed(mean)}, mean of {DRAWS} draws",
-        off <= WITHIN,
+        gap <= WITHIN,
         condition=f"{one_draw} at most {away}",
         reason=f"{one_draw} {away}",
         origin="quoted from memory",

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from kpca_apps.novelty.detector.surprise import LEARNED, RIDGE, USUAL, CellModel
+from kpca_apps.novelty.detector.surprise.cells import LEARNED, USUAL, CellModel
+from kpca_apps.novelty.detector.surprise.residuals import RIDGE
 from kpca_apps.novelty.detector.views import ColumnRoles
 
 N = 600

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.surprise import (
+from kpca_apps.novelty.detector.surprise.combined import (
     APART,
     CLEAN,
     CONTAMINATED,

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.novelty.detector.surprise import BULK, DEGREE, FEWEST, AdditiveFeatures
+from kpca_apps.novelty.detector.surprise.features import BULK, DEGREE, FEWEST, AdditiveFeatures
 from kpca_apps.novelty.detector.views import ColumnRoles
 
 

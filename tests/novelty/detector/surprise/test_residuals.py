@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from kpca_apps.novelty.detector.surprise import (
+from kpca_apps.novelty.detector.surprise.residuals import (
     MOST_FREEDOM,
     MOST_LEVERAGE,
     RIDGE,

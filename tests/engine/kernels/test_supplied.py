@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from kpca_apps import KernelPCA, KpcaWarning
-from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed, given
+from kpca_apps.engine.kernels import RBF, FromFunction, Laplacian, Linear, Precomputed, supplied
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = RNG.normal(size=(60, 4)), RNG.normal(size=(7, 4))
@@ -103,7 +103,7 @@ def test_a_gram_matrix_is_judged_once_a_fit(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append(args)
         return eigvalsh(*args, **options)
 
-    monkeypatch.setattr(given, "eigvalsh", counted)
+    monkeypatch.setattr(supplied, "eigvalsh", counted)
     gram = RBF(0.3)(ROWS)
     KernelPCA(3, kernel="precomputed", ridge=0.1).fit(gram).transform(gram)
     assert len(asked) == 1

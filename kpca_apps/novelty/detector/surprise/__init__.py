@@ -1,0 +1,1 @@
+"""How surprising rows are: the reconstruction error of kernel PCA, joined with their cells."""

@@ -1,0 +1,229 @@
+"""How surprising the cells of a row are, by themselves and given the row's other cells.
+
+Kernel PCA of an additive kernel predicts each column from all others; how far a cell is from that
+becomes the share of cells that are as far. The cells of a row are summed up by three numbers: their
+mean surprise, the oddest cell, and their scatter about what was predicted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.novelty.detector.large_groups import of_each_group
+from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
+from kpca_apps.novelty.detector.surprise.residuals import ColumnResiduals
+from kpca_apps.novelty.detector.surprise.tails import TwoTails, UpperTail
+from kpca_apps.novelty.detector.views import ColumnRoles
+from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+
+# Shares of the rows, those that kernel PCA finds densest: for the regressions, and for what is
+# taken as the usual scatter.
+LEARNED, USUAL = 0.95, 0.75
+# Part of a prediction that is the plain share of a level: no level is impossible.
+PRIOR = 0.05
+SMALLEST_PROBABILITY = 1e-9
+# Least scatter of a column, in standard deviations.
+LEAST_SCATTER = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class RowSurprise:
+    """What the cells of n rows say."""
+
+    mean: FloatArray  # mean over columns of the surprise of their most surprising cell
+    oddest: FloatArray  # log of the mean over cells of one over their share: led by the oddest cell
+    scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
+
+
+@dataclass(frozen=True, eq=False)
+class CellModel:
+    """Surprises of cells, by themselves and given the other cells of the row."""
+
+    map: AdditiveFeatures
+    residuals: ColumnResiduals
+    given_others: TwoTails  # of the numbers' residuals
+    alone: TwoTails  # of the numbers
+    # Of each indicator its value where set, and the share of rows in which it is.
+    height: Annotated[FloatArray, "a 1", Meta(gt=0, le=LARGEST_TO_SQUARE)]
+    share: Annotated[FloatArray, "a 1", Meta(gt=0, le=2)]
+    # How improbable the states of each column of categories, and the frequent values of each
+    # number, are.
+    states: tuple[UpperTail, ...]
+    # Median, and median distance to it, of each number's residuals in the usual rows.
+    usual: Annotated[FloatArray, "2 v 1", "NaN too"]
+
+    def validate(self) -> None:
+        """Refuse parts that do not belong together."""
+        v, a, state = len(self.map.number), len(self.map.indicator), self.map.state
+        sound = (
+            len(self.given_others.knots) == len(self.alone.knots) == self.usual.shape[1] == v
+            and len(self.height) == len(self.share) == a
+            and len(self.states) == (state.max() + 1 if a else 0)
+            and np.array_equal(self.residuals.group, self.map.group)
+            and np.isfinite(self.usual[0]).all()
+            # A number of which no row is usual has an infinite distance.
+            and (self.usual[1] > 0).all()
+        )
+        if not sound:
+            raise ValueError("its parts do not fit together")
+
+    @classmethod
+    def fit(
+        cls,
+        X: FloatArray,
+        scores: FloatArray,
+        columns: ColumnRoles,
+        *,
+        contaminated: bool,
+        normal: BoolArray,
+        place: IntArray | None = None,
+    ) -> tuple[CellModel, RowSurprise]:
+        """Learn from rows (n, d) and their kernel PCA scores (n,); also what the rows' cells say.
+
+        The rows' own surprises come from regressions that have not seen them. Rows known to be
+        `normal` (n,) are learned from whatever their scores are. `place` (n,) is the large group
+        that each is of.
+        """
+        lowest = partial(usual_rows, scores, place, contaminated=contaminated)
+        learned, usual = lowest() | normal, lowest(share=USUAL) | normal
+        features = AdditiveFeatures.fit(X, columns)
+        rows = features(X)
+        # More features than rows, levels of many categories included, explain any row.
+        n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
+        is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
+        is_wide = features.is_wide or is_crowded
+        residuals = ColumnResiduals.fit(rows.features[learned], features.group, is_wide=is_wide)
+        flags = rows.features[:, features.indicator]
+        height = flags.max(axis=0, initial=0.0)[:, None]
+        height[height <= 0] = 1.0
+        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (n_learned + 1)
+        share = share[:, None]
+        left = residuals(rows.features, learned)
+        errors, improbability = _cells_off(features, height, share, rows, left)
+        model = cls(
+            map=features,
+            residuals=residuals.without_small() if is_wide else residuals,
+            given_others=TwoTails.fit(errors, rows.free),
+            alone=TwoTails.fit(rows.value, rows.free),
+            height=height,
+            share=share,
+            states=tuple(UpperTail.fit(state, ends=True) for state in improbability),
+            usual=_medians(errors, rows.free & usual),
+        )
+        return model, model._summary(rows, errors, improbability)
+
+    def __call__(self, X: FloatArray) -> RowSurprise:
+        """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
+        rows = self.map(X)
+        left = self.residuals(rows.features)
+        return self._summary(rows, *_cells_off(self.map, self.height, self.share, rows, left))
+
+    def _summary(
+        self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray
+    ) -> RowSurprise:
+        """Sum up n rows by the errors of their numbers (v, n) and how improbable their states are.
+
+        Numpy adds a single column in another order than columns side by side, but not lines: sums
+        over the cells of a row are taken of lines, to the same bits in any batch.
+        """
+        n, free = len(rows.features), rows.free
+        states = [tail(of_state) for tail, of_state in zip(self.states, improbability, strict=True)]
+        # Of each number given the others, of each number alone, of each state.
+        cells = np.concatenate(
+            [
+                self.given_others(errors) * free,
+                self.alone(rows.value) * free,
+                np.reshape(states, (len(states), n)),
+            ]
+        )
+        if not len(cells):
+            return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
+        first, *others = self._by_group
+        largest = cells[first[1]]
+        for groups, members in others:
+            largest[groups] = np.maximum(largest[groups], cells[members])
+        top = cells.max(axis=0)
+        odds = np.exp(cells - top)
+        middle, distance = self.usual
+        scatter = np.log1p(((errors - middle) / distance) ** 2) * free
+        return RowSurprise(
+            mean=largest.T.copy().sum(axis=1) / len(largest),
+            oddest=top + np.log(odds.T.copy().sum(axis=1) / len(cells)),
+            scatter=scatter.T.copy().sum(axis=1) / max(len(scatter), 1),
+        )
+
+    @cached_property
+    def _by_group(self) -> list[tuple[IntArray, IntArray]]:
+        """The first cell of each group, the second of those that have two, and so on."""
+        numbers = self.map.group[self.map.polynomial]
+        starts = np.flatnonzero(np.diff(self.map.state, prepend=-1))
+        groups = np.r_[numbers, numbers, self.map.group[self.map.indicator[starts]]]
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        sizes = np.diff(np.r_[starts, len(order)])
+        deep = [np.flatnonzero(sizes > place) for place in range(sizes.max())]
+        return [(having, order[starts[having] + place]) for place, having in enumerate(deep)]
+
+
+def usual_rows(
+    scores: FloatArray,
+    place: IntArray | None = None,
+    *,
+    contaminated: bool,
+    share: float = LEARNED,
+) -> BoolArray:
+    """Mark the rows (n,) of lowest score, so large a share of all; of clean rows, all.
+
+    So large a share of each group, where `place` (n,) says which group each row is of.
+    """
+    if not contaminated:
+        return np.ones(len(scores), dtype=bool)
+    return of_each_group(place, scores, lambda of: of <= np.quantile(of, share))
+
+
+def _cells_off(
+    features: AdditiveFeatures,
+    height: FloatArray,
+    share: FloatArray,
+    rows: FeatureRows,
+    left: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """How far numbers (v, n) are from what is predicted, and how improbable states (states, n) are.
+
+    By the residuals (n, p) `left` of rows; the latter as minus the logarithm of the predicted
+    probability of the state that a row is in.
+    """
+    at, indicator = features.polynomial, features.indicator
+    # With what clipping took off the numbers.
+    errors = np.ascontiguousarray((left[:, at] - rows.features[:, at]).T + rows.value)
+    if not len(indicator):
+        return errors, np.zeros((0, len(left)))
+    flags = np.ascontiguousarray(rows.features[:, indicator].T)
+    predicted = np.clip((flags - left[:, indicator].T) / height, 0.0, 1.0)
+    predicted = (predicted + PRIOR * share) / (1.0 + PRIOR)
+    starts = np.flatnonzero(np.diff(features.state, prepend=-1))
+    of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
+    any_set = np.logical_or.reduceat(flags > 0, starts)
+    # A number that is none of several frequent values is judged on its scale, if it has one.
+    several = np.diff(np.r_[starts, len(indicator)]) > 1
+    elsewhere = several & np.isin(features.source[starts], features.number)
+    of_none = np.where(elsewhere[:, None], 1.0, 1.0 - np.add.reduceat(predicted, starts))
+    probability = np.where(any_set, of_set, of_none)
+    return errors, -np.log(np.maximum(probability, SMALLEST_PROBABILITY))
+
+
+def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
+    """Median and median distance to it of the cells that are `seen`, (2, v, 1)."""
+    out = np.zeros((2, len(errors), 1))
+    out[1] = np.inf
+    for j in np.flatnonzero(seen.any(axis=1)):
+        column = errors[j, seen[j]]
+        middle = np.median(column)
+        out[:, j, 0] = middle, np.median(np.abs(column - middle)) + LEAST_SCATTER
+    return out

@@ -1,0 +1,146 @@
+"""One score of a row, of its kernel PCA error and its cells: how improbable it is as a whole.
+
+Three scores become p-values among the rows learned from: the reconstruction error of kernel PCA
+(k), the mean surprise of the cells (g) and their scatter (l). Their weighted harmonic mean (Wilson
+2019) is small where any of them is, and needs no independence. A row with one absurd cell is odd
+however ordinary its others are: its oddest cell counts once it is rarer than that of one row in
+150, and then by a power. The score is
+
+    s = log(h + (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
+
+with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
+have one absurd cell in common.
+
+References
+----------
+D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116, 2019, equation 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.novelty.detector.large_groups import LargeGroups
+from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise
+from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
+from kpca_apps.novelty.detector.views import ColumnRoles
+from kpca_apps.novelty.magnitudes import eight_digits
+from kpca_apps.system.arrays import BoolArray, FloatArray
+
+# e, a, b, o and c. Among rows that may be anything an absurd cell is more often what is sought than
+# beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
+# the reference is told from another by the error and the oddest cell alone.
+CONTAMINATED, CLEAN = (1.0, 0.2, 0.2, 0.0, 3.0), (1.0, 0.05, 0.05, 0.0, 0.3)
+# Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
+# columns: there a row is as odd as its cells are, given the others.
+WIDE = (0.05, 0.05, 0.2, 1.0, 3.0)
+LARGEST_WEIGHT = 100.0
+LARGEST = 1e7
+"""A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
+
+# Of what is left of the rest of a row beside one absurd cell: enough to order rows by.
+APART = 0.01
+# How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
+# lack odd cells, such as those on a circle.
+MORE = 2.0
+# -log of one row in 150, and the quantiles of the rows' oddest cells that the tail goes through.
+RARE, OF_CELLS = 5.0, (0.75, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedScore:
+    """The score of rows, learned from rows."""
+
+    cells: CellModel
+    large_groups: LargeGroups
+    # Each of the rows of no large group, and of those of each.
+    error: tuple[UpperTail, ...]  # of the kernel PCA errors of rows
+    mean: tuple[UpperTail, ...]  # of the mean surprises
+    scatter: tuple[UpperTail, ...]
+    # Of their oddest cells: the exponential tail slope (oddest - zero).
+    oddest_zero: Annotated[float, SQUARABLE]
+    oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
+    weights: Annotated[FloatArray, "5", Meta(ge=0, le=LARGEST_WEIGHT)]  # e, a, b, o and c
+
+    def validate(self) -> None:
+        """Refuse large groups without their tails."""
+        n_tails = {len(self.large_groups) + 1}
+        if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
+            raise ValueError("its tails are not those of its large groups")
+
+    @classmethod
+    def fit(
+        cls,
+        X: FloatArray,
+        errors: FloatArray,
+        columns: ColumnRoles,
+        *,
+        contaminated: bool,
+        normal: BoolArray,
+        large_groups: LargeGroups | None = None,
+    ) -> tuple[CombinedScore, FloatArray]:
+        """Learn from rows (n, d) and their errors, and score these, each as if left out.
+
+        Those known to be `normal` (n,) are learned from whatever their errors are.
+        """
+        large_groups = large_groups or LargeGroups()
+        place = large_groups.places(X)
+        cells, rows = CellModel.fit(
+            X, errors, columns, contaminated=contaminated, normal=normal, place=place
+        )
+        zero, slope = exponential_tail(rows.oddest, OF_CELLS)
+        weights = CONTAMINATED if contaminated else CLEAN
+        if cells.map.is_wide:
+            weights = WIDE
+
+        def tails(scores: FloatArray, *, ends: bool = False) -> tuple[UpperTail, ...]:
+            of_groups = (scores[place == group] for group in range(len(large_groups) + 1))
+            # Of rows that were drawn, none may be of a group.
+            return tuple(UpperTail.fit(of if len(of) else scores, ends=ends) for of in of_groups)
+
+        model = cls(
+            cells=cells,
+            large_groups=large_groups,
+            error=tails(eight_digits(errors)),
+            mean=tails(rows.mean, ends=not contaminated),
+            scatter=tails(rows.scatter, ends=not contaminated),
+            oddest_zero=zero,
+            oddest_slope=slope,
+            weights=np.array(weights),
+        )
+        return model, model(X, errors, rows)
+
+    def __call__(
+        self, X: FloatArray, errors: FloatArray, rows: RowSurprise | None = None
+    ) -> FloatArray:
+        """Scores of rows (r, d) with their kernel PCA errors (r,), and what their cells say.
+
+        Of new rows, which are all but those of the fit, the cells are asked here.
+        """
+        rows = self.cells(X) if rows is None else rows
+        place = self.large_groups.places(X)
+
+        def surprise(tails: tuple[UpperTail, ...], scores: FloatArray) -> FloatArray:
+            found = tails[0](scores)
+            for group, tail in enumerate(tails[1:], start=1):
+                found[place == group] = tail(scores[place == group])
+            return found
+
+        e, a, b, o, c = self.weights
+        surprises = [
+            surprise(self.error, eight_digits(errors)) + np.log(e),
+            surprise(self.mean, rows.mean) + np.log(a),
+            surprise(self.scatter, rows.scatter) + np.log(b),
+        ]
+        oddest = self.oddest_slope * (rows.oddest - self.oddest_zero)
+        if o:
+            surprises.append(np.maximum(oddest, 0.0) + np.log(o))
+        whole = np.logaddexp.reduce(surprises, axis=0)
+        of_oddest = np.minimum(oddest, rows.oddest + MORE)
+        scores: FloatArray = np.logaddexp(whole, c * (of_oddest - RARE)) + APART * whole
+        return scores

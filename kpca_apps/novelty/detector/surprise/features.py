@@ -1,0 +1,216 @@
+"""The feature map of an additive kernel: columns of numbers and categories as a row's features.
+
+k(x, y) = sum over columns j of k_j(x_j, y_j). A number contributes the Hermite polynomials z,
+z^2 and z^3 - 3z of its scaled value (bends and thresholds between columns become linear in them),
+and an indicator for each value that many rows share, such as the 0 of a column of rain; a category
+contributes its indicators. Kernel PCA of such a kernel is linear in these features, which are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.novelty.detector.views import IQR_OF_NORMAL, ColumnRoles, ordinary_rows
+from kpca_apps.novelty.magnitudes import mean_and_sd, varies
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+
+DEGREE = 3  # polynomials of a number
+# Of a wide table, which has more columns of numbers than these, and whose polynomials would be more
+# than this share of its rows, a number contributes its scaled value alone: regressions on more
+# features than rows tell chance from law no more. Few columns of few rows gain from them.
+MANY_COLUMNS, MOST_FEATURES = 100, 0.5
+# A value that this share of the rows holds is a state of its own, not a place on a scale.
+FREQUENT = 0.25
+# Fewer other values than these give no scale.
+FEWEST = 20
+# Polynomials see values clipped to the bulk of their column, a little widened: the cube of one
+# absurd value would drown all else. `FeatureRows.value` keeps what clipping takes off.
+BULK, MARGIN = (0.005, 0.995), 0.1
+LARGEST_FLOAT = np.finfo(np.float64).max
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRows:
+    """Rows as an additive kernel sees them."""
+
+    features: FloatArray  # (n, p)
+    value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 where frequent
+    free: BoolArray  # (v, n), where a number is none of its column's frequent values
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveFeatures:
+    """The feature map of an additive kernel: scales learned from the columns of a table.
+
+    Features lie group by group; the polynomials of a number are neighbours, and so are indicators
+    that exclude each other.
+    """
+
+    number: Annotated[IntArray, "v", Meta(ge=0)]  # matrix columns that have a scale
+    # Position of z of each number among the features; its other polynomials follow.
+    polynomial: Annotated[IntArray, "v", Meta(ge=0)]
+    # Median and IQR / 1.349 of the free values, t = asinh((x - median) / spread); the bulk of t,
+    # from and to; mean and deviation of t clipped to it, z = (t - mean) / deviation.
+    scale: Annotated[FloatArray, "6 v 1"]
+    moments: Annotated[FloatArray, "2 g v 1", SQUARABLE]  # means, deviations of g polynomials
+    indicator: Annotated[IntArray, "a", Meta(ge=0)]  # position of each among the features
+    source: Annotated[IntArray, "a", Meta(ge=0)]  # the matrix column it comes from
+    # The value it stands for; NaN where the column is an indicator itself.
+    equals: Annotated[FloatArray, "a", "NaN too"]
+    # What it is a state of, 0, 1, 2 ...: a column of categories, or a number's frequent values.
+    state: Annotated[IntArray, "a", Meta(ge=0)]
+    group: Annotated[IntArray, "p", Meta(ge=0)]  # of each feature, not decreasing
+
+    def validate(self) -> None:
+        """Refuse what no table leads to, and what would leave some rows without a score."""
+        degrees = [self.polynomial + degree for degree in range(self.degree)]
+        places = np.sort(np.concatenate([*degrees, self.indicator]))
+        sound = (
+            self.degree in (1, DEGREE)
+            and np.array_equal(places, np.arange(len(self.group)))
+            and len(np.unique(self.number)) == len(self.number)
+            and not np.isinf(self.equals).any()
+            and np.isin(np.diff(self.state, prepend=-1), (0, 1)).all()
+            and (np.diff(self.group) >= 0).all()
+            and (self.scale[[1, 5]] > 0).all()
+            and (self.scale[2] <= self.scale[3]).all()
+            and (self.moments[1] > 0).all()
+        )
+        if not sound:
+            raise ValueError("features of no table")
+
+    @classmethod
+    def fit(cls, X: FloatArray, columns: ColumnRoles) -> AdditiveFeatures:
+        """Learn the scales from rows (n, d)."""
+        is_number, as_is = varies(X), columns.as_is
+        is_number[as_is] = False
+        group: list[int] = []
+        numbers: list[tuple[int, int]] = []  # column, place of z
+        scales: list[list[float]] = []
+        moments: list[FloatArray] = []
+        indicators: list[tuple[int, int, float, int]] = []  # place, column, value, state
+        n_states = 0
+        cut = {j: _frequent_and_free(np.sort(X[:, j])) for j in np.flatnonzero(is_number).tolist()}
+        n_scaled = sum(len(free) > 0 for _, free in cut.values())
+        is_wide = n_scaled > MANY_COLUMNS and DEGREE * n_scaled > MOST_FEATURES * len(X)
+        degree = 1 if is_wide else DEGREE
+        for g, members in enumerate(columns.groups):
+            for j in members[is_number[members]].tolist():
+                frequent, free = cut[j]
+                if len(free):
+                    scale, of_polynomials = _scale_of(free)
+                    numbers.append((j, len(group)))
+                    scales.append(scale)
+                    moments.append(of_polynomials[:, :degree])
+                    group += [g] * degree
+                for value in frequent:
+                    indicators.append((len(group), j, value, n_states))
+                    group.append(g)
+                n_states += len(frequent) > 0
+            levels = members[np.isin(members, as_is)].tolist()
+            for j in levels:
+                indicators.append((len(group), j, np.nan, n_states))
+                group.append(g)
+            n_states += len(levels) > 0
+        number, polynomial = np.array(numbers, dtype=np.int64).reshape(-1, 2).T.copy()
+        indicator, source, equals, state = np.array(indicators).reshape(-1, 4).T.copy()
+        return cls(
+            number=number,
+            polynomial=polynomial,
+            scale=np.array(scales).reshape(-1, 6).T[..., None].copy(),
+            moments=np.array(moments).reshape(-1, 2, degree).transpose(1, 2, 0)[..., None].copy(),
+            indicator=indicator.astype(np.int64),
+            source=source.astype(np.int64),
+            equals=equals,
+            state=state.astype(np.int64),
+            group=np.array(group, dtype=np.int64),
+        )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the table had too many columns of numbers for their polynomials."""
+        return self.degree < DEGREE
+
+    @property
+    def degree(self) -> int:
+        """Polynomials of a number."""
+        return len(self.moments[0])
+
+    def __call__(self, X: FloatArray) -> FeatureRows:
+        """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
+        # A line a feature, to be turned at the end: to write columns takes several times as long.
+        lines = np.zeros((len(self.group), len(X)))
+        cells, equals = X[:, self.source].T, self.equals[:, None]
+        lines[self.indicator] = np.where(np.isnan(equals), cells, cells == equals)
+        numbers = np.ascontiguousarray(X[:, self.number].T)
+        free = np.ones(numbers.shape, dtype=bool)
+        frequent = np.flatnonzero(np.isin(self.source, self.number))
+        for k in frequent:
+            free[self.number == self.source[k]] &= lines[self.indicator[k]] == 0.0
+        median, spread, low, high, mean, deviation = self.scale
+        with np.errstate(over="ignore"):
+            ratio = (numbers - median) / spread
+        # Of numbers too far out to be divided, asinh of the largest float: 710.
+        t = np.arcsinh(np.clip(ratio, -LARGEST_FLOAT, LARGEST_FLOAT))
+        basis = _polynomials((np.clip(t, low, high) - mean) / deviation)[: self.degree]
+        centre, size = self.moments
+        basis -= centre
+        basis /= size
+        value = (t - mean) / deviation
+        if len(frequent):
+            basis *= free
+            value[~free] = 0.0
+        for degree in range(self.degree):
+            lines[self.polynomial + degree] = basis[degree]
+        return FeatureRows(np.ascontiguousarray(lines.T), value, free)
+
+
+def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
+    """Frequent values of a sorted column (n,), and the others where they are enough for a scale."""
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    counts = np.diff(np.r_[starts, len(ordered)])
+    if len(starts) <= 2:
+        # Of two values, one indicator says all.
+        return ordered[:1].tolist(), ordered[:0]
+    often = counts >= FREQUENT * len(ordered)
+    free = ordered[np.repeat(~often, counts)]
+    if len(free) < FEWEST or free[0] == free[-1]:
+        free = free[:0]
+    return ordered[starts[often]].tolist(), free
+
+
+def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
+    """Scale of sorted values, and the moments (2, 3) of their polynomials."""
+    low, median, high = _quantiles(ordered, (0.25, 0.5, 0.75))
+    spread = (high - low) / IQR_OF_NORMAL
+    # The range bounds the deviation, which is hardly ever needed.
+    if not spread > 1e-3 * (0.5 * ordered[-1] - 0.5 * ordered[0]):
+        ordinary = ordered[ordinary_rows(ordered[:, None])]
+        sd = float(mean_and_sd(ordinary[:, None])[1][0])
+        spread = spread if spread > 1e-3 * sd else sd
+    t = np.arcsinh((ordered - median) / spread)
+    first, last = _quantiles(t, BULK)
+    margin = MARGIN * (last - first)
+    clipped = np.clip(t, first - margin, last + margin)
+    mean, deviation = float(clipped.mean()), float(clipped.std()) or 1.0
+    basis = _polynomials((clipped - mean) / deviation)
+    moments = np.stack([basis.mean(axis=1), np.maximum(basis.std(axis=1), 1e-9)])
+    return [median, spread, first - margin, last + margin, mean, deviation], moments
+
+
+def _quantiles(ordered: FloatArray, shares: Sequence[float]) -> list[float]:
+    """Quantiles of sorted values, as numpy has them."""
+    place = np.array(shares) * (len(ordered) - 1)
+    found: list[float] = np.interp(place, np.arange(len(ordered)), ordered).tolist()
+    return found
+
+
+def _polynomials(z: FloatArray) -> FloatArray:
+    """Hermite polynomials of degree 1 to 3, the constant of the second left to centring."""
+    return np.stack([z, z * z, z * z * z - 3.0 * z])

@@ -1,0 +1,165 @@
+"""Tails of distributions: minus the logarithm of the share of values that lie as far out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.system.arrays import BoolArray, FloatArray
+
+# Shares of the values nearer to the median on one side; beyond the last, a Pareto tail through it
+# and the value that three in a hundred exceed.
+SHARES = np.linspace(0.0, 0.9, 10)
+HEIGHTS = -np.log1p(-np.concatenate([SHARES[:0:-1], SHARES]))
+FAR = 0.97
+# Added to distances (in standard deviations of a column) before ratios are taken of them.
+FLOOR = 0.05
+# Pareto exponent of columns that end sharply: twice as far, 2^16 times as rare.
+LARGEST_EXPONENT = 16.0
+# Values a curve is held by: each of the most extreme, and others evenly.
+EXTREME_KNOTS, KNOTS = 64, 512
+# The quantiles an exponential tail goes through, and how far it must lie above what was counted to
+# count: half a logarithm, so that ordinary tails stay as counted.
+UPPER, ALLOWED = (0.75, 0.95), 0.5
+# Two quantiles are not taken for nearer than this: where all rows score alike, rounding would say
+# much.
+LEAST_REACH = 1e-3
+# Shares are counted among fewer rows than e^50.
+LARGEST_SURPRISE = 50.0
+STEEPEST = LARGEST_SURPRISE / LEAST_REACH
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTails:
+    """Minus logarithms of tail shares of the values of columns, each side by itself."""
+
+    # Quantiles, increasing: the median in the middle, and each tenth of both sides.
+    knots: Annotated[FloatArray, "v 19", SQUARABLE]
+    # Of the Pareto tails below and above.
+    exponents: Annotated[FloatArray, "v 2", Meta(ge=0, le=LARGEST_EXPONENT)]
+
+    def validate(self) -> None:
+        """Refuse quantiles out of order."""
+        if (np.diff(self.knots) < 0).any():
+            raise ValueError("quantiles out of order")
+
+    @classmethod
+    def fit(cls, values: FloatArray, seen: BoolArray) -> TwoTails:
+        """Learn from those cells of columns (v, n) that are `seen`; a column may have none."""
+        n_seen = seen.sum(axis=1, keepdims=True)
+        ordered = np.sort(np.where(seen, values, np.where(n_seen > 0, np.inf, 0.0)), axis=1)
+        sides = np.concatenate([[-FAR], -SHARES[:0:-1], SHARES, [FAR]])
+        # Linear interpolation between order statistics, as numpy's quantile does.
+        last_place = np.maximum(n_seen - 1, 0)
+        place = (0.5 + 0.5 * sides) * last_place
+        below = np.floor(place).astype(np.int64)
+        lower = np.take_along_axis(ordered, below, axis=1)
+        upper = np.take_along_axis(ordered, np.minimum(below + 1, last_place), axis=1)
+        quantiles = lower + (place - below) * (upper - lower)
+        knots, ends = quantiles[:, 1:-1], quantiles[:, [0, -1]]
+        centre, outermost = knots[:, [len(SHARES) - 1]], knots[:, [0, -1]]
+        step = np.log((np.abs(ends - centre) + FLOOR) / (np.abs(outermost - centre) + FLOOR))
+        rarer = np.log((1.0 - SHARES[-1]) / (1.0 - FAR))
+        exponents = np.minimum(rarer / np.maximum(step, 1e-9), LARGEST_EXPONENT)
+        return cls(knots.copy(), exponents * (n_seen > 0))
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Minus the logarithm of the share of a side that lies at least as far out, (v, n)."""
+        middle, n = len(SHARES) - 1, values.shape[1]
+        # Each side is read towards the median: of a value that is several knots, the nearest.
+        passed, beyond = np.zeros(values.shape, dtype=np.int8), np.empty(values.shape, dtype=bool)
+        for j in range(middle + 1):
+            np.greater_equal(values, self.knots[:, j, None], out=beyond)
+            passed += beyond.view(np.int8)
+        for j in range(middle, 2 * middle + 1):
+            np.greater(values, self.knots[:, j, None], out=beyond)
+            passed += beyond.view(np.int8)
+        last = 2 * middle + 2
+        outside = np.flatnonzero((passed == 0) | (passed == last))
+        side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
+        place = passed + np.arange(len(values))[:, None] * (last + 1)
+        anchor, slope, height, reach = self._lines
+        surprise = values - anchor.take(place)
+        surprise *= slope.take(place)
+        surprise += height.take(place)
+        distance = np.abs(values.take(outside) - self.knots[:, [0, -1]][column, side])
+        steps = np.log1p(distance / (reach + FLOOR)[column, side])
+        surprise.put(outside, HEIGHTS[0] + self.exponents[column, side] * steps)
+        return surprise
+
+    @cached_property
+    def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Where lines between knots are anchored, their slopes and heights there, (v, 21) each.
+
+        From below the first knot to beyond the last, with the median itself in the middle. Last the
+        distance from the median to the outermost knots below and above, (v, 2).
+        """
+        middle = len(SHARES) - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.diff(HEIGHTS) / np.diff(self.knots)
+        none = np.zeros((len(self.knots), 1))
+        slope = np.hstack([none, slopes[:, :middle], none, slopes[:, middle:], none])
+        ends = [0, *range(middle), middle, *range(middle + 1, 2 * middle + 1), 2 * middle]
+        heights = np.broadcast_to(HEIGHTS[ends], slope.shape)
+        reach = np.abs(self.knots[:, [0, -1]] - self.knots[:, [middle]])
+        return self.knots[:, ends], slope, np.ascontiguousarray(heights), reach
+
+
+@dataclass(frozen=True, eq=False)
+class UpperTail:
+    """Minus the logarithm of the share of rows that score at least so high.
+
+    As counted, and beyond the last as steep as an exponential tail; on that tail where it lies
+    higher: a score far beyond all others is rarer than one among n.
+    """
+
+    # Scores, increasing, and the logarithms counted at them; between, linear.
+    knots: Annotated[FloatArray, "k", SQUARABLE]
+    surprise: Annotated[FloatArray, "k", Meta(ge=0, le=LARGEST_SURPRISE)]
+    # The exponential tail, slope (score - zero).
+    zero: Annotated[float, SQUARABLE]
+    slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
+
+    def validate(self) -> None:
+        """Refuse counts out of order, and none at all."""
+        if not self.knots.size or (np.diff(self.knots) <= 0).any():
+            raise ValueError("knots out of order")
+        if (np.diff(self.surprise) < 0).any():
+            raise ValueError("surprises out of order")
+
+    @classmethod
+    def fit(cls, scores: FloatArray, *, ends: bool = False) -> UpperTail:
+        """Learn from scores (n,); where the tail `ends`, nothing is rarer than the last of them."""
+        values, first = np.unique(np.sort(scores), return_index=True)
+        surprise = -np.log1p(-first / len(scores))
+        if len(values) > KNOTS:
+            evenly = np.linspace(0, len(values) - EXTREME_KNOTS, KNOTS - EXTREME_KNOTS, dtype=int)
+            kept = np.r_[evenly[:-1], len(values) - EXTREME_KNOTS : len(values)]
+            values, surprise = values[kept], surprise[kept]
+        zero, slope = (0.0, 0.0) if ends else exponential_tail(scores, UPPER)
+        return cls(values, surprise, zero, slope)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Surprise of scores (r,)."""
+        counted: FloatArray = np.interp(scores, self.knots, self.surprise)
+        if self.slope == 0.0:
+            return counted
+        counted += self.slope * np.maximum(scores - self.knots[-1], 0.0)
+        surprise: FloatArray = np.maximum(counted, self.slope * (scores - self.zero) - ALLOWED)
+        return surprise
+
+
+def exponential_tail(scores: FloatArray, shares: tuple[float, float]) -> tuple[float, float]:
+    """Where the tail through the quantiles at two shares of scores (n,) begins, and its slope.
+
+    Minus the logarithm of the share of rows beyond a score is slope (score - zero).
+    """
+    low, high = np.quantile(scores, shares)
+    first, last = -np.log1p(-np.array(shares))
+    slope = (last - first) / max(high - low, LEAST_REACH)
+    return float(low - first / slope), float(slope)
