@@ -162,8 +162,8 @@ class InputFile:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it begins like no text, or ends as it begins."""
-        return b"\0" in self.head or self.tail == self.head[:4]
+        """Whether it begins like no text."""
+        return b"\0" in self.head
 
     @property
     def source(self) -> SourceInfo:

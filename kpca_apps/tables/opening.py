@@ -183,8 +183,10 @@ def _open(file: InputFile) -> Table | PartedTable:
     """Read a file with the reader that knows it, or the one table of a zip archive."""
     if file.head.startswith(_ZIP) and not is_workbook(file):
         return _open(only_member(file))
+    # A header of text may start with the same letters, but not end with them as well.
+    is_text = not file.is_binary and file.tail != file.head[:4]
     for reader in registry.FILE_READERS:
-        if file.is_binary and file.head.startswith(reader.beginnings):
+        if file.head.startswith(reader.beginnings) and not is_text:
             file.options.refuse_others(reader.options, reader.kind, file.label)
             return reader.read(file)
     try:

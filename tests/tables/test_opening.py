@@ -255,6 +255,19 @@ def test_a_byte_order_mark_is_no_part_of_a_name_where_utf_8_is_given(tmp_path: P
         assert read_table(path, encoding=encoding).frame.columns == ["name", "size"]
 
 
+@pytest.mark.parametrize(("data", "said"), [(b"", "the file is empty"), (b"\0" * 9, "promises")])
+@pytest.mark.parametrize("suffix", ["xlsx", "parquet", "arrow"])
+def test_a_name_promises_nothing_of_a_text(
+    suffix: str, data: bytes, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"table.{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=said):
+        read_table(path)
+    path.write_bytes(b"a,b\n1,2\na,b\n")  # ends as it begins
+    assert read_table(path).frame.rows() == [("1", "2"), ("a", "b")]
+
+
 def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "penguins.csv").touch()
     with pytest.raises(InputError, match=r'no such file\. Did you mean "penguins\.csv"\?'):

@@ -90,7 +90,7 @@ def _allowed(items: Iterable[T], sizes: Iterator[int], label: str) -> Iterator[T
 def _clean(column: pa.Array) -> pa.Array:
     """Make views of missing texts empty: they may show anything.
 
-    Arrow does not look at what is missing, and polars takes it as it is.
+    Arrow's own cast of damaged views ends the process, and polars takes them as they are.
     """
     kind = column.type
     if kind in _VIEWS:

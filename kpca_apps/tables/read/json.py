@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sized
-from itertools import islice
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -256,17 +256,20 @@ def _is_document(lines: JsonLines) -> bool:
 
     It is where the object goes on beyond its first line, or nothing follows that.
     """
+    records, is_alone = lines.records(), False
     try:
-        (_, first), *others = islice(lines.records(), 2)
-        if others:
-            json.loads(first)
-        return not others
-    except json.JSONDecodeError as error:
-        return error.pos >= len(error.doc.rstrip())
+        _, first = next(records)
     except InputError:  # of a line without end
         return True
+    with suppress(InputError):
+        is_alone = next(records, None) is None
+    try:
+        json.loads(first)
+    except json.JSONDecodeError as error:
+        return is_alone or error.pos >= len(error.doc.rstrip())
     except (ValueError, RecursionError):
-        return False
+        pass
+    return is_alone
 
 
 def _read(text: Text) -> Table | PartedTable:
