@@ -260,8 +260,10 @@ class _Surroundings:
         nearest = nearest_rows(distances)
         return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
 
-    def _read(self, groups: Sequence[int], nearest: IntArray, radii: FloatArray) -> list[_Expected]:
-        """Middle of the `nearest` rows (e, k), `radii` (e,) away, one line a group (e,)."""
+    def _read(
+        self, groups: Sequence[int], nearest: IntArray, radius: FloatArray
+    ) -> list[_Expected]:
+        """Middle of the `nearest` rows (e, k), `radius` (e,) away, one line a group (e,)."""
         members = [self._groups.columns[g] for g in groups]
         sizes = np.array([len(columns) for columns in members])
         columns, near = np.concatenate(members), np.repeat(nearest, sizes, axis=0)
@@ -279,7 +281,7 @@ class _Surroundings:
                 levels = raw[nearest[place]][:, members[place]]
                 like = nearest[place][levels[:, levels.sum(axis=0).argmax()].argmax()]
                 values, standardised = raw[like, members[place]], scaled[like, members[place]]
-            distance, from_rows = float(distances[place]), float(radii[place])
+            distance, from_rows = float(distances[place]), float(radius[place])
             found.append(_Expected(values, standardised, distance, from_rows))
         return found
 

@@ -127,12 +127,6 @@ def test_what_a_row_gets_does_not_depend_on_the_part_it_is_in(rows):
         np.testing.assert_array_equal(alone, together[part.start : part.stop])
 
 
-def test_a_table_in_memory_is_its_own_sample():
-    X = np.zeros((7, 2))
-    assert ArrayRows(X).sample is X
-    np.testing.assert_array_equal(ArrayRows(X).sample_index, np.arange(7))
-
-
 def test_clean_thresholds_are_calibrated_on_the_rows_in_memory(rows):
     detector = KernelPCANovelty(contaminated=False, random_state=0).fit(rows)
     assert len(detector.calibration_scores_) == 400

@@ -155,11 +155,3 @@ def test_far_beyond_the_others_a_score_is_rarer_than_one_in_n(seed, n):
     assert np.log(n) < tail(far)[0] < tail(far)[1]
     assert (tail(far) >= tail.slope * (far - tail.zero) - ALLOWED).all()
     np.testing.assert_allclose(np.diff(tail(far)), tail.slope * np.diff(far))
-
-
-def test_a_tail_that_ends_makes_no_score_rarer_than_the_last():
-    scores = np.random.default_rng(2).exponential(size=200)
-    tail = UpperTail.fit(scores, ends=True)
-    counted = [-np.log((scores >= score).mean()) for score in scores]
-    np.testing.assert_allclose(tail(scores), counted, atol=1e-12)
-    np.testing.assert_allclose(tail(scores.max() * np.array([1.0, 2.0, 1e9])), np.log(200))
