@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.batch.examples import widest_range
+from kpca_apps.denoise.batch.dictionary import widest_range
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.dictionary.pixels import unit_of
 from kpca_apps.denoise.image import dtype_range, value_range

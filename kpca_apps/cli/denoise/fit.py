@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions
-from kpca_apps.denoise.batch.examples import are_all_alike, read_examples, widest_range
+from kpca_apps.denoise.batch.dictionary import (
+    are_all_alike,
+    choice_sentence,
+    read_examples,
+    widest_range,
+)
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.measuring import MeasuredFile, measure_file
 from kpca_apps.errors import ConfigError, InputError
@@ -31,7 +36,6 @@ MAX_WHOLE = 400  # characters of a name that is shown whole
 
 def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
     """Learn a dictionary from image files and save it."""
-    from kpca_apps.denoise.batch.dictionary_view import choice_sentence
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
     console = Console(options.quiet)

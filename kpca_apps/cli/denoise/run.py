@@ -158,7 +158,7 @@ def run_whole(batch: Batch) -> int:
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
         if isinstance(batch.denoiser, ExampleDenoiser) and options.model is not None:
-            from kpca_apps.denoise.batch.dictionary_view import view_dictionary
+            from kpca_apps.denoise.batch.dictionary import view_dictionary
 
             model, name = batch.denoiser.model, options.model.name
             result = replace(result, dictionary=view_dictionary(model, name, result.images))

@@ -10,7 +10,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 
-from kpca_apps.denoise.batch.dictionary_view import choice_sentence, view_dictionary
+from kpca_apps.denoise.batch.dictionary import choice_sentence, view_dictionary
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.denoise.result import ImageOutcome, Preview
 
