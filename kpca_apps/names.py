@@ -7,13 +7,23 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["join", "one_line", "reason_of", "safe_stem", "suggest", "unique_names", "visible"]
+__all__ = [
+    "TABLE_SUFFIXES",
+    "join",
+    "one_line",
+    "reason_of",
+    "safe_stem",
+    "suggest",
+    "unique_names",
+    "visible",
+]
 
-_TABLE_SUFFIX = re.compile(
-    r"\.(csv|tsv|tab|txt|dat|data|parquet|pq|jsonl|ndjson|json|xlsx|xlsm|xlsb|xls|arrow|feather"
-    r"|ipc|gz|bz2|xz|zst|zip)$",
-    re.IGNORECASE,
-)
+# Of files that are tables, packed or not: those of a folder are read as one.
+TABLE_SUFFIXES = (
+    ".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".jsonl", ".ndjson",
+    ".json", ".xlsx", ".xlsm", ".xlsb", ".xls", ".arrow", ".feather", ".ipc", ".gz", ".bz2",
+    ".xz", ".zst", ".zip",
+)  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
 
@@ -78,8 +88,8 @@ def safe_stem(filename: str) -> str:
     if filename == "-":
         return "stdin"
     stem = re.split(r"[/\\]", unicodedata.normalize("NFC", filename))[-1]
-    while _TABLE_SUFFIX.search(stem):
-        stem = _TABLE_SUFFIX.sub("", stem)
+    while stem.lower().endswith(TABLE_SUFFIXES):
+        stem = stem.rpartition(".")[0]
     stem = re.sub(r"[^\w.]+", "-", stem)[:_MAX_STEM].strip(".-_")
     return stem or "table"
 

@@ -15,7 +15,14 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
 from kpca_apps.denoise.noise.model import Measured
-from kpca_apps.denoise.options import NOISE_MODELS, Content, KernelName, Options, Quality
+from kpca_apps.denoise.options import (
+    NOISE_MODELS,
+    Content,
+    KernelName,
+    Options,
+    Quality,
+    is_relative,
+)
 from kpca_apps.errors import ConfigError, warn_caller
 
 __all__ = [
@@ -371,7 +378,7 @@ def doubt_level(
     sigma: float | Sequence[float] | None, noise: str, dtype: np.dtype[Any], data_range: float
 ) -> str:
     """Say so where a level was most likely meant as a share of the range of values."""
-    if not isinstance(sigma, int | float) or dtype.kind not in "ui" or noise == "speckle":
+    if not isinstance(sigma, int | float) or dtype.kind not in "ui" or is_relative(noise):
         return ""
     if not 0.0 < sigma < 1.0:
         return ""
@@ -423,12 +430,12 @@ def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[flo
         return tuple(float(_scaled_sigma(one, noise, picture)) for one in sigma)  # type: ignore[arg-type]
     if isinstance(sigma, bool) or not isinstance(sigma, Real):
         raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
-    given, relative = float(sigma), NOISE_MODELS[noise].relative
+    given, relative = float(sigma), is_relative(noise)
     if not (np.isfinite(given) and given >= 0):
         raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
     if relative and given > MOST_RELATIVE:
         raise ConfigError(
-            f"sigma is {sigma:g}, but for speckle it is relative to the intensity: "
+            f"sigma is {sigma:g}, but for {noise} it is relative to the intensity: "
             f"give at most {MOST_RELATIVE:g}"
         )
     if not relative and given > picture.data_range:

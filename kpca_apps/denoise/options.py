@@ -37,6 +37,13 @@ NOISE_MODELS = {
     ),
 }
 NOISES = (*NOISE_MODELS, "auto")
+
+
+def is_relative(noise: str) -> bool:
+    """Whether the level of a kind of noise is a share of the intensity."""
+    return noise in NOISE_MODELS and NOISE_MODELS[noise].relative
+
+
 STACK_NOISES = ("auto", "gaussian", "poisson")
 Quality = Literal["fast", "balanced", "high"]
 KernelName = Literal["auto", "linear", "rbf"]

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kpca_apps.denoise.options import is_relative
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -174,6 +176,11 @@ class ImageOutcome:
     bug: str = field(default="", repr=False, compare=False)  # traceback of a bug of this program
 
     @property
+    def is_relative(self) -> bool:
+        """Whether the level of the noise is a share of the intensity."""
+        return is_relative(self.noise)
+
+    @property
     def own_range(self) -> float:
         """Range that images are ranked by: of its values, not of their type.
 
@@ -283,6 +290,12 @@ class TrialResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     established: bool = True
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the level of the noise is a share of the intensity."""
+        return is_relative(self.noise)
+
     evidence: Evidence = Evidence()
 
 

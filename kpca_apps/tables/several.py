@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.names import one_line
+from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.source_info import SourceInfo
@@ -24,11 +24,6 @@ __all__ = ["combined", "expand", "extended"]
 
 _PATTERN = "*?["
 MOST_NOTES = 20
-# Files of a folder that are read as one table; another beside them would be lost without a word.
-_SUFFIXES = (
-    ".csv", ".tsv", ".tab", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".arrow",
-    ".feather", ".gz", ".bz2", ".xz", ".zst", ".zip",
-)  # fmt: skip
 
 
 def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
@@ -81,7 +76,7 @@ def _folder(folder: Path) -> list[str | Path]:
         return [folder]  # what is wrong with it is said by who opens it
     if any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
-    files: list[str | Path] = [item for item in items if item.suffix.lower() in _SUFFIXES]
+    files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
     return files or [folder]
 
 

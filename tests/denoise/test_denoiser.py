@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_n
 from skimage.util import random_noise
 
 from kpca_apps.cli.denoise import options as denoise_options
-from kpca_apps.denoise.denoiser import clean_image, denoise_kpca, denoise_with_info
-from kpca_apps.denoise.options import Options, Window
+from kpca_apps.denoise.denoiser import Noise, clean_image, denoise_kpca, denoise_with_info
+from kpca_apps.denoise.options import NOISES, Options, Window
 from kpca_apps.errors import ConfigError, InputError
 from tests.quick import quick
 
@@ -404,3 +405,7 @@ def test_warnings_blame_the_line_of_the_caller() -> None:
     with pytest.warns(UserWarning) as caught:
         denoise_kpca(np.zeros((16, 16), np.uint8), sigma=0.1, quality="fast")
     assert {one.filename for one in caught} == {__file__}
+
+
+def test_type_checkers_know_all_kinds_of_noise() -> None:
+    assert set(get_args(Noise)) == set(NOISES)

@@ -273,7 +273,7 @@ def _examined(
         for number, sigma in enumerate(outcome.page_sigmas):
             noisy, found, sought = (colours_of(f.page(number)) for f in (image, stored, reference))
             # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
-            level = sigma * float(np.mean(noisy)) if outcome.noise == "speckle" else sigma
+            level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma
             if outcome.noise == "raw":
                 level = measure_residual(noisy, found).sd
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
@@ -23,7 +25,8 @@ from kpca_apps.tables.values import Column
 CellRule = tuple[CellCheck, ...]
 
 # Each learns from a column of a table, or of rows drawn from one of `n_rows`, that the plan uses:
-# learn(table, spec, plan, n_rows). None where it has nothing to say of such a column.
+# learn(table, spec, plan, n_rows). None where it has nothing to say of such a column. Of a cell
+# that several find odd, the first speaks.
 CHECKS: tuple[Callable[[Table, ColumnSpec, ColumnPlan, int], CellCheck | None], ...] = (
     learn_numbers,
     learn_spelling,
@@ -60,17 +63,20 @@ class OddValues:
     ) -> OddValues:
         """Look through a part of a column, whose cells stand in some rows (from 1) and lines.
 
-        Cells of accepted rows are passed over.
+        Cells of accepted rows, and those that an earlier check found, are passed over.
         """
         values = []
+        passed_over = np.zeros(len(rows), dtype=bool) if is_accepted is None else is_accepted
         for number, check in enumerate(rule):
-            for found in check.find(column, spec):
-                cells = found.cells
-                if is_accepted is not None:
-                    cells = cells[~is_accepted[cells]]
+            found_odd = [*check.find(column, spec)]
+            for found in found_odd:
+                cells = found.cells[~passed_over[found.cells]]
                 if cells.size:
                     at = tuple(rows[cells].tolist()), tuple(places[cells].tolist())
                     values.append(OddValue(number, *found[:3], found.value, cells.size, *at))
+            if found_odd:
+                passed_over = passed_over.copy()
+                passed_over[np.concatenate([found.cells for found in found_odd])] = True
         return cls._merged(values)
 
     def __add__(self, other: OddValues) -> OddValues:

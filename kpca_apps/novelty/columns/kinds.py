@@ -1,9 +1,9 @@
 """The kinds of column a model uses: how cells become numbers, and how numbers are written back.
 
 `KINDS` lists them. A further kind, such as a colour or an address, takes an entry here and the rule
-in `columns.py` that recognises it; nothing else in this room asks for a kind by its name.
-`Notation` learns how most cells of a column look; a format (`files/tables`) says how they are read,
-in any spelling.
+in `plan.py` that recognises it; nothing else in this room asks for a kind by its name.
+`Notation` learns how most cells of a column look; a format (`tables/values.py`) says how they are
+read, in any spelling.
 """
 
 from __future__ import annotations

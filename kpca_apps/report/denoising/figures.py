@@ -106,8 +106,8 @@ def noise(result: DenoisingResult) -> Drawing | None:
 
 
 def _level(image: ImageOutcome) -> float:
-    """Return the noise level in per cent, if there is one; a speckle level has another scale."""
-    if image.sigma is None or image.noise == "speckle" or not image.established:
+    """Return the noise level in per cent, if there is one; a relative one has another scale."""
+    if image.sigma is None or image.is_relative or not image.established:
         return math.nan
     return 100 * typical_level(image) / image.own_range
 

@@ -256,7 +256,7 @@ def _views(
 def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
     residual = image.residual
     address = quote(os.fsencode(image.output), safe="/")
-    scale = 1.0 if image.noise == "speckle" else image.own_range
+    scale = 1.0 if image.is_relative else image.own_range
     # A level that may be no noise is marked as by ``kpca denoise noise``.
     doubt = "" if image.established else " ?"
     looks = "left as it was" if is_left(image) else looks_like(image)

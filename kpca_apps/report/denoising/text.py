@@ -119,7 +119,7 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    if all(image.noise == "speckle" for image in known):
+    if all(image.is_relative for image in known):
         return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
     ranges = {image.data_range for image in known}
     where = " where brightest" if all(map(_is_at_brightest, known)) else ""
@@ -199,7 +199,7 @@ def decibels(psnr: float, decimals: int = 2) -> str:
 def level_text(image: ImageOutcome | TrialResult) -> str:
     """Write the level of the noise on its scale."""
     levels = _levels(image)
-    if image.noise == "speckle":
+    if image.is_relative:
         return f"{percent(levels[0])} of the intensity"
     where = " where brightest" if _is_at_brightest(image) else ""
     scale = f" of {number(image.data_range)}" if image.data_range else ""

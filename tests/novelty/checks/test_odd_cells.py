@@ -201,3 +201,10 @@ def test_a_check_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, cuts:
     assert n_cells == 4
     assert {cell.kind for cell in listed[1:]} == {"far above"}
     assert (listed[0].suggestion, listed[0].more_rows) == ("Utrecht", (2, 31))
+
+
+def test_a_cell_that_two_checks_find_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = cells() | {"town": ["Utrecht."] + ["Utrecht"] * (N - 1)}
+    monkeypatch.setattr(cells_module, "CHECKS", (learn_full_stops, learn_full_stops))
+    listed, n_cells = found_in(table_from_frame(pl.DataFrame(columns)), [0, N])
+    assert (len(listed), n_cells) == (1, 1)
