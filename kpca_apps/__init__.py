@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         KpcaWarning,
         MemoryLimitError,
         ModelFileError,
+        OptionError,
         RefusedError,
         StoppedError,
     )
@@ -52,6 +53,7 @@ __all__ = [
     "KpcaWarning",
     "MemoryLimitError",
     "ModelFileError",
+    "OptionError",
     "PyodNovelty",
     "RefusedError",
     "Screening",
@@ -84,6 +86,7 @@ _HOMES = {
     "KpcaWarning": "errors",
     "MemoryLimitError": "errors",
     "ModelFileError": "errors",
+    "OptionError": "errors",
     "PyodNovelty": "novelty.detector.pyod",
     "RefusedError": "errors",
     "Screening": "api",

@@ -24,6 +24,7 @@ from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.options import (
+    LISTS,
     READING,
     BadLinesName,
     CalibrationName,
@@ -57,7 +58,6 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options that name any number of columns.
-LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -396,7 +396,7 @@ def screen_table(
     seed : int
         Of every random draw.
     jobs : int, optional
-        Threads that score rows; changes no number.
+        Threads, processes or Dask workers; changes no number.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How the file is read, where a path is given: see `read_table`.
     workers : {"threads", "processes", "dask"}, optional
@@ -669,8 +669,10 @@ def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
     return all(isinstance(path, str | Path) for path in several)
 
 
-def _names(given: Columns) -> tuple[str, ...]:
+def _names(given: Columns | None) -> tuple[str, ...]:
     """Return the names of columns; a text is one name."""
+    if given is None:
+        return ()
     return tuple(map(column_name, [given] if isinstance(given, str) else given))
 
 

@@ -58,7 +58,19 @@ class ConfigError(KpcaError, ValueError):
 class OptionError(ConfigError):
     """An option is refused, by itself or beside others; `field` names it.
 
-    The sentence begins with the option, behind the place that it is about.
+    Parameters
+    ----------
+    field : str
+        The option, by its name in Python.
+    sentence : str
+        What is wrong; the message begins with the option, as a command has it.
+    place : str
+        What it is about, such as a file, before that.
+
+    Examples
+    --------
+    >>> str(OptionError("n_landmarks", "must be at least 2, got 1"))
+    '--landmarks must be at least 2, got 1'
     """
 
     def __init__(self, field: str, sentence: str, place: str = "") -> None:

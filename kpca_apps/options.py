@@ -7,6 +7,7 @@ functions call it by its name, a command and its config files by its flag.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -219,9 +220,11 @@ class NoveltyOptions(Options):
         """Return the fields of a class of options that are not None; lists are tuples there."""
         names = [one.name for one in fields(kind) if getattr(self, one.name, None) is not None]
         values = {name: getattr(self, name) for name in names}
-        return {n: tuple(of) if isinstance(of, list) else of for n, of in values.items()}
+        return values | {name: tuple(values[name]) for name in LISTS if name in values}
 
 
+# Options that name any number of columns.
+LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: how and where results are written and printed.
 _OF_COMMANDS = "out force format keep_hidden flagged json quiet dry_run config"
 _KEYWORDS = {
@@ -231,14 +234,18 @@ _KEYWORDS = {
 }
 
 
+# A quotation; quotes inside words are part of what it quotes.
+_QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
+
+
 def in_keywords(sentence: str) -> str:
     """Spell the options in a sentence as keywords: ``--landmarks`` is ``n_landmarks=``.
 
     Sentences are written for the command line, and kept so in model files. What is quoted stays.
     """
-    parts = sentence.split('"')
+    parts = _QUOTED.split(sentence)
     parts[::2] = [" ".join(map(_with_keyword, part.split(" "))) for part in parts[::2]]
-    return '"'.join(parts)
+    return "".join(parts)
 
 
 def _with_keyword(word: str) -> str:

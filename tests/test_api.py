@@ -21,6 +21,7 @@ from kpca_apps import (
     ConfigError,
     Execution,
     InputError,
+    RefusedError,
     Screening,
     fit_model,
     load_model,
@@ -512,3 +513,22 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
         screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConfigError, match="leave workers= and scheduler= out"):
         screen_table(table, workers="threads", execution=Execution())
+
+
+def test_a_list_where_a_word_belongs_is_shown_as_it_is_with_what_was_meant() -> None:
+    with pytest.raises(ConfigError, match=r"""got "\['rbf'\]"\. Did you mean "rbf"\?"""):
+        screen_table(birds(), kernel=["rbf"])  # type: ignore[arg-type]
+
+
+def test_no_columns_may_be_none() -> None:
+    assert screen_table(birds(), exclude=None, count=2).n_flagged == 2  # type: ignore[arg-type]
+
+
+def test_a_model_never_replaces_anything_but_a_model(tmp_path: Path) -> None:
+    (tmp_path / "birds.csv").write_text("a,b\n1,2\n")
+    model = fit_model(birds())
+    with pytest.raises(RefusedError, match=r"birds\.csv: exists and is not a model"):
+        save_model(model, tmp_path / "birds.csv")
+    assert (tmp_path / "birds.csv").read_text() == "a,b\n1,2\n"
+    for _ in range(2):
+        save_model(model, tmp_path / "birds.kpca")

@@ -56,6 +56,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
 
     An array that stands in it twice is stored once.
     """
+    check_model_path(path, force=True)
     members: dict[str, NDArray[Any]] = {}
     names: dict[int, str] = {}
 
@@ -142,8 +143,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
         return
     if not stat.S_ISREG(found) or not _is_model(target):
         raise RefusedError(
-            f"{label}: exists and is not a model, so it is never replaced; choose another file "
-            "with --model."
+            f"{label}: exists and is not a model, so it is never replaced; choose another file."
         )
     if not force:
         raise RefusedError(
@@ -348,7 +348,8 @@ def _opened(path: Path, label: str) -> IO[bytes]:
         # Opening a named pipe would wait for whoever writes to it.
         file = path.open("rb") if stat.S_ISREG(found.st_mode) else None
     except FileNotFoundError:
-        near = suggest(path.name, sorted(p.name for p in path.parent.glob("*")))
+        others = sorted(p.name for p in path.parent.glob("*") if p.name != path.name)
+        near = suggest(path.name, others)
         raise ModelFileError(f"{label}: no such file.{near}") from None
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{label}: cannot be read ({reason_of(error)}).") from None

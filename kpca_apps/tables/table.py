@@ -100,20 +100,29 @@ class TablePart:
     stop: int  # the first row after it
     source: SourceInfo  # of the whole table
     load: Load = field(repr=False)
+    whole: TablePart | None = field(default=None, repr=False)  # of which these are some rows
+
+    @property
+    def place(self) -> str:
+        """Where the rows stand in the table that is read."""
+        whole = self.whole or self
+        return f"rows {whole.start + 1:,} to {whole.stop:,}"
 
     def __str__(self) -> str:
-        return f"rows {self.start + 1:,} to {self.stop:,} of {one_line(self.source.name)}"
+        return f"{self.place} of {one_line(self.source.name)}"
 
     def read(self) -> Table:
         """Read the rows, as reading the whole table would give them; an error names them."""
         try:
             frame, lines = self.load()
         except KpcaError as error:
-            raise type(error)(f"Rows {self.start + 1:,} to {self.stop:,}: {error}") from error
+            if self.whole is not None:
+                raise  # it names its rows
+            raise type(error)(f"{self.place.capitalize()}: {error}") from error
         if frame.height != self.stop - self.start:
             raise InputError(
-                f"{one_line(self.source.name)}: rows {self.start + 1:,} to {self.stop:,} are no "
-                "longer there; run again once the file is complete."
+                f"{one_line(self.source.name)}: {self.place} are no longer there; run again once "
+                "the file is complete."
             )
         return Table(frame, lines, self.source)
 

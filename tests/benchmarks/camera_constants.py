@@ -1,4 +1,4 @@
-"""Fit the constants of `kpca_apps.denoise.noise.camera`, and say how well they do.
+"""Fit the constants of `kpca_apps.denoise.noise.camera_constants`, and say how well they do.
 
 They are chosen on pairs of a noisy photograph and the mean of many (see `camera_pairs.py`) whose
 scene is in none of the pairs measured there, and on photographs, PHOTOGRAPHS/train of BSDS500

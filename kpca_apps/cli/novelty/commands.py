@@ -196,7 +196,7 @@ def explain(
     from kpca_apps.novelty.screening.run import explain_row
 
     if (row is None) == (line is None):
-        raise ConfigError("say which row to explain: --row or --line")
+        raise ConfigError("say which row to explain: give one of --row and --line")
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table)

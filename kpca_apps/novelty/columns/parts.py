@@ -108,7 +108,8 @@ def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
     for part, start, stop in zip(table.parts, cuts.tolist(), cuts[1:].tolist(), strict=False):
         if stop > start:
             load = partial(_rows_of_part, part, positions[start:stop] - part.start)
-            parts.append(TablePart(len(parts), start, stop, source, load))
+            whole = part.whole or part
+            parts.append(TablePart(len(parts), start, stop, source, load, whole))
     return PartedTable(source, table.columns, tuple(parts), table.copy)
 
 

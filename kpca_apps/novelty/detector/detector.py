@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -115,6 +115,10 @@ class Detector:
         kept = self.neighbours
         standardised = self.views.standardised(kept.rows)
         return NeighbourRows(kept.rows, standardised, kept.as_is, kept.index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def row_scores(self) -> NoveltyScores:
         """Return what scores new rows, higher = more novel, wherever they are."""

@@ -205,19 +205,21 @@ def _pieces(
 
 def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bool) -> FloatArray:
     """Score every row by its own piece, shape (n,), on the scale of that piece."""
+    if in_training:
+        for piece in pieces:
+            of_all = piece.model.is_whole
+            require_own_scores(
+                piece.model, rows, np.arange(rows.n_rows) if of_all else piece.positions
+            )
+    if len(pieces) == 1 and pieces[0].model.is_whole:
+        model = pieces[0].model
+        return model.training_scores if in_training else rows.map(model.detector.row_scores())
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
-        is_whole = model.is_whole
-        judges_all = is_whole and len(positions) == rows.n_rows
         if in_training:
-            require_own_scores(model, rows, np.arange(rows.n_rows) if is_whole else positions)
-            if judges_all:
-                return model.training_scores
             own = model.training_scores
-            scores[positions] = own[positions] if is_whole else own
-        elif judges_all:
-            return rows.map(model.detector.row_scores())
+            scores[positions] = own[positions] if model.is_whole else own
         else:
             scores[positions] = _scores_of_some(model, rows, positions)
     return scores

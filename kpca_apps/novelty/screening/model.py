@@ -137,7 +137,7 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
     model : NoveltyModel
         The model.
     path : str or Path
-        Where to; replaced if it exists.
+        Where to; a model there is replaced, and nothing else.
     """
     few = len(model.training_scores) <= SAMPLE_ROWS
 
