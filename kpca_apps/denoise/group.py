@@ -32,13 +32,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
-
-Matrix = NDArray[np.float64]
+from kpca_apps.system.arrays import Matrix
 
 EDGE_FACTOR = 0.95  # lower than the formula: losing a component costs more than keeping one
 # The Tikhonov filter's ridge over the noise's energy N v, tuned as the passes are.

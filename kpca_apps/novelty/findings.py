@@ -36,7 +36,6 @@ from kpca_apps.novelty.result import (
     ColumnProfile,
     DuplicateRows,
     FlaggedRow,
-    IntArray,
     MovedColumn,
     OddCell,
     RankedRow,
@@ -48,6 +47,7 @@ from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict, group_infos, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
 # Rows a report lists whether or not they are explained.

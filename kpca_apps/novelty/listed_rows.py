@@ -15,9 +15,10 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.result import FlaggedRow, FloatArray, IntArray, OddCell, RankedRow, Reason
+from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.

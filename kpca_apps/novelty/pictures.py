@@ -14,8 +14,6 @@ from kpca_apps.novelty.result import (
     ColumnPlane,
     ColumnProfile,
     ComponentMap,
-    FloatArray,
-    IntArray,
     NumericProfile,
     PlaneAxis,
     RankedRow,
@@ -23,6 +21,7 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.novelty.screening.judge import Verdict, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 

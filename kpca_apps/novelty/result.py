@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Settings = Mapping[str, str | float | int | bool | None]
 
 COLUMN_BINS = 40

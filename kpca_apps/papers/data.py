@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.system.arrays import Matrix
 
 MOST_BYTES = 20_000_000  # no file of the papers is longer
 
-Matrix = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.papers.data import Labels
+from kpca_apps.system.arrays import Matrix
 
 
 def three_clusters(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.papers.data import Labels
+from kpca_apps.system.arrays import Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from sklearn.neighbors import NearestCentroid
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.papers.data import Labels
 from kpca_apps.papers.figures import Contours, Curves
+from kpca_apps.system.arrays import Matrix
 
 GRID = 60  # points of a grid along each side
 

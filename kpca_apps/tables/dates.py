@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.system.arrays import FloatArray
+
 __all__ = ["DateFormat", "date_text", "infer_date_format", "read_dates"]
 
-FloatArray = NDArray[np.float64]
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (

@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.system.arrays import FloatArray
+
 __all__ = [
     "DECIMAL_MARKS",
     "NUMBER_LIKE",
@@ -26,7 +28,6 @@ __all__ = [
     "unit_words",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # Digits and marks as people write numbers, in any format or none: also "1.2.3".
 NUMBER_LIKE = (

@@ -17,14 +17,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.file_errors import storage_error
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.spools import require_disk, spool_folder
@@ -56,7 +55,6 @@ _PART_BYTES = 1000
 # Bytes of a batch: Arrow counts those of a column in 31 bits.
 _LARGEST_BATCH = 1 << 30
 
-IntArray = NDArray[np.int64]
 # Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
 # another process.
 Load = Callable[[], tuple[pl.DataFrame, IntArray | None]]

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.dates import DateFormat, date_text, infer_date_format, read_dates
 from kpca_apps.tables.numbers import NumberFormat, finite, infer_number_format, read_numbers
 
@@ -29,9 +30,6 @@ __all__ = [
     "date_text",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Words that stand for "no value" in any language of software, compared stripped and without case.
 # A column in which one of them is a real level ("none" for no garage) loses nothing: there it is

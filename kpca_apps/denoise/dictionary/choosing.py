@@ -8,14 +8,13 @@ from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.preimage.fixed_point import fixed_point
+from kpca_apps.system.arrays import Matrix
 
-Matrix = NDArray[np.float64]
 # A noise level, held-out rows with such noise, what their denoised form is compared with, and the
 # noise of that comparison as a mean square.
 Trial = tuple[float, Matrix, Matrix, float]

@@ -32,11 +32,11 @@ from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.model_files import load_model_file, save_model_file
 
 __all__ = ["DictionaryDenoiser"]
 
-Matrix = NDArray[np.float64]
 Course = NDArray[np.int64]
 
 MAX_ITER = 100

@@ -7,13 +7,11 @@ from typing import Annotated, Self
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kpca_apps.denoise.dictionary.choosing import LARGEST_FIT
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-Matrix = NDArray[np.float64]
 
 MOST_DIRECTIONS = 256
 LOWEST = 1e-3  # least noise level distinguished from none, on the scale where the range is 1

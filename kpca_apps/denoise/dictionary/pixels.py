@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.passes.one_pass import patch_grid
 from kpca_apps.errors import ConfigError, InputError
-
-Matrix = NDArray[np.float64]
+from kpca_apps.system.arrays import Matrix
 
 FEWEST = 5  # examples below which nothing can be held out
 BAND = 4608  # patches held at a time, at least one row of them

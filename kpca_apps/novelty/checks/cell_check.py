@@ -10,7 +10,7 @@ import numpy as np
 
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.result import IntArray
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.values import Column
 
 

@@ -18,7 +18,8 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import FloatArray, MovedColumn
+from kpca_apps.novelty.result import MovedColumn
+from kpca_apps.system.arrays import FloatArray
 
 __all__ = ["moved_columns", "run_on"]
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
-from kpca_apps.novelty.result import DuplicateRows, FloatArray, IntArray, RepeatedRows
+from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
 HashArray = NDArray[np.uint64]

@@ -12,7 +12,7 @@ from kpca_apps.novelty.checks.odd_cells import CellRule, OddValues
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import BoolArray, IntArray
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 

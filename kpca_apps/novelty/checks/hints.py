@@ -13,8 +13,8 @@ from kpca_apps.novelty.checks.slips import HintFinder
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.reasons import NeighbourRows
-from kpca_apps.novelty.result import BoolArray, FloatArray, IntArray
 from kpca_apps.novelty.screening.model import ModelPiece
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import NumberFormat
 

@@ -17,7 +17,8 @@ from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.result import BoolArray, IntArray, OddCell
+from kpca_apps.novelty.result import OddCell
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 

@@ -23,7 +23,7 @@ from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.identifiers import name_words
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
-from kpca_apps.novelty.result import BoolArray, FloatArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # Of the model's rows, those whose own distances from what is expected of them are looked at; and
 # fewest for any hint.

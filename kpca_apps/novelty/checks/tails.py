@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kpca_apps.novelty.result import FloatArray
+from kpca_apps.system.arrays import FloatArray
 
 # A tenth of the values, but never more than half of those above the median: below that it is no
 # tail. Of small tables as many as 60, if there are: fewer leave the tail's weight wide open.

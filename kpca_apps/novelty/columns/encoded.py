@@ -33,6 +33,7 @@ from kpca_apps.novelty.columns.parts import (
 )
 from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
 from kpca_apps.novelty.row_values import row_values
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
@@ -40,9 +41,6 @@ from kpca_apps.tables.table import PartedTable, Table
 
 __all__ = ["Encoded", "EncodedFile", "encode", "hash_rows"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
 

@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
@@ -26,10 +25,9 @@ from kpca_apps.novelty.columns.running import (
 )
 from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat
-
-FloatArray = NDArray[np.float64]
 
 MISSING = "(missing)"
 # Levels without an indicator of their own, as what is expected: none of them is.

@@ -22,12 +22,9 @@ import re
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 DISTINCT = 0.95
 """Share of distinct cells above which a column may name rows: a few rows may stand twice."""

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import MemoryLimitError
 from kpca_apps.novelty.magnitudes import units, varies
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
-
-FloatArray = NDArray[np.float64]
 
 _CLIP = 4.0  # z-scores beyond say "odd", not how odd: they must not steer what is filled in
 _CUT, _FEWEST_TO_CUT = 200, 20  # one value in 200 on each side, at least one, makes no range

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import (
     Column,
     DateFormat,
@@ -24,8 +24,6 @@ from kpca_apps.tables.values import (
     ValueFormat,
     date_text,
 )
-
-FloatArray = NDArray[np.float64]
 
 _ORDERS = ("ymd", "dmy", "mdy")
 _MARKS = ("-", "/", ".")

@@ -13,17 +13,15 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS, sample_positions
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.plan import listed
 from kpca_apps.novelty.row_values import row_values
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import PartedTable, Table, TablePart, parted
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Result = TypeVar("Result")
 
 AnyTable = Table | PartedTable

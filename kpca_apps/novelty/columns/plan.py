@@ -29,7 +29,6 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
 from kpca_apps.names import one_line, suggest
@@ -37,6 +36,7 @@ from kpca_apps.novelty.columns.identifiers import COUNTING, DISTINCT, has_one_sh
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.columns.running import runs_on
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, unit_words
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
@@ -46,8 +46,6 @@ from kpca_apps.tables.values import (
     NumberFormat,
     ValueFormat,
 )
-
-FloatArray = NDArray[np.float64]
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 

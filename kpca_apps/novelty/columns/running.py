@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from kpca_apps.system.arrays import FloatArray
+
 __all__ = ["N_FEATURES", "describe_repeating", "repeating_features", "repeats", "runs_on"]
 
-FloatArray = NDArray[np.float64]
 
 MIN_VALUES = 30
 # Rank correlation with the place in the table from which dates run on: a few in a hundred may be

@@ -18,7 +18,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
-from kpca_apps.novelty.result import FloatArray
+from kpca_apps.system.arrays import FloatArray
 
 # Methods whose cost grows with the square of the rows are fitted on at most this many.
 MAX_FIT_ROWS = 5_000

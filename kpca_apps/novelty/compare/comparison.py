@@ -27,17 +27,11 @@ from kpca_apps.novelty.columns.plan import check_options
 from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.compare.labels import Labels, read_labels
 from kpca_apps.novelty.redact import redact, without_values
-from kpca_apps.novelty.result import (
-    BoolArray,
-    ComparisonResult,
-    Curves,
-    Evaluation,
-    FloatArray,
-    IntArray,
-)
+from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
 from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 OURS = "Kernel PCA"

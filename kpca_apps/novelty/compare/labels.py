@@ -8,7 +8,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import suggest
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import BoolArray
+from kpca_apps.system.arrays import BoolArray
 from kpca_apps.tables.table import Table
 
 # Words that mean "this row is an outlier" wherever they are a label, compared without case.

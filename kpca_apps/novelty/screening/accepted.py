@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, suggest
@@ -23,13 +22,10 @@ from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, column_names, each_part
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed
 from kpca_apps.novelty.result import AcceptedRows
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import ANY, as_written
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Codes of cells; what an accepted row says has one from 1 on, unless no cell can say it.
 _NEVER, _ANY, _OTHER, _MISSING = -3, -2, -1, 0

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.errors import InputError, KpcaError, OptionError
@@ -50,12 +49,10 @@ from kpca_apps.novelty.screening.options import (
     ScreeningOptions,
     resolve_rule,
 )
+from kpca_apps.system.arrays import BoolArray
 
 __all__ = ["IN_PARTS", "fit_table"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"

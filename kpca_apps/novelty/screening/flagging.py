@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.detector.threshold import Rule, rate_threshold, smallest_rate
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
+from kpca_apps.system.arrays import BoolArray, FloatArray
 
 __all__ = ["flag", "p_value_scale", "rate_statement"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 NO_RATE = "no false-alarm rate is known without clean rows"
 P_VALUES = "p-values say how rare each score is among normal rows"

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
@@ -24,9 +23,8 @@ from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quote
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.screening.model import MAX_GROUPS, NoveltyModel
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
-
-IntArray = NDArray[np.int64]
 
 # Rows from which on a model of their own found more planted faults than one of the whole table that
 # takes the group for a category: at 50 to 200 rows on average over groups that differ in how their

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
@@ -35,11 +34,8 @@ from kpca_apps.novelty.screening.groups import (
 )
 from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 OF_GROUPS = (
     "p-value: the share of rows like those its model was fitted on that would score so high."

@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.novelty.columns.encoding import TableEncoder
@@ -18,10 +17,9 @@ from kpca_apps.novelty.columns.parts import GroupKey
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
-
-FloatArray = NDArray[np.float64]
 
 KIND = "novelty"
 MAX_GROUPS = 100  # with a model of their own

@@ -39,11 +39,9 @@ from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.several import extended
 from kpca_apps.tables.table import Table
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20

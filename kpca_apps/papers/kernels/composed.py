@@ -15,8 +15,7 @@ from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import RBF, Kernel, KernelRows, LinearlyMapped, Scaled, Wrapped
 from kpca_apps.engine.kernels.base import WeightedGradient, as_number, squared_lengths
-from kpca_apps.papers.data import Matrix
-from kpca_apps.system.arrays import Values
+from kpca_apps.system.arrays import Matrix, Values
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from numpy.typing import DTypeLike
 
 from kpca_apps.engine.kernels import Kernel, KernelRows, LinearlyMapped, Wrapped
 from kpca_apps.engine.kernels.base import WeightedGradient, as_integer, as_number
-from kpca_apps.papers.data import Labels, Matrix
-from kpca_apps.system.arrays import Values
+from kpca_apps.papers.data import Labels
+from kpca_apps.system.arrays import Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 # Pixels along a side that may be sampled or smoothed: the map of a side is a dense matrix, made in

@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Matrix
 
 
 def ordered_products(X: Matrix, degree: int) -> Matrix:

@@ -20,8 +20,9 @@ from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
 from kpca_apps.engine.precision import smallest_eigenvalue
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.papers.data import Labels
 from kpca_apps.papers.methods.iterations import assembled
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 

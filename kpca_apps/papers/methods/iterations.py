@@ -11,7 +11,7 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import as_integer
 from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
-from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 EPS = float(np.finfo(np.float64).eps)

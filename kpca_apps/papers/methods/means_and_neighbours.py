@@ -13,8 +13,9 @@ from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import as_integer
 from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Labels, Matrix
+from kpca_apps.papers.data import Labels
 from kpca_apps.papers.methods.iterations import check_count
+from kpca_apps.system.arrays import Matrix
 
 
 @dataclass(frozen=True, eq=False)

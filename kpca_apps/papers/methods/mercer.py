@@ -20,7 +20,7 @@ from scipy.linalg import eigh, eigvalsh
 
 from kpca_apps.engine.kernels.base import as_number
 from kpca_apps.engine.linalg.gram import centre_in_place
-from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 

@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Matrix
 
 
 @dataclass(frozen=True, eq=False)

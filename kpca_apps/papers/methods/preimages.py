@@ -13,7 +13,7 @@ from kpca_apps.engine.compress import JITTER
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.preimage.ridge import LearnedPreImage
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 

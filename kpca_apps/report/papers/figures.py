@@ -21,8 +21,8 @@ from kpca_apps.papers.figures import Contours, Curves, Figure, Pictures, Scatter
 from kpca_apps.report.drawing import PALETTE, Drawing, drawable, house_style, new_axes, plain_ticks
 from kpca_apps.report.novelty.marks import evenly
 from kpca_apps.report.text import count, number
+from kpca_apps.system.arrays import Matrix
 
-Matrix = NDArray[np.float64]
 Size = tuple[float, float]
 MAX_POINTS = 500  # rows of a scatter plot
 MOST_TICKS = 10

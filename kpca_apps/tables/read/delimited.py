@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
 from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.layout import (
@@ -47,7 +48,6 @@ _PIECE_CELLS = 1 << 18
 # Lines of one cell above a wider one, up to so many, are spoken of as a title.
 _MOST_TITLE = 50
 
-IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
 

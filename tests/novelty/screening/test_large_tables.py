@@ -23,9 +23,10 @@ from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.written_tables import write_scored_table
 from kpca_apps.report.result_json import result_to_json
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.table import IntArray, Load, PartedTable, Table
+from kpca_apps.tables.table import Load, PartedTable, Table
 
 # Workers of Dask are closed while their connections still speak.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")

@@ -7,11 +7,12 @@ from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import cassini
 from kpca_apps.papers.figures import Scatter
 from kpca_apps.papers.measuring import components, contours, scree
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 DRAWS = 20
 ODD = -0.8  # parity below which a component counts as odd; exact symmetry would give -1

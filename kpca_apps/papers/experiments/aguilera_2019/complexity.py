@@ -16,10 +16,11 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.plan import ExactPlan
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 
 Job = Callable[[int], object]
 

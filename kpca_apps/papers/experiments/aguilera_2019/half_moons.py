@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.papers.data import Labels, Matrix, PaperData
+from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import half_moons
 from kpca_apps.papers.figures import Scatter, Table
 from kpca_apps.papers.measuring import components, line_accuracy, nearest_mean_accuracy, scree
 from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 
 DRAWS = 20
 WIDE, NARROW = "exp(-0.01 |x - y|^2)", "exp(-2 |x - y|^2)"

@@ -17,11 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.explicit_maps import monomials
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 Names = NDArray[np.str_]
 

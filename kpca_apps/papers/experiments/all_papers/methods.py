@@ -23,7 +23,7 @@ from kpca_apps.engine.linalg.eigen import block_krylov
 from kpca_apps.engine.linalg.gram import centre_in_place, gram_matrix
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Labels, Matrix, PaperData
+from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Pictures, Scatter, Table
 from kpca_apps.papers.kernels import composed, images
@@ -38,6 +38,7 @@ from kpca_apps.papers.methods import (
 )
 from kpca_apps.papers.methods import means_and_neighbours as places
 from kpca_apps.papers.result import Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 N, Q = 2000, 5  # rows near the curved surface, and components of them

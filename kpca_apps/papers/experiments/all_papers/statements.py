@@ -15,12 +15,13 @@ from sklearn.cluster import KMeans
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.engine.linalg.gram import centre_in_place
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import three_clusters
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.methods.explicit_maps import monomial_count, monomials, ordered_products
 from kpca_apps.papers.methods.fewer_rows import mean_components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 
 N, Q = 60, 4
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from kpca_apps.engine.kernels import Kernel, Linear, Polynomial
-from kpca_apps.papers.data import Labels, Matrix, PaperData
+from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Contours, Curves, Figure, Scatter
 from kpca_apps.papers.measuring import (
@@ -25,6 +25,7 @@ from kpca_apps.papers.measuring import (
 from kpca_apps.papers.methods.means_and_neighbours import class_means
 from kpca_apps.papers.methods.on_components import regress_on_components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 
 english = partial(stated, source="the notes in English")
 spanish = partial(stated, source="the notes in Spanish")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import rings
 from kpca_apps.papers.figures import Curves, Scatter, Table
 from kpca_apps.papers.measuring import (
@@ -22,6 +22,7 @@ from kpca_apps.papers.measuring import (
     nearest_mean_accuracy,
 )
 from kpca_apps.papers.result import Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 
 # Radii, and standard deviation of the noise; sigmas tried, over the largest radius.
 RINGS = (((0.1, 0.5, 1.0), 0.05), ((1.0, 3.0, 6.0), 0.25), ((1.0, 2.0, 3.0), 0.1))

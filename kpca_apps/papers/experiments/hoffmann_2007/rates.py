@@ -14,10 +14,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernels import RBF, Kernel, Linear
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 Flags = NDArray[np.bool_]
 

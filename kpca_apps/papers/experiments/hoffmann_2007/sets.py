@@ -11,10 +11,11 @@ from sklearn.metrics import roc_auc_score
 
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, plane_grid
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 Flags = NDArray[np.bool_]
 

@@ -11,10 +11,11 @@ import numpy as np
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Curves, Pictures, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 LINEAR_COUNTS = (1, 4, 16, 32, 64, 128, 256)
 KERNEL_COUNTS = (1, 4, 16, 32, 64, 128, 256, 512, 1024)

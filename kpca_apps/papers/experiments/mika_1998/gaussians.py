@@ -13,10 +13,11 @@ from joblib import Parallel, delayed
 
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.preimage.fixed_point import fixed_point
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, stated
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 COUNTS = tuple(range(1, 10))

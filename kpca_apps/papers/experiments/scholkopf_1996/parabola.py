@@ -10,11 +10,12 @@ import numpy as np
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Matrix, PaperData
+from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.drawn import parabola
 from kpca_apps.papers.figures import Contours, Table
 from kpca_apps.papers.measuring import components, contours
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 
 # Shares of the eigenvalues in the journal's version of the figure, as they are remembered.
 JOURNAL = {

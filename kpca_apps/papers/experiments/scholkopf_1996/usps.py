@@ -16,10 +16,11 @@ from sklearn.svm import LinearSVC
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.data import Labels, Matrix, PaperData
+from kpca_apps.papers.data import Labels, PaperData
 from kpca_apps.papers.figures import Curves, Table
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.result import Claim, Experiment, Outcome, close_to, stated
+from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 DEGREES = (1, 2, 3, 4, 5, 6, 7)
