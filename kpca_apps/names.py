@@ -7,17 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "TABLE_SUFFIXES",
-    "join",
-    "one_line",
-    "reason_of",
-    "safe_stem",
-    "suggest",
-    "unique_names",
-    "visible",
-]
-
 # Of files that are tables, packed or not: those of a folder are read as one.
 TABLE_SUFFIXES = (
     ".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".jsonl", ".ndjson",

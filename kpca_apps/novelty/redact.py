@@ -34,8 +34,6 @@ from kpca_apps.novelty.result import (
     SourceInfo,
 )
 
-__all__ = ["HIDDEN", "Note", "redact", "visible_notes", "without_values"]
-
 Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 

@@ -11,8 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import spilled
 
-__all__ = ["blocks_of", "row_values"]
-
 _ROWS_A_BLOCK = 1 << 18
 
 

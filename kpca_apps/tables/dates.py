@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray
 
-__all__ = ["DateFormat", "date_text", "infer_date_format", "read_dates"]
-
-
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"

@@ -29,16 +29,6 @@ from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, require_cells
 from kpca_apps.tables.write import Added, input_names
 
-__all__ = [
-    "Frame",
-    "column_name",
-    "frame_beside",
-    "frame_like",
-    "frame_rows",
-    "read_frame",
-    "table_from_frame",
-]
-
 _WANTED = (
     "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
     "dimensions, or the path of a file"

@@ -31,18 +31,6 @@ from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
 
-__all__ = [
-    "CHUNK",
-    "Chunks",
-    "InputFile",
-    "KnownFile",
-    "damage_refused",
-    "find_file",
-    "first_line",
-    "only_member",
-    "packing_of",
-]
-
 _PACKINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
     # A text may begin with "BZh" too.

@@ -16,19 +16,6 @@ from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import FloatArray
 
-__all__ = [
-    "DECIMAL_MARKS",
-    "NUMBER_LIKE",
-    "THOUSANDS_MARKS",
-    "NumberFormat",
-    "finite",
-    "infer_number_format",
-    "is_number_like",
-    "read_numbers",
-    "unit_words",
-]
-
-
 # Digits and marks as people write numbers, in any format or none: also "1.2.3".
 NUMBER_LIKE = (
     "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"

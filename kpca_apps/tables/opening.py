@@ -23,8 +23,6 @@ from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.several import combined, expand
 from kpca_apps.tables.table import PartedTable, Table, collect
 
-__all__ = ["open_table", "read_table"]
-
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",

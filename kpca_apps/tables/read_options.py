@@ -9,8 +9,6 @@ from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.options import READING
 
-__all__ = ["ReadOptions"]
-
 MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
 _NAMED_DELIMITERS = {
     "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",

@@ -20,8 +20,6 @@ from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, collect, require_same_columns
 
-__all__ = ["combined", "expand", "extended"]
-
 _PATTERN = "*?["
 MOST_NOTES = 20
 

@@ -6,8 +6,6 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-__all__ = ["SourceInfo"]
-
 
 @dataclass(frozen=True)
 class SourceInfo:

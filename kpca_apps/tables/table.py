@@ -31,23 +31,6 @@ from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
 
-__all__ = [
-    "Load",
-    "PartedTable",
-    "Rows",
-    "SourceInfo",
-    "Table",
-    "TablePart",
-    "as_arrow",
-    "as_frame",
-    "collect",
-    "part_size",
-    "parted",
-    "parted_table",
-    "require_cells",
-    "require_same_columns",
-]
-
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
 # What a part takes in memory while it is not read.

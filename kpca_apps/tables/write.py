@@ -24,22 +24,6 @@ from kpca_apps.tables.numbers import NUMBER_LIKE
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table
 
-__all__ = [
-    "ANY",
-    "PLAIN",
-    "Added",
-    "CsvStyle",
-    "as_written",
-    "csv_bytes",
-    "input_names",
-    "literal",
-    "neutralise",
-    "open_scored",
-    "scored_bytes",
-    "scored_kind",
-    "scored_notes",
-]
-
 # Columns added to those of a table, by their names; None is an empty one.
 Added = Mapping[str, NDArray[Any] | pl.Series | None]
 

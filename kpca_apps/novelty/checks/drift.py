@@ -21,9 +21,6 @@ from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.system.arrays import FloatArray
 
-__all__ = ["moved_columns", "run_on"]
-
-
 RATE = 0.01  # of false reports about two tables alike
 # Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
 # and of the share of gaps.

@@ -39,8 +39,6 @@ from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table
 
-__all__ = ["Encoded", "EncodedFile", "encode", "hash_rows"]
-
 HashArray = NDArray[np.uint64]
 Result = TypeVar("Result")
 

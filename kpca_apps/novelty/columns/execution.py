@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from kpca_apps.system.workers import Kept, Workers
 
-__all__ = ["Execution"]
-
 Result = TypeVar("Result")
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 

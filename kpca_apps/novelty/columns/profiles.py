@@ -14,8 +14,6 @@ from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, quoted
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
 from kpca_apps.tables.values import Column, DateFormat
 
-__all__ = ["column_profiles", "id_note", "naming_column", "odd_cells_of"]
-
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
 

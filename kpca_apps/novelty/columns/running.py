@@ -12,9 +12,6 @@ from scipy.stats import spearmanr
 
 from kpca_apps.system.arrays import FloatArray
 
-__all__ = ["N_FEATURES", "describe_repeating", "repeating_features", "repeats", "runs_on"]
-
-
 MIN_VALUES = 30
 # Rank correlation with the place in the table from which dates run on: a few in a hundred may be
 # wrong, or come late.

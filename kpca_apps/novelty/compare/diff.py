@@ -30,8 +30,6 @@ from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import Table
 
-__all__ = ["diff_runs"]
-
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
 # Columns of a scored table that are not of its input.

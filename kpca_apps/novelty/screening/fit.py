@@ -51,9 +51,6 @@ from kpca_apps.novelty.screening.options import (
 )
 from kpca_apps.system.arrays import BoolArray
 
-__all__ = ["IN_PARTS", "fit_table"]
-
-
 MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
 

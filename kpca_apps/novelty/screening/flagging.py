@@ -9,9 +9,6 @@ from kpca_apps.novelty.detector.threshold import Rule, rate_threshold, smallest_
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-__all__ = ["flag", "p_value_scale", "rate_statement"]
-
-
 NO_RATE = "no false-alarm rate is known without clean rows"
 P_VALUES = "p-values say how rare each score is among normal rows"
 

@@ -20,8 +20,6 @@ from kpca_apps.tables.read.parquet import arrow_frame, far_dates, require_text, 
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
 
-__all__ = ["ARROW"]
-
 _FILE = b"ARROW1\0\0"
 _STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
 T = TypeVar("T")

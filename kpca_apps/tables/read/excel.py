@@ -30,8 +30,6 @@ from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
 if TYPE_CHECKING:
     import fastexcel
 
-__all__ = ["EXCEL", "is_workbook"]
-
 MAX_CELL = 32_767  # characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
 MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB

@@ -25,8 +25,6 @@ from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.memory import available_bytes
 
-__all__ = ["ReadSheet", "read_in_process", "serve"]
-
 ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
 # Memory that a workbook may take: for small ones the least, for others so many times what they
 # unpack to; and time, likewise. Wide bounds, for who has no other way to read it.

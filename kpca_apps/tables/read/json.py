@@ -26,8 +26,6 @@ from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
 
-__all__ = ["JSON", "JsonLines", "json_rows"]
-
 _LINES = (".jsonl", ".ndjson")
 # A text of cells may begin with a bracket too.
 _BEGINNING = re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])')

@@ -18,8 +18,6 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 from kpca_apps.system import limits
 
-__all__ = ["JsonDocument"]
-
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_SHOWN = 100  # characters of keys in a message
 _ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'

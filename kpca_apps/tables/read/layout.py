@@ -14,17 +14,6 @@ from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.values import MISSING_WORDS
 
-__all__ = [
-    "DELIMITER_NAMES",
-    "HEADER_SAMPLE",
-    "ONE_COLUMN",
-    "Layout",
-    "collapse_spaces",
-    "find_header",
-    "header_is_missing",
-    "sniff_delimiter",
-]
-
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Stands for "no delimiter": a control character that no table of text holds.
 ONE_COLUMN = "\x1f"

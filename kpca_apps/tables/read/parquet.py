@@ -46,18 +46,6 @@ from kpca_apps.tables.table import (
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-__all__ = [
-    "PARQUET",
-    "PARQUET_SUFFIXES",
-    "arrow_frame",
-    "as_polars",
-    "far_dates",
-    "plain_types",
-    "read_folder",
-    "require_text",
-    "text_bytes",
-]
-
 PARQUET_SUFFIXES = (".parquet", ".pq")
 # Rows of the longest group that is read as it is: for a few rows, all before them are decoded.
 _LONGEST_GROUP = 1 << 18

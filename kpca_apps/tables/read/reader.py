@@ -10,8 +10,6 @@ from kpca_apps.tables.input_file import InputFile
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.table import PartedTable, Rows, Table, collect
 
-__all__ = ["Reader", "table_of"]
-
 T = TypeVar("T", InputFile, Text)
 
 

@@ -11,8 +11,6 @@ from kpca_apps.tables.read.parquet import PARQUET
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.text import Text
 
-__all__ = ["FILE_READERS", "TEXT_READERS"]
-
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]

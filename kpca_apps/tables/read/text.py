@@ -15,8 +15,6 @@ from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.tables.input_file import InputFile
 
-__all__ = ["BadLines", "NotUtf8", "Text", "decoded"]
-
 # Bytes at the head of a text that suffice to know what it is.
 _HEAD_BYTES = 1 << 20
 _MARK = codecs.BOM_UTF8
