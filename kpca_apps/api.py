@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -33,6 +34,7 @@ from kpca_apps.options import (
     NoveltyOptions,
     TableFormat,
     WorkersName,
+    check_limits,
     in_keywords,
 )
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
@@ -237,7 +239,14 @@ class Screening(ScreeningResult):
         -------
         tuple of str
             Sentences on what had to be changed, such as the name of a column.
+
+        Raises
+        ------
+        ConfigError
+            If a format is none of these; nothing is written then.
         """
+        with _in_python():
+            check_limits(SimpleNamespace(format=format, flagged=flagged))
         path, result = Path(folder), replace(self, flagged_file=f"flagged.{flagged}")
         path.mkdir(parents=True, exist_ok=True)
         plan = self.model.encoder.plan

@@ -225,8 +225,8 @@ class NoveltyOptions(Options):
 
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
-# Of the command line alone: how and where results are written and printed.
-_OF_COMMANDS = "out force format keep_hidden flagged json quiet dry_run config"
+# Of the command line alone: where results are written, and what is printed.
+_OF_COMMANDS = "out force json quiet dry_run config"
 _KEYWORDS = {
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))

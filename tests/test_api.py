@@ -532,3 +532,12 @@ def test_a_model_never_replaces_anything_but_a_model(tmp_path: Path) -> None:
     assert (tmp_path / "birds.csv").read_text() == "a,b\n1,2\n"
     for _ in range(2):
         save_model(model, tmp_path / "birds.kpca")
+
+
+@pytest.mark.parametrize("wrong", [{"format": "xls"}, {"flagged": "xls"}])
+def test_nothing_is_written_in_a_format_that_is_not_known(
+    result: Screening, wrong: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}= must be csv, .*got 'xls'"):
+        result.save_tables(tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()

@@ -43,7 +43,7 @@ def test_an_option_that_is_refused_is_known_by_its_field() -> None:
         ("--landmarks must be 2", "n_landmarks= must be 2"),
         ("give --share or (--skip-rows), --by.", "give share= or (skip_rows=), by=."),
         ('a column "of --count 3"', 'a column "of --count 3"'),
-        ("a--share, --shares, --out, --flagged xlsx", "a--share, --shares, --out, --flagged xlsx"),
+        ("a--share, --shares, --out, --force", "a--share, --shares, --out, --force"),
     ],
 )
 def test_options_in_a_sentence_are_spelled_as_keywords(sentence: str, expected: str) -> None:
