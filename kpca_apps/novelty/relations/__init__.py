@@ -1,1 +1,1 @@
-"""Relations between columns: what goes with what, learned from a table, checked and told as rules."""
+"""Relations between columns: what goes with what, learned, checked and told as rules."""

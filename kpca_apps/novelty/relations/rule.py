@@ -1,7 +1,7 @@
 """The kinds of rule between columns: what each says of a row, as plain data.
 
-A rule names its columns and what ties them; how it is found, checked and written elsewhere is said in
-the other files of this room. Numbers are as the columns read them: dates in seconds since 1970 UTC.
+A rule names its columns and what ties them; how it is found, checked and exported is said in the
+other files of this room. Numbers are as the columns read them: dates in seconds since 1970 UTC.
 """
 
 from __future__ import annotations
