@@ -31,7 +31,7 @@ from kpca_apps.novelty.detector.leave_one_out import (
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import rows_without_strays
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
-from kpca_apps.novelty.detector.surprise.combined import CombinedScore
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore, with_surprise
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -75,6 +75,7 @@ def fit_detector(
     kernel: Literal["rbf"] | Kernel | None = None,
     normal: ArrayLike | None = None,
     large_groups: LargeGroups | None = None,
+    surprise: FloatArray | None = None,
     n_jobs: int | None = None,
     random_state: Seed = None,
 ) -> Fit:
@@ -82,13 +83,16 @@ def fit_detector(
 
     Scalings, landmarks and calibration come from the source's sample; means, covariances and
     trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
-    those of each group are learned from like others, and ranked among themselves.
+    those of each group are learned from like others, and ranked among themselves. A `surprise` (n,)
+    that the numbers do not hold, as -log p, counts in the scores beside that of the cells.
     """
     rng = seeded_generator(random_state)
     check_array(source.sample, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
     _refuse_contradictions(parameters, kernel)
     is_normal = _normal_rows(normal, source.n_rows, parameters)
-    fitting = _Fitting(source, parameters, columns, kernel, is_normal, large_groups, n_jobs, rng)
+    fitting = _Fitting(
+        source, parameters, columns, kernel, is_normal, large_groups, surprise, n_jobs, rng
+    )
     return fitting.run()
 
 
@@ -152,6 +156,7 @@ class _Fitting:
     kernel: Literal["rbf"] | Kernel | None
     is_normal: BoolArray
     large_groups: LargeGroups | None
+    surprise: FloatArray | None
     n_jobs: int | None
     rng: np.random.Generator
 
@@ -296,11 +301,14 @@ class _Fitting:
                 large_groups=self.large_groups,
             )
             place = combined.large_groups.places(X)
-            usual_scores = scores[usual_rows(of_rows, place, contaminated=contaminated)]
+            usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]
             if len(X) < source.n_rows:
                 own, scores = scores, source.map(replace(errors, combined=combined), in_use)
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own
+            if self.surprise is not None:
+                scores = with_surprise(scores, self.surprise)
+            usual_scores = scores[usual]
         else:
             scores = source.map(errors, in_use)
             scores[positions] = of_landmarks

@@ -52,6 +52,20 @@ MORE = 2.0
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
+# The weight f of what is known of a row beside its numbers.
+BESIDE = 1.0
+
+
+def with_surprise(scores: FloatArray, surprise: FloatArray) -> FloatArray:
+    """Count in the scores of rows (n,) how improbable each is for other reasons, as r = -log p_r.
+
+    One more term f/p_r of the harmonic mean: log(exp(s) + f exp(r)). The same wherever it is added,
+    so that scores of rows fitted on and of new ones agree.
+    """
+    joined: FloatArray = np.logaddexp(scores, surprise + np.log(BESIDE))
+    return joined
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedScore:
     """The score of rows, learned from rows."""
