@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.novelty.columns.execution import Execution
+    from kpca_apps.novelty.columns.encoded import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, column_names, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
+from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.options import (

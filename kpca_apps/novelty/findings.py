@@ -13,11 +13,10 @@ import numpy as np
 from kpca_apps.names import one_line
 from kpca_apps.novelty.checks.drift import moved_columns, run_on
 from kpca_apps.novelty.checks.duplicates import find_duplicates
-from kpca_apps.novelty.checks.faults import FILLED
+from kpca_apps.novelty.checks.odd_cells import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
-from kpca_apps.novelty.checks.suggestions import Suggestions
-from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.parts import rows_of
+from kpca_apps.novelty.columns.encoded import Encoded, rows_of
+from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.columns.profiles import (
     NAMED_BY,
@@ -27,10 +26,14 @@ from kpca_apps.novelty.columns.profiles import (
     naming_column,
     odd_cells_of,
 )
-from kpca_apps.novelty.columns.summaries import ColumnSummary
-from kpca_apps.novelty.compare.comparison import evaluate_scores
-from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
+from kpca_apps.novelty.compare.comparison import Labels, evaluate_scores, read_labels
+from kpca_apps.novelty.listed_rows import (
+    MAX_CELLS,
+    Suggestions,
+    list_flagged,
+    list_odd_cell_rows,
+    list_rows,
+)
 from kpca_apps.novelty.pictures import column_plane, map_rows, score_grid
 from kpca_apps.novelty.result import (
     ColumnProfile,
@@ -42,11 +45,10 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     clearest,
 )
-from kpca_apps.novelty.screening.accepted import FoundRows
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict, group_infos, top_rows
-from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
+from kpca_apps.novelty.screening.run import FoundRows
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, in_parts, take_rows
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, column_names, in_parts, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.system.output import atomic_write

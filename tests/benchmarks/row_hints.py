@@ -27,8 +27,7 @@ from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.checks.hints import hint_rows
-from kpca_apps.novelty.columns.encoded import encode
-from kpca_apps.novelty.columns.parts import rows_of
+from kpca_apps.novelty.columns.encoded import encode, rows_of
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.opening import open_table

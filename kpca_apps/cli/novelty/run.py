@@ -19,10 +19,9 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.names import safe_stem
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, column_names, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder

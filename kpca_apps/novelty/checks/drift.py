@@ -15,8 +15,8 @@ from scipy.special import kolmogorov
 from scipy.stats import chi2_contingency
 
 from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import quoted
-from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.system.arrays import FloatArray

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import binom
 
 from kpca_apps.names import join, one_line
+from kpca_apps.novelty.columns.encoded import rows_of
 from kpca_apps.novelty.columns.encoding import MISSING
-from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
 from kpca_apps.tables.table import Table

@@ -8,9 +8,8 @@ import polars as pl
 from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.encoding import ValueCoder
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, is_named_as_identifier, quoted
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
 from kpca_apps.tables.values import Column, DateFormat
 

@@ -20,10 +20,9 @@ import polars as pl
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, column_names, draw_sample
+from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory

@@ -6,7 +6,8 @@ seed; what is summed or trimmed, from all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -14,21 +15,30 @@ from typing import Literal
 import numpy as np
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import InputError, KpcaError, OptionError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import Encoded, encode
-from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
+from kpca_apps.novelty.columns.encoded import (
     AnyTable,
+    Encoded,
+    Execution,
     GroupKey,
     column_names,
     draw_sample,
+    encode,
     find_groups,
+    group_text,
     in_parts,
     table_subset,
 )
-from kpca_apps.novelty.columns.plan import ColumnPlan, check_options, infer_plan, listed, quoted
+from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
+from kpca_apps.novelty.columns.plan import (
+    ColumnPlan,
+    ColumnSpec,
+    check_options,
+    infer_plan,
+    listed,
+    quoted,
+)
 from kpca_apps.novelty.detector.detector import Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
@@ -36,21 +46,24 @@ from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.screening.groups import (
-    landmarks_of_each,
-    own_groups,
-    plan_of_group,
-    rows_needed,
-)
-from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel, library_versions
-from kpca_apps.novelty.screening.options import (
+from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
+    MAX_GROUPS,
+    ModelPiece,
+    NoveltyModel,
     ScreeningOptions,
+    library_versions,
     resolve_rule,
+    rows_needed,
 )
-from kpca_apps.system.arrays import BoolArray
+from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.tables.table import Table
 
+# So many groups have as many landmarks each as a table; of more groups each has fewer, so that the
+# matrices of all models stay as large.
+FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
+LANDMARKS = {False: 300, True: 700}  # of a table that may hold outliers, and of a clean one
 MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
 
@@ -289,3 +302,68 @@ def _parameters(
         calibration=options.calibration,
     )
     return parameters, kernel
+
+
+def own_groups(
+    keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
+) -> list[int]:
+    """Places of the groups that get a piece of their own, largest first; ConfigError if none.
+
+    `codes` are those of the rows that are judged.
+    """
+    if len(keys) == 1:
+        raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
+    sizes = np.bincount(codes, minlength=len(keys))
+    names = [[text or "" for text in key] for key in keys]
+    order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))
+    own = [place for place in order if sizes[place] >= enough]
+    if not own:
+        few = (
+            f"{where}: none of the {len(keys):,} groups by {listed(by)} has the {enough:,} rows "
+            "that a model needs: the largest"
+        )
+        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column of fewer values"
+        largest = f", {quoted(group_text(keys[order[0]]))},"
+        raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
+    return own[:MAX_GROUPS]
+
+
+def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
+    """Landmarks of each of so many groups, `None` for those of a table."""
+    if n_groups <= FULL_LANDMARKS:
+        return None
+    fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)
+    return max(FEWEST_LANDMARKS, round(fewer))
+
+
+def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:
+    """Plan of the columns of one group: as in the whole table, but for what does not vary in it."""
+    return ColumnPlan(
+        tuple(
+            replace(spec, role="excluded", why="the same in all rows of the group", format=None)
+            if spec.name in by
+            else _spec_of_group(spec, table)
+            for spec in plan.specs
+        )
+    )
+
+
+def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
+    if not spec.used:
+        return spec
+    column = table.column(spec.name)
+    if spec.format is None:
+        levels = spec.levels(column)
+        n_distinct, n_read, n_unreadable = len(levels.texts), int(levels.counts.sum()), 0
+    else:
+        readings = column.read(spec.format)
+        n_distinct, n_read = len(np.unique(readings.ordered)), readings.ordered.size
+        n_unreadable = int(readings.unreadable.sum())
+    n_missing = len(column) - n_read
+    spec = replace(spec, n_missing=n_missing, n_distinct=n_distinct, notes=())
+    if n_unreadable > n_read or not n_read:
+        return replace(spec, role="empty", why="hardly a value in the group", format=None)
+    # A category that some rows lack varies.
+    if n_distinct == 1 and not (spec.has_levels and n_missing):
+        return replace(spec, role="constant", why="one value only in the group", format=None)
+    return spec

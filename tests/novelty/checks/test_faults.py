@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.checks.faults import CellFaults
+from kpca_apps.novelty.checks.odd_cells import CellFaults
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.tables.frames import table_from_frame

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.novelty.checks import odd_cells as cells_module
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
-from kpca_apps.novelty.checks.faults import CellFaults
-from kpca_apps.novelty.checks.odd_cells import cell_rules, odd_cells
+from kpca_apps.novelty.checks.odd_cells import CellFaults, cell_rules, odd_cells
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan

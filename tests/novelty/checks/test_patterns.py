@@ -7,7 +7,7 @@ import pytest
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ColumnProfile, Pattern, RankedRow, Reason
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import some_rows, take_rows
+from kpca_apps.novelty.columns.encoded import Execution, some_rows, take_rows
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable
 

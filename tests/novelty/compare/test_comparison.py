@@ -10,7 +10,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.baselines import BASELINES, standardise
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, compare_table, curves_of
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated

@@ -6,10 +6,9 @@ import pytest
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import labels as of_tables
-from kpca_apps.novelty.compare.comparison import compare_table
-from kpca_apps.novelty.compare.labels import Labels
+from kpca_apps.novelty.compare.comparison import Labels, compare_table
 from kpca_apps.novelty.redact import without_values
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 

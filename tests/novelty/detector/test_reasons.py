@@ -12,7 +12,7 @@ from kpca_apps.novelty.detector.reasons import (
     rows_without_strays,
 )
 from kpca_apps.novelty.listed_rows import explain_rows
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated

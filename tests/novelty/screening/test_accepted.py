@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
-from kpca_apps.novelty.screening.accepted import FoundRows, find_accepted
+from kpca_apps.novelty.screening.run import FoundRows, find_accepted
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table, parted
 from kpca_apps.tables.values import DateFormat, NumberFormat

@@ -13,9 +13,13 @@ from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening import groups
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.groups import MIN_ROWS, rows_needed
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import (
+    MIN_ROWS,
+    ScreeningOptions,
+    load_model,
+    rows_needed,
+    save_model,
+)
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.detector.threshold import Rule, top_count
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.flagging import flag
-from kpca_apps.novelty.screening.judge import Verdict, judge, novelty_ranks, top_rows
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.judge import Verdict, flag, judge, novelty_ranks, top_rows
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table

@@ -10,8 +10,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import score
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated

@@ -5,7 +5,7 @@ import pytest
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
-from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
 from tests.system.model_parts import from_file
 
 
