@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from kpca_apps.names import one_line
@@ -48,9 +50,11 @@ from kpca_apps.novelty.result import (
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict, group_infos, top_rows
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
-from kpca_apps.novelty.screening.run import FoundRows
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
+
+if TYPE_CHECKING:
+    from kpca_apps.novelty.screening.run import FoundRows
 
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100

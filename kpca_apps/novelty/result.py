@@ -25,6 +25,7 @@ MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
+CONTRADICTED = "contradicted"  # a kind of odd cell: by other cells of its row
 # Odd cells that a page shows; of one column: one bad column does not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 
@@ -205,12 +206,13 @@ class Pattern:
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell that is odd by itself, whatever the rest of its row says, or several alike."""
+    """A cell that is odd by itself or contradicted by the others of its row, or several alike."""
 
     column: str  #: the column it is in
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
     #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
-    #: "misspelt", or "unreadable" (no number or no possible date).
+    #: "misspelt", "unreadable" (no number or no possible date), or "contradicted" (by other cells
+    #: of its row).
     kind: str
     seen: str  #: as it stands in the table
     sentence: str  #: why it is odd
@@ -220,6 +222,8 @@ class OddCell:
     n_cells: int = 1  #: cells of the column that hold the same
     more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
+    #: Columns of the row that contradict it; empty where it is odd by itself.
+    given: tuple[str, ...] = ()
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from kpca_apps.errors import InputError
+from kpca_apps.names import one_line
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.result import OddCell
+from kpca_apps.novelty.relations.levels import JudgedCell
+from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -118,8 +121,17 @@ def _clearest(values: Iterable[OddValue], most: int) -> tuple[OddValue, ...]:
     return tuple(kept)
 
 
+class Contradicted(NamedTuple):
+    """A cell that the others of its row contradict."""
+
+    row: int  # from 1
+    place: int  # line of the file (or the same)
+    cell: JudgedCell
+
+
 def odd_cells(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]],
+    contradicted: Iterable[Contradicted],
     *,
     n_rows: int,
     in_lines: bool,
@@ -139,26 +151,77 @@ def odd_cells(
             else:
                 found.append((value, spec, rule, notation))
     found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
-    listed = []
+    listed: list[tuple[float, OddCell]] = []
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
         sentence, suggestion = rule[value.check].explain(value, spec, notation)
         (row, *more_rows), (line, *more_lines) = value.rows, value.places
         listed.append(
-            OddCell(
-                column=spec.name,
-                kind=value.kind,
-                seen=value.seen,
-                sentence=sentence,
-                suggestion=suggestion,
-                row=row,
-                line=line if in_lines else None,
-                n_cells=value.n_cells,
-                more_rows=tuple(more_rows),
-                more_lines=tuple(more_lines) if in_lines else None,
+            (
+                value.clearness,
+                OddCell(
+                    column=spec.name,
+                    kind=value.kind,
+                    seen=value.seen,
+                    sentence=sentence,
+                    suggestion=suggestion,
+                    row=row,
+                    line=line if in_lines else None,
+                    n_cells=value.n_cells,
+                    more_rows=tuple(more_rows),
+                    more_lines=tuple(more_lines) if in_lines else None,
+                ),
             )
         )
-    return tuple(listed), n_cells
+    # Of a cell that is odd by itself, its column says what is wrong.
+    known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
+    alike: dict[tuple[str, str, str, str], list[Contradicted]] = {}
+    for one in contradicted:
+        if (one.cell.column, one.row) not in known:
+            sentence = _contradiction(one.cell)
+            key = one.cell.column, one.cell.seen, sentence, one.cell.expected
+            alike.setdefault(key, []).append(one)
+    for (column, seen, sentence, expected), cells in alike.items():
+        first, *more = cells
+        n_cells += len(cells)
+        given = first.cell.evidence.columns
+        listed.append(
+            (
+                first.cell.clearness,
+                OddCell(
+                    column=column,
+                    kind=CONTRADICTED,
+                    seen=seen,
+                    sentence=sentence,
+                    suggestion=expected,
+                    row=first.row,
+                    line=first.place if in_lines else None,
+                    n_cells=len(cells),
+                    more_rows=tuple(one.row for one in more),
+                    more_lines=tuple(one.place for one in more) if in_lines else None,
+                    given=given,
+                ),
+            )
+        )
+    listed.sort(key=lambda entry: (-entry[0], entry[1].row))
+    shown: list[OddCell] = []
+    n_listed = 0
+    for _, odd in listed:
+        n_listed += odd.n_cells
+        if n_listed > MAX_CELLS_OF_TABLE and shown:
+            break
+        shown.append(odd)
+    return tuple(shown), n_cells
+
+
+def _contradiction(cell: JudgedCell) -> str:
+    """Say what the rows like that of a cell hold instead."""
+    evidence = cell.evidence
+    pairs = zip(evidence.columns, evidence.values, strict=True)
+    given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
+    # Of them, this one reads otherwise.
+    n, others = evidence.n_agreeing, evidence.n_rows - 1
+    return f"{n:,} of the {others:,} other rows with {given} read {one_line(cell.expected, 40)}."
 
 
 # Of every table with gaps: nothing that a reader must know before believing the list.
@@ -207,6 +270,8 @@ class CellFaults:
     used: tuple[ColumnFaults, ...]  # of the columns the model uses, in the order of its plan
     n_missing: tuple[int, ...]  # cells without a value of all columns, in the table's order
     odd: tuple[OddValues, ...]  # of the columns the model uses
+    contradicted: tuple[Contradicted, ...]  # by other cells of their rows: the clearest 100,000
+    n_contradicted: int
 
     @classmethod
     def of(
@@ -214,12 +279,14 @@ class CellFaults:
         table: Table,
         plan: ColumnPlan,
         rules: Sequence[CellRule],
+        judged: Sequence[JudgedCell] = (),
         first_row: int = 0,
         is_accepted: BoolArray | None = None,
     ) -> CellFaults:
         """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
 
-        No cell of a row that is accepted (n,) is odd.
+        Cells that were `judged` by the others of their rows are kept beside. No cell of a row that
+        is accepted (n,) is odd.
         """
         rows = np.arange(first_row + 1, first_row + table.frame.height + 1)
         places = rows if table.lines is None else table.lines
@@ -235,14 +302,23 @@ class CellFaults:
         for name in table.frame.columns:
             readings = table.column(name).read(formats.get(name))
             n_missing.append(int((readings.missing | readings.unreadable).sum()))
-        return cls(tuple(used), tuple(n_missing), tuple(odd))
+        contradicted = tuple(
+            Contradicted(int(rows[one.row]), int(places[one.row]), one)
+            for one in judged
+            if is_accepted is None or not is_accepted[one.row]
+        )
+        return cls(tuple(used), tuple(n_missing), tuple(odd), contradicted, len(contradicted))
 
     def __add__(self, other: CellFaults) -> CellFaults:
         """Faults of both parts, of which `other` comes later in the table."""
         used = tuple(a + b for a, b in zip(self.used, other.used, strict=True))
         n_missing = tuple(a + b for a, b in zip(self.n_missing, other.n_missing, strict=True))
         odd = tuple(a + b for a, b in zip(self.odd, other.odd, strict=True))
-        return CellFaults(used, n_missing, odd)
+        both = (*self.contradicted, *other.contradicted)
+        if len(both) > MAX_CELLS_OF_TABLE:
+            both = tuple(sorted(both, key=lambda one: -one.cell.clearness)[:MAX_CELLS_OF_TABLE])
+        n_contradicted = self.n_contradicted + other.n_contradicted
+        return CellFaults(used, n_missing, odd, both, n_contradicted)
 
     def sentences(
         self, plan: ColumnPlan, name: str, *, in_lines: bool, drawn: bool = False

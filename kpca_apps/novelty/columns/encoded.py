@@ -272,6 +272,7 @@ class Encoded:
     rules: tuple[CellRule, ...]  # what the used columns allow, learned from the sample
     faults: CellFaults  # of all rows; none where nothing was looked for
     hashes: HashArray  # (n,), of the used cells of each row, as they are written
+    surprise: FloatArray  # (n,), of the rows by the relations between their columns, as -log p
     warnings: tuple[str, ...]  # what was done to cells that are no values
     execution: Execution  # of passes over the parts
     n_jobs: int | None  # threads that work on a table in memory
@@ -372,10 +373,15 @@ def encode(
     held = sample or draw_sample(table, seed, execution)
     rules = cell_rules(held.table, encoder.plan, row_count(table)) if checked else ()
     stored: EncodedFile | Kept | None = None
+    # Rows that the encoder has learned from are judged by what the others say.
+    learned = np.zeros(row_count(table), dtype=bool)
+    learned[held.index] = sample is not None
     if isinstance(table, Table):
-        faults, hashes = _looked_through(table, encoder, rules, 0, is_accepted)
+        faults, hashes, surprise = _looked_through(table, encoder, rules, 0, learned, is_accepted)
     else:
-        stored, faults, hashes = _encode_parts(table, encoder, rules, execution, is_accepted)
+        stored, faults, hashes, surprise = _encode_parts(
+            table, encoder, rules, execution, learned, is_accepted
+        )
     warnings: list[str] = []
     if checked:
         known = {spec.name for spec in encoder.plan.specs if spec.why != UNKNOWN}
@@ -395,6 +401,7 @@ def encode(
         rules=rules,
         faults=faults,
         hashes=hashes,
+        surprise=surprise,
         warnings=tuple(warnings),
         execution=execution,
         n_jobs=n_jobs,
@@ -416,13 +423,15 @@ def _looked_through(
     encoder: TableEncoder,
     rules: tuple[CellRule, ...],
     first_row: int,
+    learned: BoolArray,
     is_accepted: BoolArray | None,
-) -> tuple[CellFaults, HashArray]:
-    """Return the faults of a table, or of a part of it, and the hashes of its rows."""
+) -> tuple[CellFaults, HashArray, FloatArray]:
+    """Return the faults of a table, or of a part of it, and of its rows the hashes and surprise."""
+    judged = encoder.relations.judge(table, own=learned)
     if not rules:
-        return CellFaults((), (), ()), np.empty(0, dtype=np.uint64)
-    faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted)
-    return faults, hash_rows(table, encoder)
+        return CellFaults((), (), (), (), 0), np.empty(0, dtype=np.uint64), judged.surprise
+    faults = CellFaults.of(table, encoder.plan, rules, judged.cells, first_row, is_accepted)
+    return faults, hash_rows(table, encoder), judged.surprise
 
 
 def _encode_parts(
@@ -430,10 +439,13 @@ def _encode_parts(
     encoder: TableEncoder,
     rules: tuple[CellRule, ...],
     execution: Execution,
+    learned: BoolArray,
     is_accepted: BoolArray | None,
-) -> tuple[EncodedFile | Kept, CellFaults, HashArray]:
+) -> tuple[EncodedFile | Kept, CellFaults, HashArray, FloatArray]:
     """Encode all rows into a file, or where Dask's workers keep them."""
-    n_rows, tasks, shared = table.n_rows, _tasks(table, is_accepted), (encoder, rules)
+    n_rows, shared = table.n_rows, (encoder, rules)
+    is_fine = np.zeros(n_rows, dtype=bool) if is_accepted is None else is_accepted
+    tasks = _tasks(table, np.column_stack([learned, is_fine]))
     stored: EncodedFile | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
@@ -441,14 +453,15 @@ def _encode_parts(
     else:
         stored = EncodedFile(n_rows, sum(coder.width for coder in encoder.coders))
         parts = execution.over("Reading rows", _write_part, tasks, n_rows, stored, *shared)
-    found = list[CellFaults]()
-
-    def hashes_of(part: _EncodedPart) -> HashArray:
-        found[:] = [found[0] + part.faults if found else part.faults]
-        return part.hashes
-
-    hashes = _joined(map(hashes_of, parts), row_values(n_rows, np.uint64))
-    return stored, found[0], hashes
+    faults: CellFaults | None = None
+    hashes, surprise = row_values(n_rows, np.uint64), row_values(n_rows, np.float64)
+    start = 0
+    for part in parts:
+        here = slice(start, start + len(part.surprise))
+        hashes[here], surprise[here], start = part.hashes, part.surprise, here.stop
+        faults = part.faults if faults is None else faults + part.faults
+    assert faults is not None
+    return stored, faults, hashes, surprise
 
 
 def _joined(parts: Iterator[NDArray[Any]], into: NDArray[Any]) -> NDArray[Any]:
@@ -472,6 +485,7 @@ class _EncodedPart(NamedTuple):
     matrix: FloatArray  # (n, d); kept by a worker of Dask, or empty once it is in a file
     faults: CellFaults
     hashes: HashArray  # (n,), of the rows
+    surprise: FloatArray  # (n,)
 
     def rows(self, start: int, stop: int) -> FloatArray:
         """Return the rows, which are those of the part: as `EncodedFile` does."""
@@ -482,7 +496,9 @@ def _encode_part(
     task: PartTask, encoder: TableEncoder, rules: tuple[CellRule, ...]
 ) -> _EncodedPart:
     table = task.part.read()
-    found = _looked_through(table, encoder, rules, task.part.start, task.marked)
+    assert task.marked is not None
+    learned, is_accepted = task.marked.T
+    found = _looked_through(table, encoder, rules, task.part.start, learned, is_accepted)
     return _EncodedPart(encoder.matrix(table), *found)
 
 

@@ -19,6 +19,7 @@ from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.novelty.relations.levels import LevelRelations
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat
@@ -191,6 +192,7 @@ class TableEncoder:
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
     summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
+    relations: LevelRelations  # what the cells of a row say of each other
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
@@ -218,7 +220,8 @@ class TableEncoder:
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
         summaries = tuple(ColumnSummary.of(table.column(spec.name), spec) for spec in plan.used)
-        return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)), summaries)
+        imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
+        return cls(plan, tuple(coders), imputer, summaries, LevelRelations.learn(table, plan))
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:

@@ -109,4 +109,6 @@ def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
     columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
     in_lines = rows.sample_table.lines is not None
-    return odd_cells(tuple(columns), n_rows=rows.n_rows, in_lines=in_lines)
+    return odd_cells(
+        tuple(columns), rows.faults.contradicted, n_rows=rows.n_rows, in_lines=in_lines
+    )

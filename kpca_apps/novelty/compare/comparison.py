@@ -30,6 +30,7 @@ from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -298,7 +299,7 @@ def _on_normal_half(
     start = time.perf_counter()
     model, fitted_on = fit_table(reference, options, clean=True)
     rows = encode(model.encoder, rest, n_jobs=options.jobs)
-    scores = rows.map(model.detector.row_scores())
+    scores = scores_of(model.detector, rows)
     seconds = time.perf_counter() - start
     remaining = replace(labels, is_outlier=labels.is_outlier[others], known=labels.known[others])
     evaluation = evaluate_scores(model, rows, remaining, scores, fitted_on, seconds=seconds)

@@ -132,8 +132,10 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        counts = np.bincount(np.where(levels.codes < 0, len(levels.texts), levels.codes),
-                             minlength=len(levels.texts) + 1)
+        counts = np.bincount(
+            np.where(levels.codes < 0, len(levels.texts), levels.codes),
+            minlength=len(levels.texts) + 1,
+        )
         return cls(column.name, spec.is_truth, tuple(levels.texts), counts)
 
     def without(self, dropped: IntArray) -> LevelColumn:
@@ -440,8 +442,9 @@ class _Rows:
             going_on = blame[at, worst] > 0
             for i in np.flatnonzero(going_on):
                 r, b = int(active[i]), int(worst[i])
-                cell = self._cell(int(rows[r]), r, b, said, removed[r], float(both[i, b]),
-                                  bool(like[r, b] < 0))
+                cell = self._cell(
+                    int(rows[r]), r, b, said, removed[r], float(both[i, b]), bool(like[r, b] < 0)
+                )
                 found.append(cell)
             removed[active[going_on], worst[going_on]] = True
             active = active[going_on]
@@ -543,9 +546,7 @@ def _own_log_q(column: LevelColumn) -> FloatArray:
     return log_q
 
 
-def _joint(
-    a: IntArray, b: IntArray, n_a: int, n_b: int
-) -> tuple[IntArray, IntArray, IntArray]:
+def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     known = (a < n_a) & (b < n_b)
     keys, counts = np.unique((a * n_b + b)[known], return_counts=True)
@@ -607,7 +608,9 @@ def _relation(
     seen = (key >= 0) & (codes[target] < n_codes)
     groups, place = np.unique(key[seen], return_inverse=True)
     pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
-    return Relation(given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes)
+    return Relation(
+        given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes
+    )
 
 
 def _ask(
@@ -644,9 +647,7 @@ def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
     return np.where(found, place, 0), found
 
 
-def _likeness(
-    column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray
-) -> FloatArray:
+def _likeness(column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray) -> FloatArray:
     """Log of how few levels are written as much like each expected as that in the row, (r,)."""
     likeness = np.zeros(len(rows))
     seen = cells.levels.codes[rows]

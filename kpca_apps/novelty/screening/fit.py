@@ -202,6 +202,7 @@ def _fit_detector(
         roles,
         kernel=kernel,
         normal=is_accepted,
+        surprise=rows.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
     )

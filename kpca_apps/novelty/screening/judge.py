@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
-from kpca_apps.engine.rows import ArrayRows, RowFunction
+from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ConfigError, ModelFileError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import (
@@ -24,6 +24,9 @@ from kpca_apps.novelty.columns.encoded import (
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import listed, quoted
+from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
+from kpca_apps.novelty.detector.surprise.combined import with_surprise
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
@@ -217,7 +220,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
             )
     if len(pieces) == 1 and pieces[0].model.is_whole:
         model = pieces[0].model
-        return model.training_scores if in_training else rows.map(model.detector.row_scores())
+        return model.training_scores if in_training else scores_of(model.detector, rows)
     scores: FloatArray = row_values(rows.n_rows, np.float64)
     for piece in pieces:
         model, positions = piece.model, piece.positions
@@ -239,9 +242,17 @@ def _scores_of_some(model: ModelPiece, rows: Encoded, positions: IntArray) -> Fl
 
 
 def _mapped(
-    table: Table, encoder: TableEncoder, function: RowFunction, n_jobs: int | None
+    table: Table, encoder: TableEncoder, function: NoveltyScores, n_jobs: int | None
 ) -> FloatArray:
-    return ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
+    scores = ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
+    surprise = encoder.relations.judge(table).surprise
+    return scores if function.combined is None else with_surprise(scores, surprise)
+
+
+def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
+    """Score rows, shape (n,), as new ones."""
+    scores = rows.map(detector.row_scores())
+    return scores if detector.combined is None else with_surprise(scores, rows.surprise)
 
 
 def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) -> None:
