@@ -12,7 +12,13 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.columns.plan import ColumnOptions, ColumnPlan, ColumnSpec, infer_plan
+from kpca_apps.novelty.columns.plan import (
+    ColumnOptions,
+    ColumnPlan,
+    ColumnSpec,
+    check_options,
+    infer_plan,
+)
 from kpca_apps.tables.frames import table_from_frame
 from tests.system.model_parts import from_file
 
@@ -21,7 +27,9 @@ RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40
 
 def plan_of(options: ColumnOptions | None = None, **columns: Any) -> ColumnPlan:
     """Plan of a table of these columns, and one more so that something is always used."""
-    return infer_plan(table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS})), options)
+    table = table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS}))
+    check_options(options or ColumnOptions(), table.columns, "table")
+    return infer_plan(table, options)
 
 
 def spec_of(cells: Sequence[Any] | pl.Series, **options: Any) -> ColumnSpec:

@@ -5,7 +5,7 @@ import pytest
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.compare import labels as of_tables
+from kpca_apps.novelty.compare import comparison as of_tables
 from kpca_apps.novelty.compare.comparison import Labels, compare_table
 from kpca_apps.novelty.redact import without_values
 from kpca_apps.novelty.screening.model import ScreeningOptions
