@@ -126,12 +126,18 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     n_listed = min(n_flagged, _most_listed(verdict))
     first = top_rows(verdict.ranks, max(n_ranked, n_listed, MAX_DRAWN))
     taken = rows.take(first[: max(n_ranked, n_listed)])
-    table = rows_of(taken, np.arange(n_ranked))
+    # What the ranked rows say of flagged ones is not sought again.
+    n_known = min(n_explained if explain else n_ranked, n_listed)
+    table, others = (
+        rows_of(taken, np.arange(*cut)) for cut in ((0, n_ranked), (n_known, n_listed))
+    )
     odd_cells, n_odd_cells = odd_cells_of(rows)
     suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
     top = first[:n_ranked]
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    flagged = _list_flagged(verdict, ranked, taken, first[:n_listed], id_column, explain > 0)
+    flagged = _list_flagged(
+        verdict, ranked[:n_known], others, first[n_known:n_listed], id_column, explain > 0
+    )
     mended = tuple(suggestions.row(one) for one in flagged)
     cells = suggestions.cells
     of_cells = _list_odd_cell_rows(verdict, cells, id_column)
@@ -221,14 +227,13 @@ def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
 
 def _list_flagged(
     verdict: Verdict,
-    ranked: Sequence[RankedRow],
-    taken: Table,
-    flagged: IntArray,
+    known: Sequence[RankedRow],
+    table: Table,
+    others: IntArray,
     id_column: str | None,
     explain: bool,
 ) -> tuple[FlaggedRow, ...]:
-    """List flagged rows, the first of `taken`; what `ranked` says of some is not sought again."""
-    known = [row for row in ranked[: len(flagged)] if row.explained or not explain]
+    """List flagged rows: those `known` as ranked ones, and at `others` positions, of `table`."""
     found = [
         FlaggedRow(
             rank=row.rank,
@@ -240,9 +245,7 @@ def _list_flagged(
         )
         for row in known
     ]
-    others = flagged[len(known) :]
     if len(others):
-        table = rows_of(taken, np.arange(len(known), len(flagged)))
         empty: list[dict[str, Any]] = [{}] * len(others)
         reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)

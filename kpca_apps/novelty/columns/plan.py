@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import NoneType
 from typing import Annotated, Any
@@ -242,10 +242,13 @@ def _shown_elsewhere(
             )
 
 
-def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> None:
+def check_options(
+    options: ColumnOptions, names: Sequence[str], where: str, beside: Collection[str] = ()
+) -> None:
     """Refuse names the table does not have, and two uses of one column.
 
-    It takes the names alone: they are known before any row of a large table is read.
+    It takes the names alone: they are known before any row of a large table is read. Other columns,
+    of a table `beside` it, are none of its business.
     """
     uses = {
         "label": (options.label,) if options.label is not None else (),
@@ -258,6 +261,8 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
     taken: dict[str, str] = {}
     for option, columns in (*uses.items(), ("hide", options.hide)):
         for name in columns:
+            if name not in names and name in beside:
+                continue
             if name not in names:
                 raise OptionError(
                     option,

@@ -95,16 +95,23 @@ def fit_table(
 
 
 def plan_fit(
-    table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
+    table: AnyTable,
+    options: ScreeningOptions,
+    clean: bool,
+    execution: Execution,
+    beside: Collection[str] = (),
 ) -> Planned:
-    """Check options, and decide from a sample of a table what each column becomes."""
+    """Check options, and decide from a sample of a table what each column becomes.
+
+    They may speak of columns that only a table `beside` it has: labels, say.
+    """
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and (options.kernel is not None or options.n_components is not None):
         raise OptionError(
             "kernel" if options.n_components is None else "n_components",
             "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
-    check_options(options.columns, table.columns, table.source.name)
+    check_options(options.columns, table.columns, table.source.name, beside)
     sample = draw_sample(table, options.seed, execution)
     return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
 

@@ -65,14 +65,14 @@ def screen(
     options, execution = options or ScreeningOptions(), execution or Execution()
     hidden, clean, accepted = options.columns.hide, reference is not None, None
     with without_values(hidden):
-        of_fit = options
+        learned = reference or table
+        beside = () if reference is None else table.columns
         if reference is not None:
             _check_names(table, options.columns)
-            of_fit = _options_of_reference(options, table, reference)
-        planned = plan_fit(reference or table, of_fit, clean, execution)
+        planned = plan_fit(learned, options, clean, execution, beside)
         if accept is not None:
             # Cells are read as those of the table that is learned.
-            specs, hide = planned.plan.specs, of_fit.columns.hide
+            specs, hide = planned.plan.specs, {*hidden} & {*learned.columns}
             accepted = find_accepted(accept, table, specs, execution, most=MOST, hidden=hide)
         if reference is None:
             model, rows = fit_planned(planned, execution, accepted)
@@ -82,8 +82,9 @@ def screen(
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.n_rows and is_other:
                 learned = extended(reference, table, accepted.is_accepted)
-                planned = plan_fit(learned, of_fit, clean, execution)
+                planned = plan_fit(learned, options, clean, execution, beside)
             model, rows = fit_planned(planned, execution)
+            model = replace(model, options=_options_of_reference(options, table, reference))
             model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)
         result = find_all(model, verdict, options, rows, command)
@@ -93,7 +94,7 @@ def screen(
 def _options_of_reference(
     options: ScreeningOptions, table: AnyTable, reference: AnyTable
 ) -> ScreeningOptions:
-    """Leave columns that only the table has out of the fit: labels, say."""
+    """Options of the fit to a reference: without the columns that only the table has."""
     extra, asked = {*table.columns} - {*reference.columns}, options.columns
     lists: dict[str, Any] = {
         name: tuple(one for one in getattr(asked, name) if one not in extra)
