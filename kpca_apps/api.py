@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, column_names, take_rows
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
@@ -57,7 +57,8 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Options that name any number of columns.
+# Options of a call: all but tables, and who works on them.
+ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "workers", "scheduler"}
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -204,7 +205,7 @@ class Screening(ScreeningResult):
             require_table(table.source.name, table.n_rows, len(table.columns))
             rows = pl.concat([part.read().frame for part in table.parts])
         if not keep_hidden:
-            rows = frame_without(rows, column_names(table), self.hidden_columns)
+            rows = frame_without(rows, table.columns, self.hidden_columns)
         found = found_columns(self).items()
         return frame_beside(
             rows if places is None else frame_rows(rows, places),
@@ -435,28 +436,22 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
-        "positive": positive, "exclude": exclude, "categorical": categorical, "numeric": numeric,
-        "by": by, "hide": hide, "dayfirst": dayfirst, "explain": explain,
-        "n_components": n_components, "kernel": kernel, "gamma": gamma, "sigma": sigma,
-        "ridge": ridge, "n_landmarks": n_landmarks, "calibration": calibration, "seed": seed,
-        "jobs": jobs, "delimiter": delimiter, "encoding": encoding, "sheet": sheet,
-        "skip_rows": skip_rows, "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         reading = _reading(asked, table, reference)
         opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
             clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
+        accepted = _accepted(accept, opened.id)
         categories = {*opened.categories, *(clean.categories if clean else ())}
+        options = _options(asked, opened.id, categories)
         tables = {"table": table, "reference": reference, "accept": accept}
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
-            accept=_accepted(accept, opened.id),
-            options=_options(asked, opened.id, categories),
+            accept=accepted,
+            options=options,
             command=_call(screen_table, tables, asked),
             execution=work,
         )
@@ -535,14 +530,7 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "label": label,
-        "exclude": exclude, "categorical": categorical, "numeric": numeric, "by": by, "hide": hide,
-        "dayfirst": dayfirst, "explain": explain, "n_components": n_components, "kernel": kernel,
-        "gamma": gamma, "sigma": sigma, "ridge": ridge, "n_landmarks": n_landmarks,
-        "calibration": calibration, "seed": seed, "jobs": jobs, "delimiter": delimiter,
-        "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         opened = _opened(table, id, _reading(asked, table))
         options = _options(asked, opened.id, opened.categories)
@@ -609,16 +597,11 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
-        "positive": positive, "explain": explain, "jobs": jobs, "hide": hide,
-        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
-        is_known = id is None and model.options.columns.id in column_names(opened.table)
+        is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,
             opened.table,

@@ -76,7 +76,7 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     taken = rows_of(opened, rows)
     all_rows = encode(model.encoder, opened)
     meant: list[dict[str, float]] = [{} for _ in rows]
-    hints = hint_rows(model.whole, all_rows, taken, model.encoder.matrix(taken), rows, meant)
+    hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows, meant)
     for fault, said in zip(faults, hints, strict=False):
         right = any(is_right(hint, fault, cells) for hint in said)
         outcome = "right" if right else "wrong" if said else "none"

@@ -25,12 +25,12 @@ from kpca_apps.names import join
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import listed, name_words, quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec, listed, name_words, quoted
 from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
-from kpca_apps.novelty.screening.model import ModelPiece
+from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import NumberFormat
+from kpca_apps.tables.values import NumberFormat, Readings
 
 # Of the model's rows, those whose own distances from what is expected of them are looked at; and
 # fewest for any hint.
@@ -370,7 +370,7 @@ SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 
 
 def hint_rows(
-    model: ModelPiece,
+    model: AnyModel,
     rows: Encoded,
     table: Table,
     matrix: FloatArray,
@@ -383,17 +383,18 @@ def hint_rows(
     `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
     found = _slips(model, rows, matrix, positions, meant)
-    for row, names in _in_several(_rare_gaps(model, table)):
+    used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
+    for row, names in _in_several(_rare_gaps(model, used)):
         which = join([quoted(name) for name in names])
         found[row] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
     # A row may be the sum of the others by chance in one column, not in two.
-    for row, names in _in_several(_totals(model, rows, table)):
+    for row, names in _in_several(_totals(rows, used)):
         found[row] = (f"{listed(names)} hold the sums of all other rows: a row of totals?",)
     return found
 
 
 def _slips(
-    model: ModelPiece,
+    model: AnyModel,
     rows: Encoded,
     matrix: FloatArray,
     positions: IntArray,
@@ -426,20 +427,24 @@ def _in_several(marked: Iterable[tuple[str, BoolArray]]) -> Iterator[tuple[int, 
     yield from ((row, names) for row, names in names_of.items() if len(names) > 1)
 
 
-def _rare_gaps(model: ModelPiece, table: Table) -> Iterator[tuple[str, BoolArray]]:
+def _rare_gaps(
+    model: AnyModel, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
     """Mark the missing cells of columns in which they hardly ever are."""
     n_learned = min(model.n_rows, SAMPLE_ROWS)
-    for spec in model.encoder.plan.used:
+    for spec, readings in used:
         if spec.n_missing / n_learned < RARELY_MISSING:
-            yield spec.name, table.column(spec.name).read(spec.format).missing
+            yield spec.name, readings.missing
 
 
-def _totals(model: ModelPiece, rows: Encoded, table: Table) -> Iterator[tuple[str, BoolArray]]:
+def _totals(
+    rows: Encoded, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
     """Mark the numbers that are the sum of all others of their column, of a table in memory."""
-    for spec in model.encoder.plan.used if rows.size_of_parts is None else ():
+    for spec, readings in used if rows.size_of_parts is None else ():
         if isinstance(spec.format, NumberFormat) and not spec.format.clock:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
-            values = table.column(spec.name).read(spec.format).values
+            values = readings.values
             with np.errstate(invalid="ignore"):
                 is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
             yield spec.name, is_sum & (values != 0)

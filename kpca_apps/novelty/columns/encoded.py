@@ -92,6 +92,7 @@ class Execution:
 AnyTable = Table | PartedTable
 # What the rows of a group say in the columns they are grouped by; None where a cell is missing.
 GroupKey = tuple[str | None, ...]
+Groups = tuple[list[GroupKey], IntArray]  # and the place (n,) of each row among them
 # Groups of rows that are distinguished; an identifier has more.
 MOST_KEYS = 100_000
 
@@ -102,6 +103,7 @@ class Sample:
 
     table: Table  # they as they stand, in the order of the table
     index: IntArray  # (s,), their positions, increasing
+    whole: AnyTable  # all rows; in parts if there are more than 100,000
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,6 @@ class PartTask:
 
     def __str__(self) -> str:
         return str(self.part)
-
-
-def column_names(table: AnyTable) -> tuple[str, ...]:
-    """Names of the columns of a table."""
-    return tuple(table.frame.columns) if isinstance(table, Table) else table.columns
 
 
 def row_count(table: AnyTable) -> int:
@@ -201,32 +198,26 @@ def _itself(table: Table) -> Table:
     return table
 
 
-def table_subset(table: AnyTable, positions: IntArray, execution: Execution) -> AnyTable:
-    """Return a table of some rows, positions increasing; of more than 100,000, one in parts."""
-    if len(positions) <= SAMPLE_ROWS:
-        return take_rows(table, positions, execution)
-    return some_rows(table, positions)
-
-
 def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
     """Draw the rows that columns, scalings and landmarks are learned from.
 
-    A table in memory is its own sample.
+    A table in memory is its own sample, unless it has more than 100,000 rows.
     """
+    table = in_parts(table)
     if isinstance(table, Table):
-        return Sample(table, np.arange(table.frame.height))
+        return Sample(table, np.arange(table.frame.height), table)
     index = sample_positions(table.n_rows, seed)
     drawn = take_rows(table, index, execution, "Drawing rows")
-    return Sample(replace(drawn, source=table.source), index)
+    return Sample(replace(drawn, source=table.source), index, table)
 
 
-def find_groups(
-    table: AnyTable, by: Sequence[str], execution: Execution
-) -> tuple[list[GroupKey], IntArray]:
+def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Groups:
     """Find the groups of equal text in some columns, and the place among them of each row.
 
-    ConfigError where there are as many as identifiers have.
+    None by no columns. ConfigError where there are as many as identifiers have.
     """
+    if not by:
+        return [], np.empty(0, dtype=np.int64)
     found: dict[GroupKey, int] = {}
     codes, start = row_values(row_count(table), np.int64), 0
     for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
@@ -259,6 +250,20 @@ def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
 HashArray = NDArray[np.uint64]
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """Rows of a table that somebody judged fine."""
+
+    is_accepted: BoolArray  # (n,)
+    name: str  # of the file that accepts them
+    notes: tuple[str, ...]  # on rows of that file that are none of the table
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are accepted."""
+        return int(self.is_accepted.sum())
+
+
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """All rows of a table, encoded: a `RowSource`."""
@@ -276,7 +281,8 @@ class Encoded:
     warnings: tuple[str, ...]  # what was done to cells that are no values
     execution: Execution  # of passes over the parts
     n_jobs: int | None  # threads that work on a table in memory
-    is_accepted: BoolArray | None  # (n,), rows that are fine whatever they hold; None: none
+    accepted: Accepted | None  # rows that are fine whatever they hold
+    groups: Groups  # that are judged among themselves, and the place among them of each row
 
     @property
     def source(self) -> SourceInfo:
@@ -287,6 +293,16 @@ class Encoded:
     def n_rows(self) -> int:
         """Number n of rows."""
         return row_count(self.table)
+
+    @property
+    def is_accepted(self) -> BoolArray | None:
+        """Rows (n,) that are fine whatever they hold; None where none are."""
+        return None if self.accepted is None else self.accepted.is_accepted
+
+    @property
+    def n_judged(self) -> int:
+        """Rows that are not accepted."""
+        return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @property
     def size_of_parts(self) -> int | None:
@@ -352,16 +368,19 @@ def encode(
     sample: Sample | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    is_accepted: BoolArray | None = None,
+    accepted: Accepted | None = None,
+    groups: Groups | None = None,
+    by: Sequence[str] = (),
     checked: bool = True,
 ) -> Encoded:
     """Encode the rows of a table by an encoder, which was fitted on the `sample` if given.
 
-    Rows that are accepted (n,) are fine whatever they hold. Unless cells are to be `checked`,
-    nothing is said of them. InputError if a column that the encoder uses is missing, or if most of
+    Rows that are accepted are fine whatever they hold; `groups`, found or to be found `by`
+    some columns, are judged among themselves. Unless cells are to be `checked`, nothing is said of
+    them. InputError if a column that the encoder uses is missing, or if most of
     its cells cannot be read.
     """
-    source, names = table.source, column_names(table)
+    source, names = table.source, table.columns
     for spec in encoder.plan.used:
         if spec.name not in names:
             raise InputError(
@@ -369,13 +388,15 @@ def encode(
                 f"add it, or fit a model without it.{suggest(spec.name, names)}"
             )
     execution = execution or Execution()
-    drawn = sample is not None and isinstance(table, PartedTable)
     held = sample or draw_sample(table, seed, execution)
+    table = held.whole
+    drawn = sample is not None and isinstance(table, PartedTable)
     rules = cell_rules(held.table, encoder.plan, row_count(table)) if checked else ()
     stored: EncodedFile | Kept | None = None
     # Rows that the encoder has learned from are judged by what the others say.
     learned = np.zeros(row_count(table), dtype=bool)
     learned[held.index] = sample is not None
+    is_accepted = None if accepted is None else accepted.is_accepted
     if isinstance(table, Table):
         faults, hashes, surprise = _looked_through(table, encoder, rules, 0, learned, is_accepted)
     else:
@@ -405,7 +426,8 @@ def encode(
         warnings=tuple(warnings),
         execution=execution,
         n_jobs=n_jobs,
-        is_accepted=is_accepted,
+        accepted=accepted,
+        groups=groups or find_groups(table, by, execution),
     )
 
 

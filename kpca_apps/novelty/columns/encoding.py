@@ -59,15 +59,22 @@ class ValueCoder:
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
         """Choose the features that vary in the column."""
         is_date, notation = isinstance(spec.format, DateFormat), Notation.of(column, spec.format)
-        if spec.runs_on and not gaps_tell:
-            return cls(spec, _repeating(column, spec) if is_date else (), False, notation, True)
-        values = spec.features(column)
-        seen = values[~np.isnan(values[:, 0])]
-        # Times of day are taken from days since 1970, and are as exact as those.
-        size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
-        kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
+        of_repeats = spec.runs_on and not gaps_tell
+        if of_repeats and not is_date:
+            return cls(spec, (), False, notation, True)
+        values = _features(column, spec, of_repeats)
+        seen, size = values[~np.isnan(values[:, 0])], None
+        if is_date:
+            # Times of day are taken from days since 1970, and are as exact as those.
+            seconds = column.read(spec.format).ordered
+            size = float(np.abs(seconds).max(initial=0.0)) / _DAY
+        kept = varies(seen, size)
+        if of_repeats:
+            kept &= repeats(seconds)
+        else:
+            kept[0] = True
         gap = gaps_tell and len(seen) < len(values)
-        return cls(spec, kept, gap, notation)
+        return cls(spec, tuple(np.flatnonzero(kept).tolist()), gap, notation, of_repeats)
 
     @property
     def width(self) -> int:
@@ -78,10 +85,7 @@ class ValueCoder:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
         if not self.features:
             return np.zeros((len(column), 1))
-        if self.repeats:
-            features = repeating_features(column.read(self.spec.format).values)
-            return features[:, list(self.features)]
-        values = self.spec.features(column)[:, list(self.features)]
+        values = _features(column, self.spec, self.repeats)[:, list(self.features)]
         if not self.gap:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
@@ -103,13 +107,13 @@ class ValueCoder:
         return kind.describe(features) if kind.describe else "", None
 
 
-def _repeating(column: Column, spec: ColumnSpec) -> tuple[int, ...]:
-    """Choose the features of dates that repeat in a column, and vary."""
-    seconds = column.read(spec.format).ordered
-    values = repeating_features(seconds)
-    # They are taken from days since 1970, and are as exact as those.
-    kept = repeats(seconds) & varies(values, float(np.abs(seconds).max()) / 86400.0)
-    return tuple(np.flatnonzero(kept).tolist())
+def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
+    """All features of each cell, (n, k), NaN where missing: those of its kind, or that repeat."""
+    if of_repeats:
+        return repeating_features(column.read(spec.format).values)
+    features = KINDS[spec.role].features
+    assert features is not None
+    return features(column, spec.format)
 
 
 @dataclass(frozen=True)
@@ -211,15 +215,15 @@ class TableEncoder:
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]
-        for spec in plan.used:
-            column = table.column(spec.name)
+        columns = [(table.column(spec.name), spec) for spec in plan.used]
+        for column, spec in columns:
             if spec.has_levels:
                 coders.append(LevelCoder.fit(column, spec))
             else:
                 coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
-        summaries = tuple(ColumnSummary.of(table.column(spec.name), spec) for spec in plan.used)
+        summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
         return cls(plan, tuple(coders), imputer, summaries, LevelRelations.learn(table, plan))
 

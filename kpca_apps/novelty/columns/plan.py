@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import NoneType
 from typing import Annotated, Any
@@ -44,6 +44,7 @@ from kpca_apps.tables.values import (
     DateFormat,
     Levels,
     NumberFormat,
+    Readings,
     ValueFormat,
 )
 
@@ -125,12 +126,6 @@ class ColumnSpec:
         """Whether its levels are true and false."""
         return self.used and KINDS[self.role].is_truth
 
-    def features(self, column: Column) -> FloatArray:
-        """All features of its kind of each cell, (n, k), NaN where missing."""
-        features = KINDS[self.role].features
-        assert features is not None
-        return features(column, self.format)
-
     def levels(self, column: Column) -> Levels:
         """Levels of the column; truth words in lower case, so that Yes and yes are one."""
         return column.levels.lower() if self.is_truth else column.levels
@@ -181,13 +176,13 @@ OF_FILES = "names the file each row comes from; --categorical takes it into the 
 
 
 def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan:
-    """Decide what each column becomes.
+    """Decide what each column becomes; `check_options` comes before it.
 
-    ConfigError for options that do not fit; InputError for too few rows, or if no column is left.
+    ConfigError for a column that is not what it is declared to be; InputError for too few rows, or
+    if no column is left.
     """
     options = options or ColumnOptions()
-    where, columns = table.source.name, [table.column(name) for name in table.frame.columns]
-    check_options(options, table.frame.columns, where)
+    where, columns = table.source.name, [table.column(name) for name in table.columns]
     if table.frame.height < _MIN_ROWS:
         raise InputError(
             f"{where}: {table.frame.height} rows of data are too few to screen; "
@@ -247,10 +242,13 @@ def _shown_elsewhere(
             )
 
 
-def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> None:
+def check_options(
+    options: ColumnOptions, names: Sequence[str], where: str, beside: Collection[str] = ()
+) -> None:
     """Refuse names the table does not have, and two uses of one column.
 
-    It takes the names alone: they are known before any row of a large table is read.
+    It takes the names alone: they are known before any row of a large table is read. Other columns,
+    of a table `beside` it, are none of its business.
     """
     uses = {
         "label": (options.label,) if options.label is not None else (),
@@ -263,6 +261,8 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
     taken: dict[str, str] = {}
     for option, columns in (*uses.items(), ("hide", options.hide)):
         for name in columns:
+            if name not in names and name in beside:
+                continue
             if name not in names:
                 raise OptionError(
                     option,
@@ -304,14 +304,13 @@ def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: b
         if role == "categorical" and not spec.n_distinct:
             spec = replace(spec, role="empty", why="no value at all")
     elif name in options.numeric:
-        format = column.number_format(prefer_comma)
-        read = 0.0 if format is None else _share_read(column, format)
+        format, readings, read = _as_numbers(column, prefer_comma)
         if format is None or read <= _MOSTLY:
             raise ConfigError(
                 f"{where}: column {quoted(name)} is declared numeric but {read:.0%} of its cells "
                 "read as numbers; leave it out of --numeric, or declare it categorical."
             )
-        spec = _valued(column, "numeric", format, "declared numeric", declared=True)
+        spec = _valued(column, readings, "numeric", format, "declared numeric", declared=True)
     else:
         spec = inferred_spec(column, options.dayfirst, prefer_comma)
     return replace(spec, hidden=name in options.hide)
@@ -322,31 +321,35 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
-    if cells.dtype in (pl.Date, pl.Datetime):
-        timed = cells.dtype == pl.Datetime
-        return _valued(column, "datetime", DateFormat(has_time=timed), "dates")
-    if cells.dtype not in (pl.String, pl.Boolean):
-        return _valued(column, "numeric", column.number_format() or NumberFormat(), "numbers")
-    format = column.number_format(prefer_comma) if cells.dtype == pl.String else None
-    if format is not None:
-        read = _share_read(column, format)
-        if read >= _READS_AS:
-            return _valued(column, "numeric", format, "numbers")
-        if read > _MOSTLY and not _mixed_units(column):
+    notes: tuple[str, ...] = ()
+    is_date = cells.dtype in (pl.Date, pl.Datetime)
+    if not is_date and cells.dtype != pl.Boolean:
+        format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
+        if cells.dtype != pl.String or (format is not None and read >= _READS_AS):
+            return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
+        notes = _mixed_units(column)
+        if format is not None and read > _MOSTLY and not notes:
             note = (
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
                 "the others for typing errors, so it is used as text; --numeric overrides this."
             )
             return replace(_of_text(column), notes=(note,))
-    if not len(column.levels.texts):
+    if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
-    dates = column.date_format(dayfirst)
-    if dates is not None:
+    if (dates := column.date_format(dayfirst)) is not None:
+        readings = column.read(dates)
         # Impossible dates count here: they are errors in a column of dates, not another kind.
-        shaped = column.n_like_dates(dates) / column.levels.counts.sum()
-        if shaped >= _READS_AS and _share_read(column, dates) > _MOSTLY:
-            return _valued(column, "datetime", dates, "dates")
-    return replace(_of_text(column), notes=_mixed_units(column))
+        shaped = 1.0 if is_date else column.n_like_dates(dates) / column.levels.counts.sum()
+        if shaped >= _READS_AS and (is_date or _share_read(readings) > _MOSTLY):
+            return _valued(column, readings, "datetime", dates, "dates")
+    return replace(_of_text(column), notes=notes)
+
+
+def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None, Readings, float]:
+    """Read a column as numbers, if it can be, and say what share of its cells is."""
+    format = column.number_format(prefer_comma)
+    readings = column.read(format)
+    return format, readings, 0.0 if format is None else _share_read(readings)
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
@@ -374,17 +377,21 @@ def least_level_count(n_cells: int) -> int:
     return min(5, max(2, -(-n_cells // 20)))
 
 
-def _share_read(column: Column, format: ValueFormat) -> float:
+def _share_read(readings: Readings) -> float:
     """Share of the cells that are not missing which can be read."""
-    readings = column.read(format)
     return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
 
 
 def _valued(
-    column: Column, role: str, format: ValueFormat, why: str, declared: bool = False
+    column: Column,
+    readings: Readings,
+    role: str,
+    format: ValueFormat,
+    why: str,
+    declared: bool = False,
 ) -> ColumnSpec:
-    """Spec of a column of numbers or dates, with what its values themselves rule out."""
-    name, values = column.name, column.read(format).ordered
+    """Spec of a column that reads as numbers or dates, with what its values themselves rule out."""
+    name, values = column.name, readings.ordered
     distinct = np.unique(values)
     if described := format.describe():
         why = f"{why} ({described})"
@@ -402,8 +409,8 @@ def _valued(
             )
             why, notes = f"{reason}; --numeric keeps it", () if reason == COUNTING else (note,)
             return replace(spec, role="identifier", why=why, notes=notes)
-    in_order = column.read(format).values
-    running = runs_on(in_order[~np.isnan(in_order)], is_date=isinstance(format, DateFormat))
+    in_order = readings.values[~np.isnan(readings.values)]
+    running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
     return replace(spec, format=format, why=why, notes=_format_notes(name, format), runs_on=running)
 

@@ -19,7 +19,6 @@ from kpca_apps.novelty.columns.encoded import (
     AnyTable,
     Encoded,
     Execution,
-    column_names,
     draw_sample,
     encode,
     in_parts,
@@ -154,7 +153,7 @@ def _compared(
     table: AnyTable, options: ScreeningOptions, command: str, execution: Execution
 ) -> ComparisonResult:
     assert options.columns.label is not None
-    check_options(options.columns, column_names(table), table.source.name)
+    check_options(options.columns, table.columns, table.source.name)
     whole = in_parts(table)
     table = draw_sample(whole, options.seed, execution).table
     labels = read_labels(table, options.columns.label, options.positive)
@@ -193,6 +192,23 @@ def _compared(
         versions=library_versions(),
         command=command,
     )
+
+
+def judge_by_labels(
+    model: NoveltyModel,
+    rows: Encoded,
+    scores: FloatArray,
+    fitted_on: Encoded | None,
+    label: str | None,
+    positive: str | None,
+) -> tuple[tuple[Evaluation, ...], tuple[Note, ...]]:
+    """Judge the scores of a table (n,) by the labels of its sample, if it has any; and notes."""
+    if label is None:
+        return (), ()
+    labels = read_labels(rows.sample_table, label, positive)
+    sampled = np.asarray(scores[rows.sample_index])
+    found = evaluate_scores(model, rows, labels, sampled, fitted_on)
+    return (found,), (labels.note,) if labels.note else ()
 
 
 def evaluate_scores(

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
+from kpca_apps.engine.rows import SAMPLE_ROWS
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import (
+    Accepted,
     AnyTable,
     Encoded,
     Execution,
     GroupKey,
-    column_names,
+    Sample,
     draw_sample,
     encode,
     find_groups,
     group_text,
-    in_parts,
-    table_subset,
+    some_rows,
+    take_rows,
 )
 from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
 from kpca_apps.novelty.columns.plan import (
@@ -50,7 +52,7 @@ from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
     MAX_GROUPS,
-    ModelPiece,
+    GroupModel,
     NoveltyModel,
     ScreeningOptions,
     library_versions,
@@ -68,54 +70,80 @@ MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fi
 IN_PARTS = "and is read in parts"
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A table to fit a model to, whose columns are planned."""
+
+    options: ScreeningOptions
+    clean: bool  # whether its rows are known to be normal
+    rule: Rule
+    sample: Sample
+    plan: ColumnPlan
+
+
 def fit_table(
     table: AnyTable,
     options: ScreeningOptions | None = None,
     *,
     clean: bool = True,
-    is_accepted: BoolArray | None = None,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
-
-    Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
-    """
+    """Fit a model to a table, whose rows may be known to be normal; return the rows as well."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     with without_values(options.columns.hide):
-        return _fit(in_parts(table), options, clean, is_accepted, execution)
+        return fit_planned(plan_fit(table, options, clean, execution), execution)
 
 
-def _fit(
+def plan_fit(
     table: AnyTable,
     options: ScreeningOptions,
     clean: bool,
-    is_accepted: BoolArray | None,
     execution: Execution,
-) -> tuple[NoveltyModel, Encoded]:
-    rule, by, seed = resolve_rule(options, clean=clean), options.columns.by, options.seed
-    if by and (options.kernel is not None or options.n_components is not None):
+    beside: Collection[str] = (),
+) -> Planned:
+    """Check options, and decide from a sample of a table what each column becomes.
+
+    They may speak of columns that only a table `beside` it has: labels, say.
+    """
+    rule = resolve_rule(options, clean=clean)
+    if options.columns.by and (options.kernel is not None or options.n_components is not None):
         raise OptionError(
             "kernel" if options.n_components is None else "n_components",
             "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
-    check_options(options.columns, column_names(table), table.source.name)
+    check_options(options.columns, table.columns, table.source.name, beside)
+    sample = draw_sample(table, options.seed, execution)
+    return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
+
+
+def fit_planned(
+    planned: Planned, execution: Execution, accepted: Accepted | None = None
+) -> tuple[NoveltyModel, Encoded]:
+    """Fit a model to a planned table; return its rows as well.
+
+    Unless the table is clean, rows that are accepted are learned from as normal ones.
+    """
+    sample, options, clean, plan = planned.sample, planned.options, planned.clean, planned.plan
+    table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
+    is_accepted = None if accepted is None else accepted.is_accepted
     judged = np.s_[:] if is_accepted is None else ~is_accepted
-    keys: list[GroupKey] = []
-    codes, own = np.empty(0, dtype=np.int64), list[int]()
+    keys, codes = find_groups(table, by, execution)
     if by:
-        keys, codes = find_groups(table, by, execution)
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
-    sample = draw_sample(table, seed, execution)
-    plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
     rows = encode(
-        encoder, table, execution, sample=sample, n_jobs=options.jobs, is_accepted=is_accepted
+        encoder,
+        table,
+        execution,
+        sample=sample,
+        n_jobs=options.jobs,
+        accepted=accepted,
+        groups=(keys, codes),
     )
-    n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
-    parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
+    parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
     fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_accepted)
     detector = fitted.detector
-    # Whether a rule can flag anything is said of each table that it is applied to (`flagging.py`):
+    # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
     of_size = (
@@ -137,9 +165,10 @@ def _fit(
     scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
-        accepted = None if is_accepted is None else is_accepted[positions]
-        group = table_subset(table, positions, execution)
-        piece = _fit_group(keys[place], group, plan, options, parameters, accepted, execution)
+        of_group = None if is_accepted is None else is_accepted[positions]
+        few = len(positions) <= SAMPLE_ROWS
+        group = take_rows(table, positions, execution) if few else some_rows(table, positions)
+        piece = _fit_group(keys[place], group, plan, options, parameters, of_group, execution)
         if piece is not None:
             groups.append(piece)
             scores[positions] = piece.training_scores
@@ -166,7 +195,7 @@ def _fit_group(
     parameters: Parameters,
     is_accepted: BoolArray | None,
     execution: Execution,
-) -> ModelPiece | None:
+) -> GroupModel | None:
     """Fit a piece to the rows of one group; none where no column varies in it."""
     sample = draw_sample(table, options.seed, execution)
     plan = plan_of_group(plan, options.columns.by, sample.table)
@@ -176,7 +205,7 @@ def _fit_group(
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
     fitted, _ = _fit_detector(rows, parameters, options, None, (), is_accepted)
-    return ModelPiece(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
+    return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
 def _fit_detector(

@@ -18,7 +18,6 @@ from kpca_apps.novelty.columns.encoded import (
     Encoded,
     GroupKey,
     each_part,
-    find_groups,
     group_text,
     some_rows,
 )
@@ -39,7 +38,7 @@ from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, Threshold
 from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
-    ModelPiece,
+    AnyModel,
     NoveltyModel,
     ScreeningOptions,
     resolve_rule,
@@ -70,7 +69,7 @@ class JudgedPiece:
     """Rows of a table that one piece of a model judges."""
 
     name: str  # of their group, to show; empty for those judged by the piece of the whole table
-    model: ModelPiece
+    model: AnyModel
     positions: IntArray  # (k,), increasing
     threshold: float = math.inf  # on the scale of its own model
 
@@ -96,6 +95,7 @@ class Verdict:
     scale: ScoreScale | None
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
+    groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
@@ -157,7 +157,14 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
             *too_few,
         ),
         pieces=tuple(pieces),
+        groups=tuple(_group_info(one, flagged) for one in (pieces if model.groups else ())),
     )
+
+
+def _group_info(piece: JudgedPiece, flagged: BoolArray) -> GroupInfo:
+    """Say how the rows of a group were judged."""
+    n_flagged, n_fitted = int(flagged[piece.positions].sum()), piece.model.n_rows
+    return GroupInfo(piece.name, len(piece.positions), n_flagged, n_fitted, piece.threshold)
 
 
 def is_fitted_on(model: NoveltyModel, rows: Encoded) -> bool:
@@ -175,29 +182,14 @@ def warnings_of_new(model: NoveltyModel, rows: Encoded) -> tuple[str, ...]:
     return (*of_model, *rows.warnings)
 
 
-def group_infos(model: NoveltyModel, verdict: Verdict) -> tuple[GroupInfo, ...]:
-    """Say how the rows of each group were judged."""
-    return tuple(
-        GroupInfo(
-            piece.name,
-            len(piece.positions),
-            int(verdict.flagged[piece.positions].sum()),
-            piece.model.n_rows,
-            piece.threshold,
-        )
-        for piece in (verdict.pieces if model.groups else ())
-    )
-
-
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
     """Part rows by who judges them, those of no group last; return the groups of rows as well."""
     if not model.groups:
         codes = np.arange(0)
-        return [], codes, [JudgedPiece("", model.whole, np.arange(rows.n_rows))]
-    by = model.options.columns.by
-    keys, codes = find_groups(rows.table, by, rows.execution)
+        return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
+    by, (keys, codes) = model.options.columns.by, rows.groups
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for group in model.groups:
@@ -206,7 +198,7 @@ def _pieces(
             is_rest[positions] = False
             pieces.append(JudgedPiece(group_name(by, group.values), group, positions))
     if is_rest.any():
-        pieces.append(JudgedPiece("", model.whole, np.flatnonzero(is_rest)))
+        pieces.append(JudgedPiece("", model, np.flatnonzero(is_rest)))
     return keys, codes, pieces
 
 
@@ -232,7 +224,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     return scores
 
 
-def _scores_of_some(model: ModelPiece, rows: Encoded, positions: IntArray) -> FloatArray:
+def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
     """Score some rows, positions increasing, as a piece of a model reads them."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
@@ -255,7 +247,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     return scores if detector.combined is None else with_surprise(scores, rows.surprise)
 
 
-def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) -> None:
+def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> None:
     """Refuse stored scores of training rows (n,), at the positions given, not of the detector.
 
     A row that was left out of the model scores no lower than by the whole model, up to what the
@@ -335,15 +327,15 @@ def _shifted(
 
 def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
     """Share of usual rows, each judged by the model of its group, that would score as high (r,)."""
-    n_rows = model.source.n_rows
-    n_rest = n_rows - sum(group.n_rows for group in model.groups)
+    n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     shares: FloatArray = row_values(len(scores), np.float64)
-    judges = [(group.n_rows, group) for group in model.groups]
-    for n_judged, piece in [*judges, *([(n_rest, model.whole)] if n_rest else [])]:
+    judges: list[AnyModel] = [*model.groups, *([model] if n_rest else [])]
+    for piece in judges:
+        n_judged = n_rest if piece is model else piece.n_rows
         rarity = piece.detector.rarity
         assert rarity is not None
         for block in blocks_of(len(scores)):
-            shares[block] += n_judged / n_rows * rarity.share(scores[block])
+            shares[block] += n_judged / model.n_rows * rarity.share(scores[block])
     return shares
 
 
@@ -354,7 +346,7 @@ def _scale(model: NoveltyModel) -> ScoreScale:
     scale, marks = rarity.scale_of_scores, []
     if not model.groups:
         return scale
-    rarities = (piece.detector.rarity for piece in (model.whole, *model.groups))
+    rarities = (piece.detector.rarity for piece in model.models)
     knots = [one.knots for one in rarities if one is not None]
     for place, mark in enumerate(scale.marks, 1):
         low, high = min(float(of[0]) for of in knots), max(float(of[-1]) for of in knots)
@@ -458,12 +450,6 @@ def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     ranks = row_values(len(scores), np.int64)
     ranks[order] = np.arange(1, len(scores) + 1)
     return ranks
-
-
-def top_rows(ranks: IntArray, count: int) -> IntArray:
-    """Positions of the first rows of a list, in its order."""
-    (rows,) = np.nonzero(ranks <= count)
-    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
 
 
 # What a rule and its threshold mean.

@@ -39,15 +39,15 @@ class ScreeningOptions:
     fdr: float | None = None
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     positive: str | None = None
-    explain: int = 100
+    explain: int = NoveltyOptions.explain
     n_components: int | None = None
     kernel: str | None = None
     gamma: float | None = None
     sigma: float | None = None
     ridge: float | None = None
     n_landmarks: int | None = None
-    calibration: CalibrationName = "auto"
-    seed: int = 0
+    calibration: CalibrationName = NoveltyOptions.calibration
+    seed: int = NoveltyOptions.seed
     jobs: int | None = None
 
     def __post_init__(self) -> None:
@@ -134,12 +134,14 @@ def rows_needed(rule: Rule) -> int:
 
 
 @dataclass(frozen=True)
-class ModelPiece:
-    """What judges the rows of one group, or those that no group's own piece judges."""
+class GroupModel:
+    """What judges the rows of one group."""
 
     stored_as: ClassVar[str] = "StoredGroup"  # in model files
 
-    values: GroupKey  # of the group in the columns it is grouped by; none of the whole table
+    is_whole: ClassVar[bool] = False
+
+    values: GroupKey  # of the group in the columns it is grouped by
     n_rows: Annotated[int, Meta(ge=3)]  # fitted on
     encoder: TableEncoder  # the column plan and how the columns became numbers
     detector: Detector  # fitted on the encoded rows, of which it holds some
@@ -148,30 +150,23 @@ class ModelPiece:
     training_scores: Annotated[FloatArray, "n"]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it was fitted on the whole table, and not on a group of its rows."""
-        return not self.values
-
-    @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
         return not self.detector.parameters.contaminated
 
     def validate(self) -> None:
         """Refuse parts that are sound by themselves but do not belong together."""
-        if tuple(group.columns for group in self.encoder.groups) != self.detector.groups:
-            raise ValueError("the encoder and the detector differ in their columns")
-        if self.detector.n_samples_fit != self.n_rows:
-            raise ValueError("the detector was fitted on other rows")
+        _require_one_fit(self)
 
 
 @dataclass(frozen=True)
 class NoveltyModel:
-    """What is needed to score and flag rows of a table."""
+    """What is needed to score and flag rows of a table: a fit to all of them, and one a group."""
 
     stored_as: ClassVar[str] = "StoredModel"  # in model files
+    is_whole: ClassVar[bool] = True
 
-    encoder: TableEncoder  # of the piece that was fitted on the whole table, as the next two
+    encoder: TableEncoder  # of the fit to the whole table, as the next two
     detector: Detector
     training_scores: Annotated[FloatArray, "n"]
     rule: Rule  # flags rows unless another one is asked for
@@ -179,20 +174,24 @@ class NoveltyModel:
     source: SourceInfo  # the table fitted on
     versions: dict[str, str]  # of the libraries it was fitted with
     warnings: tuple[str, ...] = ()  # about the table fitted on
-    groups: tuple[ModelPiece, ...] = ()  # that have a piece of their own, largest first
+    groups: tuple[GroupModel, ...] = ()  # that have a piece of their own, largest first
     # With groups of a table that may hold outliers: that the choice of the fit set for all rows.
     group_threshold: float | None = None
 
     @property
-    def whole(self) -> ModelPiece:
-        """The piece that was fitted on the whole table."""
-        n_rows = self.source.n_rows
-        return ModelPiece((), n_rows, self.encoder, self.detector, self.training_scores)
+    def n_rows(self) -> int:
+        """Rows fitted on."""
+        return self.source.n_rows
+
+    @property
+    def models(self) -> tuple[AnyModel, ...]:
+        """The fit to the whole table, and those to groups of its rows."""
+        return (self, *self.groups)
 
     @property
     def clean(self) -> bool:
         """Whether it was fitted on a clean reference, so that rates are calibrated."""
-        return self.whole.clean
+        return not self.detector.parameters.contaminated
 
     @property
     def chosen_threshold(self) -> float | None:
@@ -201,10 +200,10 @@ class NoveltyModel:
 
     def validate(self) -> None:
         """Refuse parts that are sound by themselves but do not belong together."""
-        self.whole.validate()
+        _require_one_fit(self)
         if self.rule != resolve_rule(self.options, clean=self.clean):
             raise ValueError("the rule is not the one its options lead to")
-        n_rows, by = self.source.n_rows, self.options.columns.by
+        n_rows, by = self.n_rows, self.options.columns.by
         used = {spec.name for spec in self.encoder.plan.used}
         sound = (
             bool(by) == bool(self.groups)
@@ -220,9 +219,20 @@ class NoveltyModel:
         if not sound:
             raise ValueError("the groups do not fit the rest")
         has_scores = n_rows <= SAMPLE_ROWS
-        for piece in (self.whole, *self.groups):
+        for piece in self.models:
             if len(piece.training_scores) != piece.n_rows * has_scores:
                 raise ValueError("the scores are not those of the rows fitted on")
+
+
+AnyModel = NoveltyModel | GroupModel
+
+
+def _require_one_fit(model: AnyModel) -> None:
+    """Refuse an encoder and a detector of different fits."""
+    if tuple(group.columns for group in model.encoder.groups) != model.detector.groups:
+        raise ValueError("the encoder and the detector differ in their columns")
+    if model.detector.n_samples_fit != model.n_rows:
+        raise ValueError("the detector was fitted on other rows")
 
 
 def library_versions() -> dict[str, str]:

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.columns.encoded import (
+    Accepted,
     AnyTable,
     Encoded,
     Execution,
-    column_names,
-    draw_sample,
     each_part,
     encode,
-    in_parts,
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import (
@@ -30,7 +28,6 @@ from kpca_apps.novelty.columns.plan import (
     ColumnOptions,
     ColumnSpec,
     check_options,
-    infer_plan,
     listed,
     quoted,
 )
@@ -38,8 +35,8 @@ from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import Suggestions, list_rows
 from kpca_apps.novelty.redact import Note, redact, without_values
-from kpca_apps.novelty.result import AcceptedRows, RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.result import RankedRow, ScreeningResult
+from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -50,9 +47,6 @@ from kpca_apps.tables.write import ANY, as_written
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20
-# What became of accepted rows.
-LEARNED = "; the model learned them as normal"
-JOINED = "; they are part of the reference, which rates are about"
 
 
 def screen(
@@ -69,42 +63,39 @@ def screen(
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
     options, execution = options or ScreeningOptions(), execution or Execution()
-    hidden, known = options.columns.hide, None
+    hidden, clean, accepted = options.columns.hide, reference is not None, None
     with without_values(hidden):
-        learned, of_fit = table, options
+        learned = reference or table
+        beside = () if reference is None else table.columns
         if reference is not None:
             _check_names(table, options.columns)
-            learned, of_fit = reference, _options_of_reference(options, table, reference)
+        planned = plan_fit(learned, options, clean, execution, beside)
         if accept is not None:
             # Cells are read as those of the table that is learned.
-            sample = draw_sample(in_parts(learned), options.seed, execution)
-            specs = infer_plan(sample.table, of_fit.columns).specs
-            shown = of_fit.columns.hide
-            known = find_accepted(accept, table, specs, execution, most=MOST, hidden=shown)
-        is_accepted = None if known is None else known.is_accepted
+            specs, hide = planned.plan.specs, {*hidden} & {*learned.columns}
+            accepted = find_accepted(accept, table, specs, execution, most=MOST, hidden=hide)
         if reference is None:
-            model, rows = fit_table(
-                table, options, clean=False, is_accepted=is_accepted, execution=execution
-            )
-            judged, learned_words = rows, LEARNED
+            model, rows = fit_planned(planned, execution, accepted)
+            judged = rows
         else:
             # Rows of the reference itself are in it.
             is_other = table.source.fingerprint != reference.source.fingerprint
-            if known is not None and known.n_rows and is_other:
-                learned = extended(reference, table, known.is_accepted)
-            model, rows = fit_table(learned, of_fit, clean=True, execution=execution)
-            model, judged, _ = rows_to_score(model, table, options, execution, known)
-            learned_words = JOINED
+            if accepted is not None and accepted.n_rows and is_other:
+                learned = extended(reference, table, accepted.is_accepted)
+                planned = plan_fit(learned, options, clean, execution, beside)
+            model, rows = fit_planned(planned, execution)
+            model = replace(model, options=_options_of_reference(options, table, reference))
+            model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)
-        result = find_all(model, verdict, options, rows, command, known, learned_words)
+        result = find_all(model, verdict, options, rows, command)
     return redact(result, hidden), model
 
 
 def _options_of_reference(
     options: ScreeningOptions, table: AnyTable, reference: AnyTable
 ) -> ScreeningOptions:
-    """Leave columns that only the table has out of the fit: labels, say."""
-    extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
+    """Options of the fit to a reference: without the columns that only the table has."""
+    extra, asked = {*table.columns} - {*reference.columns}, options.columns
     lists: dict[str, Any] = {
         name: tuple(one for one in getattr(asked, name) if one not in extra)
         for name in ("exclude", "categorical", "numeric", "hide")
@@ -137,9 +128,9 @@ def score(
     options = options or inherit_options(model, table)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = rows_to_score(model, table, options, execution, accept)
+        model, rows = rows_to_score(model, table, options, execution, accept)
         verdict = judge(model, rows, options)
-        return redact(find_all(model, verdict, options, None, command, known), hidden)
+        return redact(find_all(model, verdict, options, None, command), hidden)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -149,7 +140,7 @@ def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> Scr
     nothing. A rule replaces the model's; to what the model hides, more is added.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
-    base, columns, names = model.options, model.options.columns, column_names(table)
+    base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
     hide = (*(name for name in columns.hide if name in names), *changed.pop("hide", ()))
@@ -166,8 +157,8 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
-    accept: Table | FoundRows | None = None,
-) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
+    accept: Table | Accepted | None = None,
+) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score, and find those that are accepted.
 
     The model that is returned hides the columns that the options hide.
@@ -180,15 +171,15 @@ def rows_to_score(
             "model; fit one with that column excluded"
         )
 
-    known = accept if isinstance(accept, FoundRows) else None
+    specs = model.encoder.plan.specs
     if isinstance(accept, Table):
-        specs, hidden = model.encoder.plan.specs, hidden_of(model, options)
-        known = find_accepted(accept, table, specs, execution, hidden=hidden)
+        hidden = hidden_of(model, options)
+        accept = find_accepted(accept, table, specs, execution, hidden=hidden)
 
     def with_hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
-    names = {spec.name for spec in model.encoder.plan.specs}
+    names = {spec.name for spec in specs}
     # Columns that the model does not know are left out, but their cells are listed.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
@@ -207,13 +198,14 @@ def rows_to_score(
     groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
     rows = encode(
         encoder,
-        in_parts(table),
+        table,
         execution,
         seed=options.seed,
         n_jobs=options.jobs,
-        is_accepted=None if known is None else known.is_accepted,
+        accepted=accept,
+        by=model.options.columns.by,
     )
-    return replace(model, encoder=encoder, groups=groups), rows, known
+    return replace(model, encoder=encoder, groups=groups), rows
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
@@ -222,7 +214,7 @@ def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
     The table fitted on may have had others: those that were excluded, say.
     """
     of_rows = ColumnOptions(label=columns.label, id=columns.id, hide=columns.hide)
-    check_options(of_rows, column_names(table), table.source.name)
+    check_options(of_rows, table.columns, table.source.name)
 
 
 def explain_row(
@@ -242,11 +234,11 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = rows_to_score(model, table, options, execution, accept)
+        model, rows = rows_to_score(model, table, options, execution, accept)
         id_column = naming_column(rows, options.columns.id)
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge(model, rows, options)
-        result = find_all(model, verdict, options, None, "", known)
+        result = find_all(model, verdict, options, None, "")
         suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
         result = replace(result, odd_cells=suggestions.cells)
@@ -424,31 +416,6 @@ class _Patterns:
         return Match(is_accepted, counts)
 
 
-@dataclass(frozen=True)
-class FoundRows:
-    """Which rows of a table are accepted, and what is to be said of it."""
-
-    is_accepted: BoolArray  # (n,)
-    name: str  # of the file that accepts them
-    notes: tuple[str, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that are accepted."""
-        return int(self.is_accepted.sum())
-
-    def described(self, learned: str) -> AcceptedRows:
-        """Say how many they are, and what the model `learned` of them."""
-        n = self.n_rows
-        statement = f"{self.name} accepts none of the rows."
-        if n:
-            rows = "1 row is accepted" if n == 1 else f"{n:,} rows are accepted"
-            if n == 1:
-                learned = learned.replace("they are", "it is").replace("them", "it")
-            statement = f"{rows} in {self.name} and not listed{learned}."
-        return AcceptedRows(self.name, n, statement)
-
-
 def find_accepted(
     accept: Table,
     table: AnyTable,
@@ -457,33 +424,29 @@ def find_accepted(
     *,
     most: float = 1.0,
     hidden: Collection[str] = (),
-) -> FoundRows:
+) -> Accepted:
     """Find the rows of a table that the rows of another one accept.
 
     `specs` say how columns are read. A `hidden` column that is empty in the accepted rows says
     nothing: that is how scored tables leave it out. InputError if an accepted row says nothing, or
     if more than the share `most` of the table is accepted, or all of it.
     """
-    name = one_line(accept.source.name, 60)
-    where = one_line(table.source.name, 60)
-    columns, ignored = _shared_columns(accept, column_names(table))
+    name, where = (one_line(one.source.name, 60) for one in (accept, table))
+    written, ignored = _written(accept, table.columns)
     columns = {
         other: own
-        for other, own in columns.items()
-        if other not in hidden or accept.column(own).texts.null_count() < accept.frame.height
+        for other, own in written.items()
+        if other not in hidden or own[0].texts.null_count() < accept.frame.height
     }
     if not columns:
         raise InputError(
             f"{name}: none of its columns is one of {where}; accepted rows are named by cells of "
-            f"its columns.{suggest(ignored[0], column_names(table)) if ignored else ''}"
+            f"its columns.{suggest(ignored[0], table.columns) if ignored else ''}"
         )
-    head = table if isinstance(table, Table) else table.parts[0].read()
+    head = next(table.tables())
     by_name = {spec.name: spec for spec in specs}
     cells, codes = zip(
-        *(
-            _coded(accept.column(own), head.column(other), by_name.get(other))
-            for other, own in columns.items()
-        ),
+        *(_coded(*own, head.column(other), by_name.get(other)) for other, own in columns.items()),
         strict=True,
     )
     patterns = _Patterns(cells, np.column_stack(codes))
@@ -507,29 +470,35 @@ def find_accepted(
             f"{counts.max():,} of them by {_place(accept, int(counts.argmax()))}: too many to "
             "judge the others by; say more about the rows that are fine."
         )
-    return FoundRows(is_accepted, name, tuple(_notes(accept, where, counts, ignored, table)))
+    return Accepted(is_accepted, name, tuple(_notes(accept, where, counts, ignored, table)))
 
 
-def _shared_columns(accept: Table, names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return columns of a table and what they are called in the other one, and the rest of it.
+def _written(
+    accept: Table, names: Sequence[str]
+) -> tuple[dict[str, tuple[Column, Column]], list[str]]:
+    """Return the cells of accepted rows in each column of a table, and the other columns' names.
 
-    A column of the name of one of ours has been written with an ending.
+    They come as they stand, and without the apostrophes that were put before text. A column of the
+    name of one of ours has been written with an ending.
     """
     columns = accept.frame.columns
     given = dict(zip(as_written(pl.Series(columns, dtype=pl.String)), columns, strict=True))
-    shared = {}
+    shared, used = {}, set()
     for name in names:
         endings = ("_input_input", "_input") if name in OURS else ()
         written = [name + ending for ending in endings if name + ending not in names]
         own = next((one for one in [*written, name] if one in given), None)
         if own is not None:
-            shared[name] = given[own]
-    used = set(shared.values())
-    ignored = [one for one in columns if one not in used and one not in OURS]
-    return shared, ignored
+            used.add(given[own])
+            column = accept.column(given[own])
+            is_text = column.cells.dtype == pl.String
+            shared[name] = column, Column(as_written(column.cells)) if is_text else column
+    return shared, [one for one in columns if one not in used and one not in OURS]
 
 
-def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells, IntArray]:
+def _coded(
+    written: Column, own: Column, other: Column, spec: ColumnSpec | None
+) -> tuple[_Cells, IntArray]:
     """Return what accepted rows say in a column, and the code of what each says.
 
     `other` holds cells of the table, and tells how they are stored.
@@ -540,9 +509,7 @@ def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells,
         format = NumberFormat()
     elif format is None and kind in (pl.Date, pl.Datetime):
         format = DateFormat(has_time=kind == pl.Datetime)
-    is_any = (own.texts == ANY).fill_null(False).to_numpy()
-    if own.cells.dtype == pl.String:
-        own = Column(as_written(own.cells))
+    is_any = (written.texts == ANY).fill_null(False).to_numpy()
     said = own.take(np.flatnonzero(~is_any))
     in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
     values, texts = np.empty(0), said.levels.lower().texts if in_lower else said.levels.texts
@@ -586,7 +553,7 @@ def _notes(
         )
     if ignored:
         noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")
-        hints = (suggest(one, column_names(table)) for one in ignored)
+        hints = (suggest(one, table.columns) for one in ignored)
         notes.append(
             f"{name}: {noun} {listed(ignored)} {say} nothing, for {where} has no such column."
             f"{next(filter(None, hints), '')}"
