@@ -58,11 +58,13 @@ MOST_GIVEN, PAIRED = 6, 5
 # A pair of columns has to leave so much less to say than either alone.
 PAIR_LEAVES = 0.75
 # Share of wrong ones among the cells named.
-FALSE_DISCOVERIES = 0.02
+FALSE_DISCOVERIES = 0.05
 # Log of the share of levels written as alike below which a level is another misspelt.
 LIKE = np.log(0.1)
+# Rows of a level, and most of them, in which a column is odd by rule.
+LEAST_BY_RULE = 3
 # Cells above this probability are not looked at.
-LEAST_ODD = 0.1
+LEAST_ODD = 0.25
 SMALLEST = 1e-12
 # Of a new value, as if so many rows had it.
 NEW = 0.5
@@ -267,11 +269,21 @@ class _Said(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Exceptions:
+    """Rows in which a column is odd by rule: most rows are that have one level of another."""
+
+    target: Annotated[IntArray, "e", Meta(ge=0)]  # places of columns
+    given: Annotated[IntArray, "e", Meta(ge=0)]
+    code: Annotated[IntArray, "e", Meta(ge=0)]  # of the level given
+
+
+@dataclass(frozen=True, eq=False)
 class LevelRelations:
     """What the columns of a table say of each other's cells."""
 
     columns: tuple[LevelColumn, ...]
     relations: tuple[Relation, ...]
+    exceptions: Exceptions
     limit: Annotated[float, Meta(ge=0, le=1)]  # cells less probable are named
 
     def validate(self) -> None:
@@ -281,6 +293,9 @@ class LevelRelations:
                 raise ValueError("a relation of columns that are not there")
             if relation.n_codes != len(self.columns[relation.target].counts):
                 raise ValueError("a relation of other levels")
+        excepted = self.exceptions
+        if (np.maximum(excepted.target, excepted.given) >= len(self.columns)).any():
+            raise ValueError("exceptions in columns that are not there")
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -295,6 +310,7 @@ class LevelRelations:
                     columns.append(column)
         rows = cls._of(columns, table)
         rows = cls._of(rows.without_misspelt(), table)
+        rows = rows.excepting(rows.exceptions())
         return replace(rows.learned, limit=rows.limit())
 
     @classmethod
@@ -302,7 +318,8 @@ class LevelRelations:
         """Count the levels of columns beside each other, and judge the rows, each left out."""
         cells = [column.cells(table) for column in columns]
         relations = tuple(_find_relations(columns, [of.codes for of in cells]))
-        learned = cls(tuple(columns), relations, 0.0)
+        none = np.zeros(0, dtype=np.int64)
+        learned = cls(tuple(columns), relations, Exceptions(none, none, none), 0.0)
         return _Rows.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
@@ -347,6 +364,9 @@ class _Rows:
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
+        of = learned.exceptions
+        for b, a, code in zip(of.target, of.given, of.code, strict=True):
+            log_p[b, cells[a].codes == code] = 0.0
         return cls(learned, cells, own, log_p.T, strongest.T)
 
     @property
@@ -373,10 +393,7 @@ class _Rows:
             likeness[of_column] = _likeness(
                 self.learned.columns[b], self.cells[b], row[of_column], expected
             )
-        both = log_p + likeness
-        # Of the product t of two p-values P(product <= t) = t (1 - log t).
-        log_p = np.where(likeness < 0, np.minimum(log_p, both + np.log1p(-both)), log_p)
-        return _Odd(row, target, log_p, likeness)
+        return _Odd(row, target, log_p + likeness, likeness)
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt, by the rows they are in.
@@ -390,6 +407,25 @@ class _Rows:
             codes, n_cells = np.unique(self.cells[b].codes[at], return_counts=True)
             columns.append(column.without(codes[2 * n_cells > column.counts[codes]]))
         return columns
+
+    def exceptions(self) -> Exceptions:
+        """Find the levels of columns beside which another column is odd in most rows."""
+        row, target, log_p, _ = self.odd
+        is_clear = log_p <= np.log(max(self.limit(), SMALLEST))
+        found = []
+        for b in np.unique(target[is_clear]):
+            rows = row[is_clear & (target == b)]
+            for a, (column, cells) in enumerate(zip(self.learned.columns, self.cells, strict=True)):
+                n_codes = column.missing
+                n_odd = np.bincount(cells.codes[rows], minlength=n_codes)[:n_codes]
+                by_rule = (n_odd >= LEAST_BY_RULE) & (2 * n_odd > column.counts[:n_codes])
+                found += [(b, a, code) for code in np.flatnonzero(by_rule & (a != b))]
+        return Exceptions(*np.array(found, dtype=np.int64).reshape(-1, 3).T.copy())
+
+    def excepting(self, exceptions: Exceptions) -> _Rows:
+        """Judge the same rows with exceptions."""
+        learned = replace(self.learned, exceptions=exceptions)
+        return _Rows.of(learned, self.cells, self.own)
 
     def limit(self) -> float:
         """Probability below which few cells are there by chance."""
@@ -431,7 +467,6 @@ class _Rows:
                         against[place] = np.maximum(against[place], -lost)
             pooled = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
             both = pooled + like[active]
-            both = np.where(like[active] < 0, np.minimum(pooled, both + np.log1p(-both)), pooled)
             both[removed[active]] = 0.0
             against *= ~removed[active][:, None, :]
             blame = np.where(both <= limit, against.sum(axis=2) - both * 1e-3, -1.0)
