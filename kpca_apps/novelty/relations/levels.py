@@ -97,9 +97,10 @@ class JudgedCell:
 class JudgedCells:
     """What the cells of n rows are, given the others of the row."""
 
-    # -log of the probability of a cell as odd as the oddest of the row, of those judged; 0 where
-    # nothing is said.
+    # -log of the probability of a cell as odd as the oddest of the row, given the others of the
+    # row, and of one in its own column as rare as the rarest; 0 where nothing is said.
     surprise: FloatArray  # (n,)
+    rarity: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
 
 
@@ -327,7 +328,7 @@ class LevelRelations:
         cells = [column.cells(table) for column in self.columns]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         rows = _Rows.of(self, cells, own)
-        return JudgedCells(rows.surprise(), rows.named())
+        return JudgedCells(rows.surprise(), rows.rarity(), rows.named())
 
 
 class _Odd(NamedTuple):
@@ -375,11 +376,15 @@ class _Rows:
         return len({relation.target for relation in self.learned.relations})
 
     def surprise(self) -> FloatArray:
-        """Of each row, of its oddest cell, corrected for their number."""
-        if not self.learned.relations:
-            return np.zeros(len(self.own))
-        surprise: FloatArray = np.maximum(-self.log_p.min(axis=1) - np.log(self.n_targets), 0.0)
-        return surprise
+        """Of each row, that of its oddest cell given the others."""
+        return _of_smallest(self.log_p.min(axis=1, initial=0.0), self.n_targets)
+
+    def rarity(self) -> FloatArray:
+        """Of each row, that of its rarest cell."""
+        smallest = np.zeros(len(self.own))
+        for column, cells in zip(self.learned.columns, self.cells, strict=True):
+            smallest = np.minimum(smallest, np.log(column.rarity[cells.codes]))
+        return _of_smallest(smallest, len(self.cells))
 
     @cached_property
     def odd(self) -> _Odd:
@@ -529,6 +534,14 @@ class _Rows:
                 n_rows=n_rows + 1,
             ),
         )
+
+
+def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
+    """-log of the probability that the smallest of so many p-values is that small (Sidak)."""
+    with np.errstate(divide="ignore"):
+        none_smaller = n_tried * np.log1p(-np.exp(np.maximum(log_p, np.log(SMALLEST))))
+    surprise: FloatArray = np.maximum(-np.log(-np.expm1(none_smaller)), 0.0)
+    return surprise
 
 
 def _find_relations(
