@@ -61,6 +61,12 @@ PAIR_LEAVES = 0.75
 FALSE_DISCOVERIES = 0.05
 # Log of the share of levels written as alike below which a level is another misspelt.
 LIKE = np.log(0.1)
+# A missing cell is named where any other value than the one expected is less probable, and so many
+# rows agree.
+OTHER, LEAST_AGREEING = 0.05, 3
+# Of evidence in nats: less than a tie broken by probability.
+TIE = 1e-3
+ROWS_AT_ONCE = 1_000
 # Rows of a level, and most of them, in which a column is odd by rule.
 LEAST_BY_RULE = 3
 # Cells above this probability are not looked at.
@@ -443,49 +449,104 @@ class _Rows:
     def named(self) -> tuple[JudgedCell, ...]:
         """The clear cells, in the order of the rows."""
         row, target, log_p, likeness = self.odd
-        clear = log_p <= np.log(max(self.learned.limit, SMALLEST))
+        clear = log_p <= self._log_limit
+        like = dict(zip(zip(row[clear].tolist(), target[clear].tolist(), strict=True),
+                        likeness[clear].tolist(), strict=True))
         rows = np.unique(row[clear])
-        if not len(rows):
-            return ()
+        found = [
+            cell
+            for start in range(0, len(rows), ROWS_AT_ONCE)
+            for cell in self._blamed(rows[start : start + ROWS_AT_ONCE], like)
+        ]
+        named = {(cell.row, cell.column) for cell in found}
+        found += [cell for cell in self._gaps() if (cell.row, cell.column) not in named]
+        return tuple(sorted(found, key=lambda cell: cell.row))
+
+    @property
+    def _log_limit(self) -> float:
+        return float(np.log(max(self.learned.limit, SMALLEST)))
+
+    def _blamed(
+        self, rows: IntArray, like: dict[tuple[int, int], float]
+    ) -> Iterator[JudgedCell]:
+        """Name the wrong cells of rows, one a row at a time, and take back what each says.
+
+        Each contradiction is one of two cells; the cell of most of them is named.
+        """
         n, p = len(rows), len(self.learned.columns)
+        relations, limit = self.learned.relations, self._log_limit
         codes, own = [of.codes[rows] for of in self.cells], self.own[rows]
-        said = [_ask(self.learned, relation, codes, own) for relation in self.learned.relations]
-        like = np.zeros((n, p))
-        like[np.searchsorted(rows, row[clear]), target[clear]] = likeness[clear]
-        found: list[JudgedCell] = []
+        said = [_ask(self.learned, relation, codes, own) for relation in relations]
+        free = self._excepted(rows)
+        alike = np.zeros((n, p))
+        for (row, b), log_share in like.items():
+            place = np.searchsorted(rows, row)
+            if place < n and rows[place] == row:
+                alike[place, b] = log_share
         removed = np.zeros((n, p), dtype=bool)
-        limit = np.log(max(self.learned.limit, SMALLEST))
         active = np.arange(n)
         while len(active):
             sums, weight = np.zeros((len(active), p)), np.zeros((len(active), p))
             against = np.zeros((len(active), p, p))
-            for relation, of in zip(self.learned.relations, said, strict=True):
-                b, speaks = relation.target, of.speaks[active]
-                for a in relation.given:
-                    speaks = speaks & ~removed[active, a]
+            for relation, of in zip(relations, said, strict=True):
+                b, given = relation.target, list(relation.given)
+                speaks = of.speaks[active] & ~removed[active][:, given].any(axis=1)
                 lost = np.where(speaks, of.log_p[active], 0.0)
                 sums[:, b] += relation.gain * lost
                 weight[:, b] += relation.gain * speaks
-                for a in relation.given:
-                    for pair in ((a, b), (b, a)):
-                        place = (slice(None), *pair)
-                        against[place] = np.maximum(against[place], -lost)
-            pooled = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
-            both = pooled + like[active]
-            both[removed[active]] = 0.0
-            against *= ~removed[active][:, None, :]
-            blame = np.where(both <= limit, against.sum(axis=2) - both * 1e-3, -1.0)
-            worst = blame.argmax(axis=1)
-            at = np.arange(len(active))
-            going_on = blame[at, worst] > 0
-            for i in np.flatnonzero(going_on):
+                for a in given:
+                    both = np.maximum(against[:, a, b], -lost)
+                    against[:, a, b] = against[:, b, a] = both
+            log_p = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
+            log_p += alike[active]
+            is_odd = (log_p <= limit) & ~removed[active] & ~free[active]
+            blame = (against * ~removed[active][:, None, :]).sum(axis=2)
+            # Of two that contradict each other alone, the less probable.
+            blame = np.where(is_odd, blame - TIE * log_p, -1.0)
+            at, worst = np.arange(len(active)), blame.argmax(axis=1)
+            largest = blame[at, worst]
+            blame[at, worst] = -1.0
+            goes_on = (largest > 0) & (largest - blame.max(axis=1, initial=-1.0) > TIE)
+            for i in np.flatnonzero(goes_on):
                 r, b = int(active[i]), int(worst[i])
-                cell = self._cell(int(rows[r]), r, b, said, removed[r], float(both[i, b]),
-                                  bool(like[r, b] < 0))
-                found.append(cell)
-            removed[active[going_on], worst[going_on]] = True
-            active = active[going_on]
-        return tuple(sorted(found, key=lambda cell: cell.row))
+                yield self._cell(int(rows[r]), r, b, said, removed[r], float(log_p[i, b]),
+                                 bool(alike[r, b] < 0))
+            removed[active[goes_on], worst[goes_on]] = True
+            active = active[goes_on]
+
+    def _excepted(self, rows: IntArray) -> BoolArray:
+        """Whether a column is odd by rule in rows, (r, columns)."""
+        free = np.zeros((len(rows), len(self.cells)), dtype=bool)
+        of = self.learned.exceptions
+        for b, a, code in zip(of.target, of.given, of.code, strict=True):
+            free[:, b] |= self.cells[a].codes[rows] == code
+        return free
+
+    def _gaps(self) -> Iterator[JudgedCell]:
+        """Name the missing cells whose value nearly all rows have that share another with theirs."""
+        relations = self.learned.relations
+        for b, column in enumerate(self.learned.columns):
+            rows = np.flatnonzero(
+                (self.cells[b].codes == column.missing) & (self.log_p[:, b] < 0)
+            )
+            of_column = [relation for relation in relations if relation.target == b]
+            if not len(rows) or not of_column:
+                continue
+            codes, own = [of.codes[rows] for of in self.cells], self.own[rows]
+            said = [_ask(self.learned, relation, codes, own) for relation in of_column]
+            sums, weight = np.zeros(len(rows)), np.zeros(len(rows))
+            for relation, of in zip(of_column, said, strict=True):
+                share = (of.n_rows - of.n_expected + relation.shrinkage) / (
+                    of.n_rows + relation.shrinkage
+                )
+                agree = (of.n_expected >= LEAST_AGREEING) & (of.expected < column.missing)
+                sums += relation.gain * np.where(agree, np.log(share), 0.0)
+                weight += relation.gain * (of.n_rows > 0)
+            log_p = np.divide(sums, weight, out=sums, where=weight > 0)
+            nothing = np.zeros(len(self.learned.columns), dtype=bool)
+            for r in np.flatnonzero(log_p <= np.log(OTHER)):
+                yield self._cell(int(rows[r]), int(r), b, said, nothing, float(log_p[r]), False,
+                                 of_column)
 
     def _expected(self, row: IntArray, target: int) -> IntArray:
         """Code of the value that the strongest relation expects in cells of a column."""
@@ -507,13 +568,14 @@ class _Rows:
         removed: BoolArray,
         log_p: float,
         is_misspelt: bool,
+        relations: Sequence[Relation] | None = None,
     ) -> JudgedCell:
         """Put a cell into words, with what the relation says that speaks most against it."""
         columns = self.learned.columns
         relation, of = min(
             (
                 (relation, of)
-                for relation, of in zip(self.learned.relations, said, strict=True)
+                for relation, of in zip(relations or self.learned.relations, said, strict=True)
                 if relation.target == target and not removed[list(relation.given)].any()
             ),
             key=lambda pair: pair[0].gain * pair[1].log_p[place],
@@ -539,7 +601,8 @@ class _Rows:
 def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
     """-log of the probability that the smallest of so many p-values is that small (Sidak)."""
     with np.errstate(divide="ignore"):
-        none_smaller = n_tried * np.log1p(-np.exp(np.maximum(log_p, np.log(SMALLEST))))
+        at_least = np.log1p(-np.exp(np.maximum(log_p, np.log(SMALLEST))))
+        none_smaller = max(n_tried, 1) * at_least
     surprise: FloatArray = np.maximum(-np.log(-np.expm1(none_smaller)), 0.0)
     return surprise
 
@@ -682,7 +745,14 @@ def _ask(
     other = is_first & (sums.n_first[group] - own < sums.n_second[group])
     expected = np.where(other, sums.second[group], sums.first[group])
     n_expected = np.where(other, sums.n_second[group], sums.n_first[group] - (own & is_first))
-    return _Said(key >= 0, np.where(n_rows > 0, np.log(p), 0.0), expected, n_expected, n_rows)
+    speaks = n_rows > 0
+    return _Said(
+        key >= 0,
+        np.where(speaks, np.log(p), 0.0),
+        np.where(speaks, expected, -1),
+        np.where(speaks, n_expected, 0),
+        n_rows,
+    )
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
