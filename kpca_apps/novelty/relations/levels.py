@@ -58,11 +58,19 @@ MOST_GIVEN, PAIRED = 6, 5
 # A pair of columns has to leave so much less to say than either alone.
 PAIR_LEAVES = 0.75
 # Share of wrong ones among the cells named.
-FALSE_DISCOVERIES = 0.02
+FALSE_DISCOVERIES = 0.05
 # Log of the share of levels written as alike below which a level is another misspelt.
 LIKE = np.log(0.1)
+# A missing cell is named where any other value than the one expected is less probable, and so many
+# rows agree.
+OTHER, LEAST_AGREEING = 0.05, 3
+# Of evidence in nats: less than a tie broken by probability.
+TIE = 1e-3
+ROWS_AT_ONCE = 1_000
+# Rows of a level, and most of them, in which a column is odd by rule.
+LEAST_BY_RULE = 3
 # Cells above this probability are not looked at.
-LEAST_ODD = 0.1
+LEAST_ODD = 0.25
 SMALLEST = 1e-12
 # Of a new value, as if so many rows had it.
 NEW = 0.5
@@ -95,9 +103,10 @@ class JudgedCell:
 class JudgedCells:
     """What the cells of n rows are, given the others of the row."""
 
-    # -log of the probability of a cell as odd as the oddest of the row, of those judged; 0 where
-    # nothing is said.
+    # -log of the probability of a cell as odd as the oddest of the row, given the others of the
+    # row, and of one in its own column as rare as the rarest; 0 where nothing is said.
     surprise: FloatArray  # (n,)
+    rarity: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
 
 
@@ -132,10 +141,8 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        counts = np.bincount(
-            np.where(levels.codes < 0, len(levels.texts), levels.codes),
-            minlength=len(levels.texts) + 1,
-        )
+        counts = np.bincount(np.where(levels.codes < 0, len(levels.texts), levels.codes),
+                             minlength=len(levels.texts) + 1)
         return cls(column.name, spec.is_truth, tuple(levels.texts), counts)
 
     def without(self, dropped: IntArray) -> LevelColumn:
@@ -269,11 +276,21 @@ class _Said(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Exceptions:
+    """Rows in which a column is odd by rule: most rows are that have one level of another."""
+
+    target: Annotated[IntArray, "e", Meta(ge=0)]  # places of columns
+    given: Annotated[IntArray, "e", Meta(ge=0)]
+    code: Annotated[IntArray, "e", Meta(ge=0)]  # of the level given
+
+
+@dataclass(frozen=True, eq=False)
 class LevelRelations:
     """What the columns of a table say of each other's cells."""
 
     columns: tuple[LevelColumn, ...]
     relations: tuple[Relation, ...]
+    exceptions: Exceptions
     limit: Annotated[float, Meta(ge=0, le=1)]  # cells less probable are named
 
     def validate(self) -> None:
@@ -283,6 +300,9 @@ class LevelRelations:
                 raise ValueError("a relation of columns that are not there")
             if relation.n_codes != len(self.columns[relation.target].counts):
                 raise ValueError("a relation of other levels")
+        excepted = self.exceptions
+        if (np.maximum(excepted.target, excepted.given) >= len(self.columns)).any():
+            raise ValueError("exceptions in columns that are not there")
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
@@ -297,6 +317,7 @@ class LevelRelations:
                     columns.append(column)
         rows = cls._of(columns, table)
         rows = cls._of(rows.without_misspelt(), table)
+        rows = rows.excepting(rows.exceptions())
         return replace(rows.learned, limit=rows.limit())
 
     @classmethod
@@ -304,7 +325,8 @@ class LevelRelations:
         """Count the levels of columns beside each other, and judge the rows, each left out."""
         cells = [column.cells(table) for column in columns]
         relations = tuple(_find_relations(columns, [of.codes for of in cells]))
-        learned = cls(tuple(columns), relations, 0.0)
+        none = np.zeros(0, dtype=np.int64)
+        learned = cls(tuple(columns), relations, Exceptions(none, none, none), 0.0)
         return _Rows.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
@@ -312,7 +334,7 @@ class LevelRelations:
         cells = [column.cells(table) for column in self.columns]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         rows = _Rows.of(self, cells, own)
-        return JudgedCells(rows.surprise(), rows.named())
+        return JudgedCells(rows.surprise(), rows.rarity(), rows.named())
 
 
 class _Odd(NamedTuple):
@@ -349,6 +371,9 @@ class _Rows:
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
+        of = learned.exceptions
+        for b, a, code in zip(of.target, of.given, of.code, strict=True):
+            log_p[b, cells[a].codes == code] = 0.0
         return cls(learned, cells, own, log_p.T, strongest.T)
 
     @property
@@ -357,11 +382,15 @@ class _Rows:
         return len({relation.target for relation in self.learned.relations})
 
     def surprise(self) -> FloatArray:
-        """Of each row, of its oddest cell, corrected for their number."""
-        if not self.learned.relations:
-            return np.zeros(len(self.own))
-        surprise: FloatArray = np.maximum(-self.log_p.min(axis=1) - np.log(self.n_targets), 0.0)
-        return surprise
+        """Of each row, that of its oddest cell given the others."""
+        return _of_smallest(self.log_p.min(axis=1, initial=0.0), self.n_targets)
+
+    def rarity(self) -> FloatArray:
+        """Of each row, that of its rarest cell."""
+        smallest = np.zeros(len(self.own))
+        for column, cells in zip(self.learned.columns, self.cells, strict=True):
+            smallest = np.minimum(smallest, np.log(column.rarity[cells.codes]))
+        return _of_smallest(smallest, len(self.cells))
 
     @cached_property
     def odd(self) -> _Odd:
@@ -375,10 +404,7 @@ class _Rows:
             likeness[of_column] = _likeness(
                 self.learned.columns[b], self.cells[b], row[of_column], expected
             )
-        both = log_p + likeness
-        # Of the product t of two p-values P(product <= t) = t (1 - log t).
-        log_p = np.where(likeness < 0, np.minimum(log_p, both + np.log1p(-both)), log_p)
-        return _Odd(row, target, log_p, likeness)
+        return _Odd(row, target, log_p + likeness, likeness)
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt, by the rows they are in.
@@ -393,6 +419,25 @@ class _Rows:
             columns.append(column.without(codes[2 * n_cells > column.counts[codes]]))
         return columns
 
+    def exceptions(self) -> Exceptions:
+        """Find the levels of columns beside which another column is odd in most rows."""
+        row, target, log_p, _ = self.odd
+        is_clear = log_p <= np.log(max(self.limit(), SMALLEST))
+        found = []
+        for b in np.unique(target[is_clear]):
+            rows = row[is_clear & (target == b)]
+            for a, (column, cells) in enumerate(zip(self.learned.columns, self.cells, strict=True)):
+                n_codes = column.missing
+                n_odd = np.bincount(cells.codes[rows], minlength=n_codes)[:n_codes]
+                by_rule = (n_odd >= LEAST_BY_RULE) & (2 * n_odd > column.counts[:n_codes])
+                found += [(b, a, code) for code in np.flatnonzero(by_rule & (a != b))]
+        return Exceptions(*np.array(found, dtype=np.int64).reshape(-1, 3).T.copy())
+
+    def excepting(self, exceptions: Exceptions) -> _Rows:
+        """Judge the same rows with exceptions."""
+        learned = replace(self.learned, exceptions=exceptions)
+        return _Rows.of(learned, self.cells, self.own)
+
     def limit(self) -> float:
         """Probability below which few cells are there by chance."""
         n_cells = len(self.own) * self.n_targets
@@ -404,51 +449,104 @@ class _Rows:
     def named(self) -> tuple[JudgedCell, ...]:
         """The clear cells, in the order of the rows."""
         row, target, log_p, likeness = self.odd
-        clear = log_p <= np.log(max(self.learned.limit, SMALLEST))
+        clear = log_p <= self._log_limit
+        like = dict(zip(zip(row[clear].tolist(), target[clear].tolist(), strict=True),
+                        likeness[clear].tolist(), strict=True))
         rows = np.unique(row[clear])
-        if not len(rows):
-            return ()
+        found = [
+            cell
+            for start in range(0, len(rows), ROWS_AT_ONCE)
+            for cell in self._blamed(rows[start : start + ROWS_AT_ONCE], like)
+        ]
+        named = {(cell.row, cell.column) for cell in found}
+        found += [cell for cell in self._gaps() if (cell.row, cell.column) not in named]
+        return tuple(sorted(found, key=lambda cell: cell.row))
+
+    @property
+    def _log_limit(self) -> float:
+        return float(np.log(max(self.learned.limit, SMALLEST)))
+
+    def _blamed(
+        self, rows: IntArray, like: dict[tuple[int, int], float]
+    ) -> Iterator[JudgedCell]:
+        """Name the wrong cells of rows, one a row at a time, and take back what each says.
+
+        Each contradiction is one of two cells; the cell of most of them is named.
+        """
         n, p = len(rows), len(self.learned.columns)
+        relations, limit = self.learned.relations, self._log_limit
         codes, own = [of.codes[rows] for of in self.cells], self.own[rows]
-        said = [_ask(self.learned, relation, codes, own) for relation in self.learned.relations]
-        like = np.zeros((n, p))
-        like[np.searchsorted(rows, row[clear]), target[clear]] = likeness[clear]
-        found: list[JudgedCell] = []
+        said = [_ask(self.learned, relation, codes, own) for relation in relations]
+        free = self._excepted(rows)
+        alike = np.zeros((n, p))
+        for (row, b), log_share in like.items():
+            place = np.searchsorted(rows, row)
+            if place < n and rows[place] == row:
+                alike[place, b] = log_share
         removed = np.zeros((n, p), dtype=bool)
-        limit = np.log(max(self.learned.limit, SMALLEST))
         active = np.arange(n)
         while len(active):
             sums, weight = np.zeros((len(active), p)), np.zeros((len(active), p))
             against = np.zeros((len(active), p, p))
-            for relation, of in zip(self.learned.relations, said, strict=True):
-                b, speaks = relation.target, of.speaks[active]
-                for a in relation.given:
-                    speaks = speaks & ~removed[active, a]
+            for relation, of in zip(relations, said, strict=True):
+                b, given = relation.target, list(relation.given)
+                speaks = of.speaks[active] & ~removed[active][:, given].any(axis=1)
                 lost = np.where(speaks, of.log_p[active], 0.0)
                 sums[:, b] += relation.gain * lost
                 weight[:, b] += relation.gain * speaks
-                for a in relation.given:
-                    for pair in ((a, b), (b, a)):
-                        place = (slice(None), *pair)
-                        against[place] = np.maximum(against[place], -lost)
-            pooled = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
-            both = pooled + like[active]
-            both = np.where(like[active] < 0, np.minimum(pooled, both + np.log1p(-both)), pooled)
-            both[removed[active]] = 0.0
-            against *= ~removed[active][:, None, :]
-            blame = np.where(both <= limit, against.sum(axis=2) - both * 1e-3, -1.0)
-            worst = blame.argmax(axis=1)
-            at = np.arange(len(active))
-            going_on = blame[at, worst] > 0
-            for i in np.flatnonzero(going_on):
+                for a in given:
+                    both = np.maximum(against[:, a, b], -lost)
+                    against[:, a, b] = against[:, b, a] = both
+            log_p = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
+            log_p += alike[active]
+            is_odd = (log_p <= limit) & ~removed[active] & ~free[active]
+            blame = (against * ~removed[active][:, None, :]).sum(axis=2)
+            # Of two that contradict each other alone, the less probable.
+            blame = np.where(is_odd, blame - TIE * log_p, -1.0)
+            at, worst = np.arange(len(active)), blame.argmax(axis=1)
+            largest = blame[at, worst]
+            blame[at, worst] = -1.0
+            goes_on = (largest > 0) & (largest - blame.max(axis=1, initial=-1.0) > TIE)
+            for i in np.flatnonzero(goes_on):
                 r, b = int(active[i]), int(worst[i])
-                cell = self._cell(
-                    int(rows[r]), r, b, said, removed[r], float(both[i, b]), bool(like[r, b] < 0)
+                yield self._cell(int(rows[r]), r, b, said, removed[r], float(log_p[i, b]),
+                                 bool(alike[r, b] < 0))
+            removed[active[goes_on], worst[goes_on]] = True
+            active = active[goes_on]
+
+    def _excepted(self, rows: IntArray) -> BoolArray:
+        """Whether a column is odd by rule in rows, (r, columns)."""
+        free = np.zeros((len(rows), len(self.cells)), dtype=bool)
+        of = self.learned.exceptions
+        for b, a, code in zip(of.target, of.given, of.code, strict=True):
+            free[:, b] |= self.cells[a].codes[rows] == code
+        return free
+
+    def _gaps(self) -> Iterator[JudgedCell]:
+        """Name the missing cells whose value nearly all rows have that share another with theirs."""
+        relations = self.learned.relations
+        for b, column in enumerate(self.learned.columns):
+            rows = np.flatnonzero(
+                (self.cells[b].codes == column.missing) & (self.log_p[:, b] < 0)
+            )
+            of_column = [relation for relation in relations if relation.target == b]
+            if not len(rows) or not of_column:
+                continue
+            codes, own = [of.codes[rows] for of in self.cells], self.own[rows]
+            said = [_ask(self.learned, relation, codes, own) for relation in of_column]
+            sums, weight = np.zeros(len(rows)), np.zeros(len(rows))
+            for relation, of in zip(of_column, said, strict=True):
+                share = (of.n_rows - of.n_expected + relation.shrinkage) / (
+                    of.n_rows + relation.shrinkage
                 )
-                found.append(cell)
-            removed[active[going_on], worst[going_on]] = True
-            active = active[going_on]
-        return tuple(sorted(found, key=lambda cell: cell.row))
+                agree = (of.n_expected >= LEAST_AGREEING) & (of.expected < column.missing)
+                sums += relation.gain * np.where(agree, np.log(share), 0.0)
+                weight += relation.gain * (of.n_rows > 0)
+            log_p = np.divide(sums, weight, out=sums, where=weight > 0)
+            nothing = np.zeros(len(self.learned.columns), dtype=bool)
+            for r in np.flatnonzero(log_p <= np.log(OTHER)):
+                yield self._cell(int(rows[r]), int(r), b, said, nothing, float(log_p[r]), False,
+                                 of_column)
 
     def _expected(self, row: IntArray, target: int) -> IntArray:
         """Code of the value that the strongest relation expects in cells of a column."""
@@ -470,13 +568,14 @@ class _Rows:
         removed: BoolArray,
         log_p: float,
         is_misspelt: bool,
+        relations: Sequence[Relation] | None = None,
     ) -> JudgedCell:
         """Put a cell into words, with what the relation says that speaks most against it."""
         columns = self.learned.columns
         relation, of = min(
             (
                 (relation, of)
-                for relation, of in zip(self.learned.relations, said, strict=True)
+                for relation, of in zip(relations or self.learned.relations, said, strict=True)
                 if relation.target == target and not removed[list(relation.given)].any()
             ),
             key=lambda pair: pair[0].gain * pair[1].log_p[place],
@@ -497,6 +596,15 @@ class _Rows:
                 n_rows=n_rows + 1,
             ),
         )
+
+
+def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
+    """-log of the probability that the smallest of so many p-values is that small (Sidak)."""
+    with np.errstate(divide="ignore"):
+        at_least = np.log1p(-np.exp(np.maximum(log_p, np.log(SMALLEST))))
+        none_smaller = max(n_tried, 1) * at_least
+    surprise: FloatArray = np.maximum(-np.log(-np.expm1(none_smaller)), 0.0)
+    return surprise
 
 
 def _find_relations(
@@ -546,7 +654,9 @@ def _own_log_q(column: LevelColumn) -> FloatArray:
     return log_q
 
 
-def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
+def _joint(
+    a: IntArray, b: IntArray, n_a: int, n_b: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     known = (a < n_a) & (b < n_b)
     keys, counts = np.unique((a * n_b + b)[known], return_counts=True)
@@ -608,9 +718,7 @@ def _relation(
     seen = (key >= 0) & (codes[target] < n_codes)
     groups, place = np.unique(key[seen], return_inverse=True)
     pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
-    return Relation(
-        given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes
-    )
+    return Relation(given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes)
 
 
 def _ask(
@@ -637,7 +745,14 @@ def _ask(
     other = is_first & (sums.n_first[group] - own < sums.n_second[group])
     expected = np.where(other, sums.second[group], sums.first[group])
     n_expected = np.where(other, sums.n_second[group], sums.n_first[group] - (own & is_first))
-    return _Said(key >= 0, np.where(n_rows > 0, np.log(p), 0.0), expected, n_expected, n_rows)
+    speaks = n_rows > 0
+    return _Said(
+        key >= 0,
+        np.where(speaks, np.log(p), 0.0),
+        np.where(speaks, expected, -1),
+        np.where(speaks, n_expected, 0),
+        n_rows,
+    )
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
@@ -647,7 +762,9 @@ def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
     return np.where(found, place, 0), found
 
 
-def _likeness(column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray) -> FloatArray:
+def _likeness(
+    column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray
+) -> FloatArray:
     """Log of how few levels are written as much like each expected as that in the row, (r,)."""
     likeness = np.zeros(len(rows))
     seen = cells.levels.codes[rows]

@@ -17,7 +17,9 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 # Of letters, up to which a value may be another one mistyped.
 MOST_EDITED = 0.4
 # Levels that are compared, and places that letters are counted in.
-MAX_COMMON, PLACES = 1_000, 64
+MAX_COMMON, PLACES = 1_000, 256
+# Of so few levels that none is close: as if of so many others so many were.
+PRIOR_CLOSE, PRIOR_OTHERS = 0.1, 1.0
 LONGEST = 400
 
 
@@ -29,6 +31,10 @@ class Writing:
         order = np.argsort(-counts, kind="stable")[:MAX_COMMON]
         self.common = order[counts[order] > 1]
         self.letters = np.array([_letters(texts[place]) for place in self.common], dtype=np.int16)
+        self.letters = self.letters.reshape(-1, PLACES)
+        n_having = (self.letters > 0).sum(axis=0)
+        self.used = n_having > 0
+        self.foreign = ((self.letters > 0) & (n_having == 1)).any(axis=1)
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log of the share of other levels that are as close to the one expected as `seen`.
@@ -44,11 +50,16 @@ class Writing:
         distance = edits(seen, text)
         if distance > most:
             return 0.0
-        others = self.common[(self.common != expected)]
-        if not len(others):
-            return 0.0
-        near = _bags_apart(self.letters[self.common != expected], _letters(text)) <= distance
-        return float(np.log((np.count_nonzero(near) + 1) / (len(others) + 1)))
+        is_other = self.common != expected
+        near = _bags_apart(self.letters[is_other], _letters(text)) <= distance
+        if self.has_foreign(seen):
+            near &= self.foreign[is_other]
+        n_near, n_others = np.count_nonzero(near), np.count_nonzero(is_other)
+        return float(np.log((n_near + PRIOR_CLOSE) / (n_others + PRIOR_OTHERS)))
+
+    def has_foreign(self, text: str) -> bool:
+        """Whether a text has a letter that no common level has."""
+        return bool((_letters(text)[~self.used] > 0).any())
 
 
 def edits(a: str, b: str) -> int:
