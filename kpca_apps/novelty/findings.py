@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-
 import numpy as np
 
 from kpca_apps.novelty.checks.drift import find_drift

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.surprise.combined import part_of_surprise
 from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -132,7 +133,7 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
         rows_of(taken, np.arange(*cut)) for cut in ((0, n_ranked), (n_known, n_listed))
     )
     odd_cells, n_odd_cells = odd_cells_of(rows)
-    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
+    suggestions = Suggestions(odd_cells, verdict)
     top = first[:n_ranked]
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     flagged = _list_flagged(
@@ -210,7 +211,8 @@ def _explained(
         reasons = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         meant = [suggestions.numbers(row) for row in rows]
         compared = _compared(verdict, piece)
-        hints = hint_rows(model, compared, part.table, part.matrix, among, meant)
+        hinted = hint_rows(model, compared, part.table, part.matrix, among, meant)
+        hints = [(*suggestions.hints(row), *of) for row, of in zip(rows, hinted, strict=True)]
         explained |= zip(places.tolist(), zip(reasons, hints, strict=True), strict=True)
     return explained
 
@@ -308,7 +310,8 @@ def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
     columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
     in_lines = rows.sample_table.lines is not None
-    return odd_cells(tuple(columns), n_rows=rows.n_rows, in_lines=in_lines)
+    contradicted = rows.faults.contradicted
+    return odd_cells(tuple(columns), contradicted, n_rows=rows.n_rows, in_lines=in_lines)
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
@@ -366,11 +369,15 @@ PART_OF_WAY = 0.25
 class Suggestions:
     """What was probably meant by the odd cells of a table; those that are denied are dropped."""
 
-    def __init__(self, cells: Sequence[OddCell], specs: Iterable[ColumnSpec]) -> None:
-        self._cells = cells
-        self._formats = {spec.name: spec.format for spec in specs}
+    def __init__(self, cells: Sequence[OddCell], verdict: Verdict) -> None:
+        self._cells, self._verdict = cells, verdict
+        self._formats = {spec.name: spec.format for spec in verdict.rows.encoder.plan.specs}
         self._of_row: dict[int, dict[str, OddCell]] = {}
+        # Cells of a row that its others contradict, the clearest first.
+        self._contradicted: dict[int, list[OddCell]] = {}
         for cell in cells:
+            for row in (cell.row, *cell.more_rows) if cell.given else ():
+                self._contradicted.setdefault(row, []).append(cell)
             for row in (cell.row, *cell.more_rows) if cell.suggestion else ():
                 self._of_row.setdefault(row, {})[cell.column] = cell
         self._dropped: set[OddCell] = set()
@@ -396,8 +403,20 @@ class Suggestions:
         return cell.suggestion
 
     def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-        """Return the reasons of a row with what is expected of its cells."""
+        """Return the reasons of a row with what is expected of its cells.
+
+        Cells that the others of the row contradict come first, with the part of the score that is
+        due to them.
+        """
         found = []
+        contradicted = self._contradicted.get(row, [])
+        if contradicted:
+            part = self._part(row)
+            found = [self._reason(cell, part / len(contradicted)) for cell in contradicted]
+            names = {cell.column for cell in contradicted}
+            left = [one for one in reasons if one.column not in names and not one.together]
+            rest = sum(reason.share for reason in left) or 1.0
+            reasons = [replace(one, share=(1.0 - part) * one.share / rest) for one in left]
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
             if expected != reason.expected:
@@ -409,9 +428,34 @@ class Suggestions:
 
     def row(self, listed: FlaggedRow) -> FlaggedRow:
         """Return a listed row with what is expected of its cells."""
+        contradicted = self._contradicted.get(listed.row, [])
+        if contradicted and listed.columns[:1] != (contradicted[0].column,):
+            reason = self._reason(contradicted[0], self._part(listed.row))
+            hint = " ".join(self.hints(listed.row))
+            return replace(listed, hint=hint, **_first_reason([reason]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)
+
+    def hints(self, row: int) -> tuple[str, ...]:
+        """Say what the other cells of a row have against some."""
+        cells = self._contradicted.get(row, [])
+        return tuple(f"{quoted(cell.column)}: {cell.sentence}" for cell in cells)
+
+    def _part(self, row: int) -> float:
+        """Part of the score of a row that its contradictions have."""
+        surprise = float(self._verdict.rows.surprise[row - 1])
+        return part_of_surprise(float(self._verdict.scores[row - 1]), surprise)
+
+    def _reason(self, cell: OddCell, share: float) -> Reason:
+        """Give a contradicted cell as a reason."""
+        texts, format = [cell.seen, cell.suggestion], self._formats.get(cell.column)
+        seen, expected = (
+            [text or None for text in texts]
+            if format is None
+            else [None if np.isnan(value) else value for value in _values(texts, format)]
+        )
+        return Reason(cell.column, share, cell.seen, cell.suggestion, seen, expected)
 
     @property
     def cells(self) -> tuple[OddCell, ...]:

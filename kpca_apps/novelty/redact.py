@@ -38,6 +38,7 @@ Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 
 HIDDEN = "(hidden)"
+CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
 # What is about one column: the field that names it, and what stands for the values of a hidden one.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     ColumnProfile: ("name", {"hidden": True, "distribution": None}),
@@ -128,7 +129,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         ranked=ranked,
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
         contours=contours,
-        odd_cells=_without(result.odd_cells, hidden),
+        odd_cells=_without(tuple(_cell(one, hidden) for one in result.odd_cells), hidden),
         odd_cell_rows=tuple(_flagged(row, hidden, has_id, None) for row in result.odd_cell_rows),
         duplicates=replace(
             repeats,
@@ -159,6 +160,13 @@ def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Fi
     return tuple(kept)
 
 
+def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
+    """Take the values of a row's hidden cells out of what they have against another."""
+    if {*cell.given}.isdisjoint(hidden):
+        return cell
+    return replace(cell, sentence=CONTRADICTED_BY_HIDDEN)
+
+
 def _texts(
     columns: tuple[str, ...], texts: tuple[str, ...], hidden: Collection[str]
 ) -> tuple[str, ...]:
@@ -180,10 +188,14 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
         id=row.id if has_id else None,
         reasons=_without(row.reasons, hidden),
         # A hint names the columns that it is about, and follows from their values.
-        hints=tuple(hint for hint in row.hints if not any(quoted(name) in hint for name in hidden)),
+        hints=tuple(hint for hint in row.hints if not _is_about(hint, hidden)),
         cells=tuple(cell for cell in row.cells if cell[0] not in hidden),
         group=group,
     )
+
+
+def _is_about(hint: str, columns: Collection[str]) -> bool:
+    return any(quoted(name) in hint for name in columns)
 
 
 def _flagged(
@@ -191,7 +203,8 @@ def _flagged(
 ) -> FlaggedRow:
     """Take the values out of a row to look after; without a `hint` its own is of its odd cells."""
     if hint is None:
-        hint = row.hint if {*row.columns}.isdisjoint(hidden) else ""
+        is_kept = {*row.columns}.isdisjoint(hidden) and not _is_about(row.hint, hidden)
+        hint = row.hint if is_kept else ""
     seen, expected = (_texts(row.columns, texts, hidden) for texts in (row.seen, row.expected))
     return replace(row, id=row.id if has_id else None, seen=seen, expected=expected, hint=hint)
 

@@ -301,14 +301,14 @@ class _Fitting:
                 large_groups=self.large_groups,
             )
             place = combined.large_groups.places(X)
-            usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]
+            of_usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]
             if len(X) < source.n_rows:
                 own, scores = scores, source.map(replace(errors, combined=combined), in_use)
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own
             if self.surprise is not None:
                 scores = with_surprise(scores, self.surprise)
-            usual_scores = scores[usual]
+            usual_scores = scores[of_usual]
         else:
             scores = source.map(errors, in_use)
             scores[positions] = of_landmarks

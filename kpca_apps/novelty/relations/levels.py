@@ -141,8 +141,10 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        counts = np.bincount(np.where(levels.codes < 0, len(levels.texts), levels.codes),
-                             minlength=len(levels.texts) + 1)
+        counts = np.bincount(
+            np.where(levels.codes < 0, len(levels.texts), levels.codes),
+            minlength=len(levels.texts) + 1,
+        )
         return cls(column.name, spec.is_truth, tuple(levels.texts), counts)
 
     def without(self, dropped: IntArray) -> LevelColumn:
@@ -450,8 +452,13 @@ class _Rows:
         """The clear cells, in the order of the rows."""
         row, target, log_p, likeness = self.odd
         clear = log_p <= self._log_limit
-        like = dict(zip(zip(row[clear].tolist(), target[clear].tolist(), strict=True),
-                        likeness[clear].tolist(), strict=True))
+        like = dict(
+            zip(
+                zip(row[clear].tolist(), target[clear].tolist(), strict=True),
+                likeness[clear].tolist(),
+                strict=True,
+            )
+        )
         rows = np.unique(row[clear])
         found = [
             cell
@@ -466,9 +473,7 @@ class _Rows:
     def _log_limit(self) -> float:
         return float(np.log(max(self.learned.limit, SMALLEST)))
 
-    def _blamed(
-        self, rows: IntArray, like: dict[tuple[int, int], float]
-    ) -> Iterator[JudgedCell]:
+    def _blamed(self, rows: IntArray, like: dict[tuple[int, int], float]) -> Iterator[JudgedCell]:
         """Name the wrong cells of rows, one a row at a time, and take back what each says.
 
         Each contradiction is one of two cells; the cell of most of them is named.
@@ -509,8 +514,9 @@ class _Rows:
             goes_on = (largest > 0) & (largest - blame.max(axis=1, initial=-1.0) > TIE)
             for i in np.flatnonzero(goes_on):
                 r, b = int(active[i]), int(worst[i])
-                yield self._cell(int(rows[r]), r, b, said, removed[r], float(log_p[i, b]),
-                                 bool(alike[r, b] < 0))
+                yield self._cell(
+                    int(rows[r]), r, b, said, removed[r], float(log_p[i, b]), bool(alike[r, b] < 0)
+                )
             removed[active[goes_on], worst[goes_on]] = True
             active = active[goes_on]
 
@@ -526,9 +532,7 @@ class _Rows:
         """Name the missing cells whose value nearly all rows have that share another with theirs."""
         relations = self.learned.relations
         for b, column in enumerate(self.learned.columns):
-            rows = np.flatnonzero(
-                (self.cells[b].codes == column.missing) & (self.log_p[:, b] < 0)
-            )
+            rows = np.flatnonzero((self.cells[b].codes == column.missing) & (self.log_p[:, b] < 0))
             of_column = [relation for relation in relations if relation.target == b]
             if not len(rows) or not of_column:
                 continue
@@ -545,8 +549,9 @@ class _Rows:
             log_p = np.divide(sums, weight, out=sums, where=weight > 0)
             nothing = np.zeros(len(self.learned.columns), dtype=bool)
             for r in np.flatnonzero(log_p <= np.log(OTHER)):
-                yield self._cell(int(rows[r]), int(r), b, said, nothing, float(log_p[r]), False,
-                                 of_column)
+                yield self._cell(
+                    int(rows[r]), int(r), b, said, nothing, float(log_p[r]), False, of_column
+                )
 
     def _expected(self, row: IntArray, target: int) -> IntArray:
         """Code of the value that the strongest relation expects in cells of a column."""
@@ -654,9 +659,7 @@ def _own_log_q(column: LevelColumn) -> FloatArray:
     return log_q
 
 
-def _joint(
-    a: IntArray, b: IntArray, n_a: int, n_b: int
-) -> tuple[IntArray, IntArray, IntArray]:
+def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     known = (a < n_a) & (b < n_b)
     keys, counts = np.unique((a * n_b + b)[known], return_counts=True)
@@ -718,7 +721,9 @@ def _relation(
     seen = (key >= 0) & (codes[target] < n_codes)
     groups, place = np.unique(key[seen], return_inverse=True)
     pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
-    return Relation(given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes)
+    return Relation(
+        given, target, prior.shrinkage, prior.discount, gain, groups, pairs, counts, n_codes
+    )
 
 
 def _ask(
@@ -762,9 +767,7 @@ def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
     return np.where(found, place, 0), found
 
 
-def _likeness(
-    column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray
-) -> FloatArray:
+def _likeness(column: LevelColumn, cells: _Cells, rows: IntArray, expected: IntArray) -> FloatArray:
     """Log of how few levels are written as much like each expected as that in the row, (r,)."""
     likeness = np.zeros(len(rows))
     seen = cells.levels.codes[rows]

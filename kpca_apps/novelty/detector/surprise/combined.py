@@ -66,6 +66,11 @@ def with_surprise(scores: FloatArray, surprise: FloatArray) -> FloatArray:
     return joined
 
 
+def part_of_surprise(score: float, surprise: float) -> float:
+    """Part of a row's score, 0..1, that it has by its surprise."""
+    return float(np.exp(min(surprise + np.log(BESIDE) - score, 0.0)))
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedScore:
     """The score of rows, learned from rows."""
