@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +14,8 @@ from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.detector.surprise.combined import part_of_surprise
 from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -133,7 +132,8 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
         rows_of(taken, np.arange(*cut)) for cut in ((0, n_ranked), (n_known, n_listed))
     )
     odd_cells, n_odd_cells = odd_cells_of(rows)
-    suggestions = Suggestions(odd_cells, verdict)
+    specs = model.encoder.plan.specs
+    suggestions = Suggestions(odd_cells, specs, verdict.part_of_relations)
     top = first[:n_ranked]
     ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
     flagged = _list_flagged(
@@ -369,9 +369,14 @@ PART_OF_WAY = 0.25
 class Suggestions:
     """What was probably meant by the odd cells of a table; those that are denied are dropped."""
 
-    def __init__(self, cells: Sequence[OddCell], verdict: Verdict) -> None:
-        self._cells, self._verdict = cells, verdict
-        self._formats = {spec.name: spec.format for spec in verdict.rows.encoder.plan.specs}
+    def __init__(
+        self,
+        cells: Sequence[OddCell],
+        specs: Iterable[ColumnSpec],
+        part_of_relations: Callable[[int], float],
+    ) -> None:
+        self._cells, self._part = cells, part_of_relations
+        self._formats = {spec.name: spec.format for spec in specs}
         self._of_row: dict[int, dict[str, OddCell]] = {}
         # Cells of a row that its others contradict, the clearest first.
         self._contradicted: dict[int, list[OddCell]] = {}
@@ -441,11 +446,6 @@ class Suggestions:
         """Say what the other cells of a row have against some."""
         cells = self._contradicted.get(row, [])
         return tuple(f"{quoted(cell.column)}: {cell.sentence}" for cell in cells)
-
-    def _part(self, row: int) -> float:
-        """Part of the score of a row that its contradictions have."""
-        surprise = float(self._verdict.rows.surprise[row - 1])
-        return part_of_surprise(float(self._verdict.scores[row - 1]), surprise)
 
     def _reason(self, cell: OddCell, share: float) -> Reason:
         """Give a contradicted cell as a reason."""

@@ -104,7 +104,7 @@ def test_a_number_is_mended_where_the_neighbours_agree(
     seen: str, meant: str, expected: str, is_kept: bool
 ) -> None:
     specs = [ColumnSpec("height", "numeric", "", format=NumberFormat())]
-    suggestions = Suggestions([odd("height", seen, meant)], specs)
+    suggestions = Suggestions([odd("height", seen, meant)], specs, lambda row: 0.0)
     (reason,) = suggestions.reasons(7, [Reason("height", 1.0, seen, expected)])
     (cell,) = suggestions.cells
     assert (reason.expected, cell.suggestion) == ((meant, meant) if is_kept else (expected, ""))
@@ -120,7 +120,7 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
         ColumnSpec("born", "datetime", "", format=DateFormat()),
     ]
     cells = [odd("sex", "femal", "female"), odd("born", "2923-04-05", "2023-04-05")]
-    suggestions = Suggestions(cells, specs)
+    suggestions = Suggestions(cells, specs, lambda row: 0.0)
     given = [Reason("sex", 0.5, "femal", "male"), Reason("born", 0.5, "2923-04-05", "2023-06-01")]
     found = suggestions.reasons(7, given)
     assert [reason.expected for reason in found] == ["female", "2023-04-05"]

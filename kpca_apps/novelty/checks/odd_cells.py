@@ -279,9 +279,9 @@ class CellFaults:
         table: Table,
         plan: ColumnPlan,
         rules: Sequence[CellRule],
-        judged: Sequence[JudgedCell] = (),
         first_row: int = 0,
         is_accepted: BoolArray | None = None,
+        judged: Sequence[JudgedCell] = (),
     ) -> CellFaults:
         """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
 

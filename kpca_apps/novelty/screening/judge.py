@@ -25,7 +25,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
-from kpca_apps.novelty.detector.surprise.combined import with_surprise
+from kpca_apps.novelty.detector.surprise.combined import part_of_surprise, with_surprise
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
@@ -96,6 +96,10 @@ class Verdict:
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
     groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
+
+    def part_of_relations(self, row: int) -> float:
+        """Part of the score of a row, from 1, that it has by the relations between its cells."""
+        return part_of_surprise(float(self.scores[row - 1]), float(self.rows.surprise[row - 1]))
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:

@@ -239,7 +239,9 @@ def explain_row(
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge(model, rows, options)
         result = find_all(model, verdict, options, None, "")
-        suggestions = Suggestions(result.odd_cells, verdict)
+        suggestions = Suggestions(
+            result.odd_cells, model.encoder.plan.specs, verdict.part_of_relations
+        )
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
         result = replace(result, odd_cells=suggestions.cells)
     (found,) = redact(replace(result, ranked=listed), hidden).ranked

@@ -59,16 +59,22 @@ BESIDE = 1.0
 def with_surprise(scores: FloatArray, surprise: FloatArray) -> FloatArray:
     """Count in the scores of rows (n,) how improbable each is for other reasons, as r = -log p_r.
 
-    One more term f/p_r of the harmonic mean: log(exp(s) + f exp(r)). The same wherever it is added,
-    so that scores of rows fitted on and of new ones agree.
+    One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0) the
+    score stays.
     """
-    joined: FloatArray = np.logaddexp(scores, surprise + np.log(BESIDE))
+    joined: FloatArray = np.logaddexp(scores, _term(surprise))
     return joined
 
 
 def part_of_surprise(score: float, surprise: float) -> float:
     """Part of a row's score, 0..1, that it has by its surprise."""
-    return float(np.exp(min(surprise + np.log(BESIDE) - score, 0.0)))
+    return float(np.exp(min(float(_term(np.array(surprise))) - score, 0.0)))
+
+
+def _term(surprise: FloatArray) -> FloatArray:
+    """Return log(f (exp(r) - 1)), -inf where r = 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(BESIDE) + surprise + np.log(-np.expm1(-surprise))
 
 
 @dataclass(frozen=True, eq=False)
