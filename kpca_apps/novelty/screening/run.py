@@ -66,7 +66,7 @@ def screen(
     options, execution = options or ScreeningOptions(), execution or Execution()
     hidden, clean, accepted = options.columns.hide, reference is not None, None
     with without_values(hidden):
-        learned = reference or table
+        learned = table if reference is None else reference
         beside = () if reference is None else table.columns
         if reference is not None:
             _check_names(table, options.columns)
