@@ -78,7 +78,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.columns.execution",
+    "Execution": "novelty.columns.encoded",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector.estimator",

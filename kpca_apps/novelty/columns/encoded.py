@@ -93,6 +93,7 @@ AnyTable = Table | PartedTable
 # What the rows of a group say in the columns they are grouped by; None where a cell is missing.
 GroupKey = tuple[str | None, ...]
 Groups = tuple[list[GroupKey], IntArray]  # and the place (n,) of each row among them
+NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
 # Groups of rows that are distinguished; an identifier has more.
 MOST_KEYS = 100_000
 
@@ -217,7 +218,7 @@ def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Gro
     None by no columns. ConfigError where there are as many as identifiers have.
     """
     if not by:
-        return [], np.empty(0, dtype=np.int64)
+        return NO_GROUPS
     found: dict[GroupKey, int] = {}
     codes, start = row_values(row_count(table), np.int64), 0
     for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
@@ -369,16 +370,13 @@ def encode(
     seed: int = 0,
     n_jobs: int | None = None,
     accepted: Accepted | None = None,
-    groups: Groups | None = None,
-    by: Sequence[str] = (),
     checked: bool = True,
 ) -> Encoded:
     """Encode the rows of a table by an encoder, which was fitted on the `sample` if given.
 
-    Rows that are accepted are fine whatever they hold; `groups`, found or to be found `by`
-    some columns, are judged among themselves. Unless cells are to be `checked`, nothing is said of
-    them. InputError if a column that the encoder uses is missing, or if most of
-    its cells cannot be read.
+    Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
+    said of them. InputError if a column that the encoder uses is missing, or if most of its cells
+    cannot be read.
     """
     source, names = table.source, table.columns
     for spec in encoder.plan.used:
@@ -427,7 +425,7 @@ def encode(
         execution=execution,
         n_jobs=n_jobs,
         accepted=accepted,
-        groups=groups or find_groups(table, by, execution),
+        groups=NO_GROUPS,
     )
 
 

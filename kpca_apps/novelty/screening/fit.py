@@ -131,15 +131,8 @@ def fit_planned(
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
-    rows = encode(
-        encoder,
-        table,
-        execution,
-        sample=sample,
-        n_jobs=options.jobs,
-        accepted=accepted,
-        groups=(keys, codes),
-    )
+    rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
+    rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
     fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_accepted)
     detector = fitted.detector

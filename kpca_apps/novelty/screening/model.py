@@ -24,6 +24,13 @@ from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
 
+KIND = "novelty"
+MAX_GROUPS = 100  # with a model of their own
+# Rows from which on a model of their own found more planted faults than one of the whole table that
+# takes the group for a category: at 50 to 200 rows on average over groups that differ in how their
+# columns go together, in place only, or in curvature; at 30 fewer.
+MIN_ROWS = 50
+LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 DEFAULT_SHARE = 0.01
 DEFAULT_ALPHA = 0.05
 RULES = ("share", "count", "alpha", "fdr")
@@ -115,15 +122,6 @@ def resolve_rule(options: ScreeningOptions, *, clean: bool, default: Rule | None
                 )
             return rule
     return default or (Rule("alpha", DEFAULT_ALPHA) if clean else Rule("share", DEFAULT_SHARE))
-
-
-KIND = "novelty"
-MAX_GROUPS = 100  # with a model of their own
-# Rows from which on a model of their own found more planted faults than one of the whole table that
-# takes the group for a category: at 50 to 200 rows on average over groups that differ in how their
-# columns go together, in place only, or in curvature; at 30 fewer.
-MIN_ROWS = 50
-LIBRARIES = ("kpca-apps", "numpy", "scipy", "scikit-learn", "polars")
 
 
 def rows_needed(rule: Rule) -> int:

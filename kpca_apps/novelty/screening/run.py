@@ -21,6 +21,7 @@ from kpca_apps.novelty.columns.encoded import (
     Execution,
     each_part,
     encode,
+    find_groups,
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import (
@@ -65,7 +66,7 @@ def screen(
     options, execution = options or ScreeningOptions(), execution or Execution()
     hidden, clean, accepted = options.columns.hide, reference is not None, None
     with without_values(hidden):
-        learned = reference or table
+        learned = table if reference is None else reference
         beside = () if reference is None else table.columns
         if reference is not None:
             _check_names(table, options.columns)
@@ -197,15 +198,10 @@ def rows_to_score(
     encoder = hiding(model.encoder)
     groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
     rows = encode(
-        encoder,
-        table,
-        execution,
-        seed=options.seed,
-        n_jobs=options.jobs,
-        accepted=accept,
-        by=model.options.columns.by,
+        encoder, table, execution, seed=options.seed, n_jobs=options.jobs, accepted=accept
     )
-    return replace(model, encoder=encoder, groups=groups), rows
+    found = find_groups(rows.table, model.options.columns.by, rows.execution)
+    return replace(model, encoder=encoder, groups=groups), replace(rows, groups=found)
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
