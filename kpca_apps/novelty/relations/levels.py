@@ -58,7 +58,7 @@ MOST_GIVEN, PAIRED = 6, 5
 # A pair of columns has to leave so much less to say than either alone.
 PAIR_LEAVES = 0.75
 # Share of wrong ones among the cells named.
-FALSE_DISCOVERIES = 0.05
+FALSE_DISCOVERIES = 0.2
 # Log of the share of levels written as alike below which a level is another misspelt.
 LIKE = np.log(0.1)
 # A missing cell is named where any other value than the one expected is less probable, and so many
@@ -72,6 +72,8 @@ LEAST_BY_RULE = 3
 # Cells above this probability are not looked at.
 LEAST_ODD = 0.25
 SMALLEST = 1e-12
+# Of values in a Pitman-Yor process of discount 1/2, those that occur once to those that occur twice.
+ONCE_TO_TWICE = 4.0
 # Of a new value, as if so many rows had it.
 NEW = 0.5
 
@@ -210,6 +212,17 @@ class Relation:
             raise ValueError("its counts are not those of two columns")
 
     @cached_property
+    def isolated(self) -> float:
+        """Probability that the only row of a value in its group has it by right.
+
+        As many values as occur twice would occur by right in one row up to `ONCE_TO_TWICE` times.
+        """
+        group, code = self.pairs // self.n_codes, self.pairs % self.n_codes
+        others = (self.sums.n_rows[group] > 2) & (code != self.sums.first[group])
+        once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
+        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+
+    @cached_property
     def sums(self) -> _GroupSums:
         """What the groups hold."""
         return _GroupSums.of(self.pairs // self.n_codes, self.pairs % self.n_codes, self.counts)
@@ -291,7 +304,7 @@ class LevelRelations:
     columns: tuple[LevelColumn, ...]
     relations: tuple[Relation, ...]
     exceptions: Exceptions
-    limit: Annotated[float, Meta(ge=0, le=1)]  # cells less probable are named
+    limits: Annotated[FloatArray, "c", Meta(le=0)]  # of each column: cells of less log probability are named
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
@@ -318,7 +331,7 @@ class LevelRelations:
         rows = cls._of(columns, table)
         rows = cls._of(rows.without_misspelt(), table)
         rows = rows.excepting(rows.exceptions())
-        return replace(rows.learned, limit=rows.limit())
+        return replace(rows.learned, limits=rows.limits())
 
     @classmethod
     def _of(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
@@ -326,7 +339,7 @@ class LevelRelations:
         cells = [column.cells(table) for column in columns]
         relations = tuple(_find_relations(columns, [of.codes for of in cells]))
         none = np.zeros(0, dtype=np.int64)
-        learned = cls(tuple(columns), relations, Exceptions(none, none, none), 0.0)
+        learned = cls(tuple(columns), relations, Exceptions(none, none, none), np.zeros(len(columns)))
         return _Rows.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
@@ -422,7 +435,7 @@ class _Rows:
     def exceptions(self) -> Exceptions:
         """Find the levels of columns beside which another column is odd in most rows."""
         row, target, log_p, _ = self.odd
-        is_clear = log_p <= np.log(max(self.limit(), SMALLEST))
+        is_clear = log_p <= self.limits()[target]
         found = []
         for b in np.unique(target[is_clear]):
             rows = row[is_clear & (target == b)]
@@ -438,18 +451,22 @@ class _Rows:
         learned = replace(self.learned, exceptions=exceptions)
         return _Rows.of(learned, self.cells, self.own)
 
-    def limit(self) -> float:
-        """Probability below which few cells are there by chance."""
-        n_cells = len(self.own) * self.n_targets
-        p = np.sort(np.exp(self.odd.log_p))
-        allowed = FALSE_DISCOVERIES * np.arange(1, len(p) + 1) / max(n_cells, 1)
-        below = np.flatnonzero(p <= allowed)
-        return float(allowed[below[-1]] if len(below) else FALSE_DISCOVERIES / max(n_cells, 1))
+    def limits(self) -> FloatArray:
+        """Log probability, in each column, below which few cells are there by chance."""
+        row, target, log_p, _ = self.odd
+        limits = np.full(len(self.cells), np.log(FALSE_DISCOVERIES / max(len(self.own), 1)))
+        for b in np.unique(target):
+            ordered = np.sort(log_p[target == b])
+            allowed = limits[b] + np.log(np.arange(1, len(ordered) + 1))
+            below = np.flatnonzero(ordered <= allowed)
+            if len(below):
+                limits[b] = allowed[below[-1]]
+        return limits
 
     def named(self) -> tuple[JudgedCell, ...]:
         """The clear cells, in the order of the rows."""
         row, target, log_p, likeness = self.odd
-        clear = log_p <= self._log_limit
+        clear = log_p <= self.learned.limits[target]
         like = dict(zip(zip(row[clear].tolist(), target[clear].tolist(), strict=True),
                         likeness[clear].tolist(), strict=True))
         rows = np.unique(row[clear])
@@ -462,10 +479,6 @@ class _Rows:
         found += [cell for cell in self._gaps() if (cell.row, cell.column) not in named]
         return tuple(sorted(found, key=lambda cell: cell.row))
 
-    @property
-    def _log_limit(self) -> float:
-        return float(np.log(max(self.learned.limit, SMALLEST)))
-
     def _blamed(
         self, rows: IntArray, like: dict[tuple[int, int], float]
     ) -> Iterator[JudgedCell]:
@@ -474,7 +487,7 @@ class _Rows:
         Each contradiction is one of two cells; the cell of most of them is named.
         """
         n, p = len(rows), len(self.learned.columns)
-        relations, limit = self.learned.relations, self._log_limit
+        relations, limits = self.learned.relations, self.learned.limits
         codes, own = [of.codes[rows] for of in self.cells], self.own[rows]
         said = [_ask(self.learned, relation, codes, own) for relation in relations]
         free = self._excepted(rows)
@@ -499,7 +512,7 @@ class _Rows:
                     against[:, a, b] = against[:, b, a] = both
             log_p = np.divide(sums, weight, out=np.zeros_like(sums), where=weight > 0)
             log_p += alike[active]
-            is_odd = (log_p <= limit) & ~removed[active] & ~free[active]
+            is_odd = (log_p <= limits) & ~removed[active] & ~free[active]
             blame = (against * ~removed[active][:, None, :]).sum(axis=2)
             # Of two that contradict each other alone, the less probable.
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
@@ -740,6 +753,7 @@ def _ask(
     n_kinds = sums.n_kinds[group] - (own & (n_same == 0))
     new = relation.shrinkage + relation.discount * n_kinds
     p = np.minimum((as_likely + new * rarity) / (n_rows + m), 1.0)
+    p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * relation.isolated, p)
     # Without this row the most frequent value may be another.
     is_first = known & (sums.first[group] == value)
     other = is_first & (sums.n_first[group] - own < sums.n_second[group])
