@@ -51,6 +51,8 @@ MOST_GIVEN, PAIRED = 6, 5
 PAIR_LEAVES = 0.75
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
+# Rows that have to agree on what is expected.
+LEAST_AGREEING = 3
 # Of a new value, as if so many rows had it.
 NEW = 0.5
 # Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
@@ -209,6 +211,9 @@ class Said(NamedTuple):
     has_given: BoolArray  # whether the row has the values given
     # Log probability of a value at most as likely; 0 where no other row has the values given.
     log_p: FloatArray
+    # Log probability of a value other than the one expected; 0 where the cell has that one, or few
+    # rows agree.
+    log_other: FloatArray
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
@@ -288,9 +293,12 @@ class Relation:
             is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
         )
         speaks = n_rows > 0
+        other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
+        is_other = speaks & (expected != value) & (n_same == 0) & (n_expected >= LEAST_AGREEING)
         return Said(
             key >= 0,
             np.where(speaks, np.log(p), 0.0),
+            np.log(np.where(is_other, other, 1.0)),
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
@@ -320,15 +328,15 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
         pairs = []
         if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
             for one, other in combinations(singles[:PAIRED], 2):
-                given = one.given + other.given
-                keys, place = np.unique(_keys(columns, codes, given), return_inverse=True)
+                both = one.given + other.given
+                keys, place = np.unique(_keys(columns, codes, both), return_inverse=True)
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
                 joint = _joint(place, codes[t], len(keys), column.n_codes)
                 gain, prior = _gain(*joint, column, missing=lacking)
                 left = column.nats - max(one.gain, other.gain)
                 if column.nats - gain < PAIR_LEAVES * left:
-                    pairs.append(_Found(gain, prior, given))
+                    pairs.append(_Found(gain, prior, both))
         for of in sorted(singles + pairs, reverse=True)[:MOST_GIVEN]:
             yield _counted(columns, codes, t, of)
 
@@ -382,7 +390,7 @@ def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntA
 def _keys(
     columns: Sequence[LevelColumn], codes: Sequence[IntArray], given: tuple[int, ...]
 ) -> IntArray:
-    """Number the levels of each row in the columns given; -1 where one is missing or new."""
+    """Return a number for each row's levels in some columns; -1 where one is missing or new."""
     key = np.zeros(len(codes[given[0]]), dtype=np.int64)
     known = np.ones(len(key), dtype=bool)
     for a in given:

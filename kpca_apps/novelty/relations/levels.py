@@ -54,8 +54,9 @@ LEAST_ODD = 0.25
 ALIKE = 0.1
 # Rows of a level, and half of all, in which a column is odd by rule.
 LEAST_BY_RULE = 3
-# A missing cell is named where so many rows agree, and less of the probability is left for others.
-LEAST_AGREEING, OTHERS = 3, 0.05
+# Where the probability left for values other than one is less, another is wrong, whatever the rate
+# of false discoveries; and a gap is known.
+SURE, SURE_OF_GAP = 0.01, 0.05
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
@@ -184,6 +185,7 @@ class _Rows:
     cells: Sequence[Cells]  # of each column
     own: BoolArray  # (n,), whether the relations were learned from the row
     log_p: FloatArray  # (n, columns), of each cell given the others
+    log_other: FloatArray  # (n, columns), of another value than what the others expect
     strongest: IntArray  # (n, columns), place of the relation that says most against it; or -1
 
     @classmethod
@@ -200,17 +202,19 @@ class _Rows:
         """Ask all relations what they say of rows."""
         shape = len(learned.columns), len(own)
         codes = [of.codes for of in cells]
-        log_p, weight, most = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        log_p, log_other, weight, most = (np.zeros(shape) for _ in range(4))
         strongest = np.full(shape, -1)
         for place, relation in enumerate(learned.relations):
             b, said = relation.target, relation.ask(learned.columns, codes, own)
             against = -relation.gain * said.log_p
             log_p[b] -= against
+            log_other[b] += relation.gain * said.log_other
             weight[b] += relation.gain * said.has_given
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
-        np.divide(log_p, weight, out=log_p, where=weight > 0)
-        return cls(learned, cells, own, log_p.T, strongest.T)
+        for of_cells in (log_p, log_other):
+            np.divide(of_cells, weight, out=of_cells, where=weight > 0)
+        return cls(learned, cells, own, log_p.T, log_other.T, strongest.T)
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Take back what is said of cells that are odd by rule."""
@@ -225,13 +229,10 @@ class _Rows:
         rarest = np.zeros(len(self.own))
         for column, cells in zip(self.learned.columns, self.cells, strict=True):
             rarest = np.minimum(rarest, np.log(column.rarity[cells.codes]))
-        found = [*self._wrong()]
-        named = {(cell.row, cell.column) for cell in found}
-        found += [cell for cell in self._gaps() if (cell.row, cell.column) not in named]
         return JudgedCells(
             _of_smallest(self.log_p.min(axis=1, initial=0.0), n_targets),
             _of_smallest(rarest, len(self.cells)),
-            tuple(sorted(found, key=lambda cell: cell.row)),
+            tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
         )
 
     @cached_property
@@ -249,6 +250,16 @@ class _Rows:
                 expected[of] = said.expected
             likeness[at] = self._likeness(int(b), row[at], expected)
         return _Odd(row, target, self.log_p[row, target] + likeness, likeness)
+
+    @cached_property
+    def sure(self) -> FloatArray:
+        """Log probability left for other values below which each cell is surely wrong."""
+        gaps = [
+            of.codes == column.missing
+            for of, column in zip(self.cells, self.learned.columns, strict=True)
+        ]
+        sure = [np.where(gap, np.log(SURE_OF_GAP), np.log(SURE)) for gap in gaps]
+        return np.array(sure).reshape(len(self.cells), -1).T
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt in most of their rows."""
@@ -277,6 +288,7 @@ class _Rows:
         """Find the levels of columns in most rows of which another column is clearly odd."""
         row, target, log_p, _ = self.odd
         is_clear = log_p <= self.found_limits()[target]
+        is_clear |= self.log_other[row, target] <= self.sure[row, target]
         found = []
         for b in np.unique(target[is_clear]):
             rows = row[is_clear & (target == b)]
@@ -322,6 +334,7 @@ class _Rows:
         """Name the cells that are wrong, by the cells they contradict."""
         row, target, log_p, likeness = self.odd
         clear = log_p <= self.learned.limits[target]
+        clear |= self.log_other[row, target] <= self.sure[row, target]
         alike = np.zeros(self.log_p.shape)
         alike[row, target] = likeness
         rows = np.unique(row[clear])
@@ -340,20 +353,24 @@ class _Rows:
         named = np.zeros((n, p), dtype=bool)
         active = np.arange(n)
         while len(active):
-            free, log_p = named[active], np.zeros((len(active), p))
-            weight, against = np.zeros_like(log_p), np.zeros((len(active), p, p))
+            free = named[active]
+            log_p, log_other, weight = (np.zeros((len(active), p)) for _ in range(3))
+            against = np.zeros((len(active), p, p))
             for relation, of in said:
                 b, given = relation.target, list(relation.given)
                 speaks = ~free[:, given].any(axis=1)
                 against_b = np.where(speaks, -of.log_p[active], 0.0)
                 log_p[:, b] -= relation.gain * against_b
+                log_other[:, b] += relation.gain * np.where(speaks, of.log_other[active], 0.0)
                 weight[:, b] += relation.gain * (speaks & of.has_given[active])
                 for a in given:
                     either = np.maximum(against[:, a, b], against_b)
                     against[:, a, b] = against[:, b, a] = either
-            np.divide(log_p, weight, out=log_p, where=weight > 0)
+            for of_cells in (log_p, log_other):
+                np.divide(of_cells, weight, out=of_cells, where=weight > 0)
             log_p += likeness[active]
-            is_odd = (log_p <= self.learned.limits) & ~free & ~passed_over[active]
+            is_odd = (log_p <= self.learned.limits) | (log_other <= self.sure[rows[active]])
+            is_odd &= ~free & ~passed_over[active]
             blame = (against * ~free[:, None, :]).sum(axis=2)
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
             every, worst = np.arange(len(active)), blame.argmax(axis=1)
@@ -370,26 +387,6 @@ class _Rows:
                 yield self._cell(rows[place], place, speaking, log_p[i, b], is_misspelt=alike)
             named[active[goes_on], worst[goes_on]] = True
             active = active[goes_on]
-
-    def _gaps(self) -> Iterator[JudgedCell]:
-        """Name the missing cells where nearly all rows like theirs have one value."""
-        for b, column in enumerate(self.learned.columns):
-            is_odd = (self.cells[b].codes == column.missing) & (self.log_p[:, b] < 0)
-            rows = np.flatnonzero(is_odd)
-            relations = [of for of in self.learned.relations if of.target == b]
-            if not len(rows) or not relations:
-                continue
-            said = [(of, self._ask(of, rows)) for of in relations]
-            log_others, weight = np.zeros(len(rows)), np.zeros(len(rows))
-            for relation, of in said:
-                n_others = of.n_rows - of.n_expected + relation.shrinkage
-                share = n_others / (of.n_rows + relation.shrinkage)
-                agree = (of.n_expected >= LEAST_AGREEING) & (of.expected != column.missing)
-                log_others += relation.gain * np.where(agree, np.log(share), 0.0)
-                weight += relation.gain * (of.n_rows > 0)
-            np.divide(log_others, weight, out=log_others, where=weight > 0)
-            for r in np.flatnonzero(log_others <= np.log(OTHERS)):
-                yield self._cell(rows[r], int(r), said, log_others[r], is_misspelt=False)
 
     def _cell(
         self,

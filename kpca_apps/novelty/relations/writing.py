@@ -93,4 +93,4 @@ def edits(a: str, b: str) -> int:
             if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
                 cost = min(cost, earlier[j - 2] + 1)
             now.append(cost)
-    return now[-1]
+    return int(now[-1])
