@@ -51,8 +51,8 @@ MOST_GIVEN, PAIRED = 6, 5
 PAIR_LEAVES = 0.75
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
-# Rows that have to agree on what is expected.
-LEAST_AGREEING = 3
+# A value is expected where so many rows agree, and less is left for others.
+LEAST_AGREEING, UNDECIDED = 3, 0.1
 # Of a new value, as if so many rows had it.
 NEW = 0.5
 # Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
@@ -211,9 +211,10 @@ class Said(NamedTuple):
     has_given: BoolArray  # whether the row has the values given
     # Log probability of a value at most as likely; 0 where no other row has the values given.
     log_p: FloatArray
-    # Log probability of a value other than the one expected; 0 where the cell has that one, or few
-    # rows agree.
-    log_other: FloatArray
+    # Whether it expects one value, or has seen the cell's own, or never the values given; and the
+    # log probability of others than the one expected.
+    decides: BoolArray
+    log_other: FloatArray  # 0 where the cell has one that the group has
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
@@ -294,11 +295,13 @@ class Relation:
         )
         speaks = n_rows > 0
         other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
-        is_other = speaks & (expected != value) & (n_same == 0) & (n_expected >= LEAST_AGREEING)
+        is_other = speaks & (n_same == 0)
+        is_clear = is_other & (n_expected >= LEAST_AGREEING) & (other < UNDECIDED)
         return Said(
             key >= 0,
             np.where(speaks, np.log(p), 0.0),
-            np.log(np.where(is_other, other, 1.0)),
+            (key >= 0) & (is_clear | ~is_other),
+            np.log(np.where(is_clear, other, 1.0)),
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,

@@ -202,7 +202,7 @@ class _Rows:
         """Ask all relations what they say of rows."""
         shape = len(learned.columns), len(own)
         codes = [of.codes for of in cells]
-        log_p, log_other, weight, most = (np.zeros(shape) for _ in range(4))
+        log_p, log_other, weight, deciding, most = (np.zeros(shape) for _ in range(5))
         strongest = np.full(shape, -1)
         for place, relation in enumerate(learned.relations):
             b, said = relation.target, relation.ask(learned.columns, codes, own)
@@ -210,10 +210,11 @@ class _Rows:
             log_p[b] -= against
             log_other[b] += relation.gain * said.log_other
             weight[b] += relation.gain * said.has_given
+            deciding[b] += relation.gain * said.decides
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
-        for of_cells in (log_p, log_other):
-            np.divide(of_cells, weight, out=of_cells, where=weight > 0)
+        np.divide(log_p, weight, out=log_p, where=weight > 0)
+        np.divide(log_other, deciding, out=log_other, where=deciding > 0)
         return cls(learned, cells, own, log_p.T, log_other.T, strongest.T)
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
@@ -259,7 +260,7 @@ class _Rows:
             for of, column in zip(self.cells, self.learned.columns, strict=True)
         ]
         sure = [np.where(gap, np.log(SURE_OF_GAP), np.log(SURE)) for gap in gaps]
-        return np.array(sure).reshape(len(self.cells), -1).T
+        return np.array(sure).reshape(len(self.cells), len(self.own)).T
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt in most of their rows."""
@@ -354,7 +355,7 @@ class _Rows:
         active = np.arange(n)
         while len(active):
             free = named[active]
-            log_p, log_other, weight = (np.zeros((len(active), p)) for _ in range(3))
+            log_p, log_other, weight, deciding = (np.zeros((len(active), p)) for _ in range(4))
             against = np.zeros((len(active), p, p))
             for relation, of in said:
                 b, given = relation.target, list(relation.given)
@@ -363,11 +364,12 @@ class _Rows:
                 log_p[:, b] -= relation.gain * against_b
                 log_other[:, b] += relation.gain * np.where(speaks, of.log_other[active], 0.0)
                 weight[:, b] += relation.gain * (speaks & of.has_given[active])
+                deciding[:, b] += relation.gain * (speaks & of.decides[active])
                 for a in given:
                     either = np.maximum(against[:, a, b], against_b)
                     against[:, a, b] = against[:, b, a] = either
-            for of_cells in (log_p, log_other):
-                np.divide(of_cells, weight, out=of_cells, where=weight > 0)
+            np.divide(log_p, weight, out=log_p, where=weight > 0)
+            np.divide(log_other, deciding, out=log_other, where=deciding > 0)
             log_p += likeness[active]
             is_odd = (log_p <= self.learned.limits) | (log_other <= self.sure[rows[active]])
             is_odd &= ~free & ~passed_over[active]
