@@ -1,0 +1,415 @@
+"""Levels of columns counted beside each other: how probable a value is given another of its row.
+
+Rows are counted by the level of one column (a ZIP code), or of two, and of another (a city). With
+n_gv rows of both, n_g of the first and t_g different values among these, and q the column's own
+distribution, the probability of a value given the other is that of a Pitman-Yor process,
+
+    P(v | g) = (max(n_gv - d, 0) + (m + d t_g) q(v)) / (n_g + m)
+
+shrunk towards q, the row itself left out. With d = 0 that is the conditional mean embedding with
+delta kernels and ridge m (Song et al. 2009); d leaves more for new values where a group has many.
+Both are those of highest likelihood of the left-out rows; where that is no better than q's, the
+columns say nothing of each other.
+
+What counts against a cell is the probability of a value at most as likely: of one that no other
+row of the group has, (m + d t_g) / (n_g + m) times the share of cells whose value is at most as
+frequent in the whole column. Of values that only one row of their group has, some are right: such
+a process has at most about four of them for each that two rows have (at d = 1/2). Where there are
+many more, the others are wrong, and one is as improbable as that ratio says.
+
+References
+----------
+L. Song, J. Huang, A. Smola, K. Fukumizu, Hilbert space embeddings of conditional distributions,
+ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor processes, ACL
+2006, equation 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, Levels
+
+# m and d that are tried.
+SHRINKAGE = (2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)
+DISCOUNTS = (0.0, 0.25, 0.5, 0.75)
+# Least that a column has to say of another: of the nats that the other's cells take, and in all.
+LEAST_SHARE, LEAST_NATS = 0.1, 20.0
+# Columns and pairs of columns that speak of a cell, and columns of which pairs are tried.
+MOST_GIVEN, PAIRED = 6, 5
+# A pair of columns has to leave so much less to say than either alone.
+PAIR_LEAVES = 0.75
+# Values of one row in their group for each of two rows, where they are there by right.
+ONCE_TO_TWICE = 4.0
+# A value is expected where so many rows agree, and less is left for others.
+LEAST_AGREEING, UNDECIDED = 3, 0.1
+# Of a new value, as if so many rows had it.
+NEW = 0.5
+# Up to so many possible pairs of values for each row, all are counted; beyond, those that occur.
+DENSE = 8
+LARGEST_COUNT = 2**53
+
+
+class Cells(NamedTuple):
+    """The cells of a column."""
+
+    codes: IntArray  # (n,), as `LevelColumn` numbers its values
+    levels: Levels  # those of the table itself
+
+    def text(self, row: int) -> str:
+        """Return what stands in a cell, empty where it is missing."""
+        code = int(self.levels.codes[row])
+        return str(self.levels.texts[code]) if code >= 0 else ""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """The levels of a column, and how often each occurs.
+
+    A cell's code is the place of its level; the next is that of missing cells, and the one after
+    of values that were never seen.
+    """
+
+    name: str
+    is_truth: bool  # words for true and false, in lower case
+    texts: tuple[str, ...]
+    counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, and of missing
+
+    def validate(self) -> None:
+        """Refuse counts of other levels."""
+        if len(self.counts) != len(self.texts) + 1 or len({*self.texts}) != len(self.texts):
+            raise ValueError(f"{len(self.counts)} counts of {len(self.texts)} levels")
+
+    @classmethod
+    def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
+        """Count the levels of a column."""
+        levels = spec.levels(column)
+        counts = np.append(levels.counts, len(column) - levels.counts.sum())
+        return cls(column.name, spec.is_truth, tuple(levels.texts), counts)
+
+    def without(self, codes: IntArray) -> LevelColumn:
+        """Return the column without some levels, as if they had never been seen."""
+        kept = np.delete(np.arange(len(self.counts)), codes)
+        texts = tuple(self.texts[place] for place in kept[:-1])
+        return replace(self, texts=texts, counts=self.counts[kept])
+
+    @property
+    def missing(self) -> int:
+        """Code of missing cells."""
+        return len(self.texts)
+
+    @property
+    def n_codes(self) -> int:
+        """Codes of what was seen: levels and missing cells."""
+        return len(self.counts)
+
+    def cells(self, table: Table) -> Cells:
+        """Find the cells of a table among the levels."""
+        column = table.column(self.name)
+        levels = column.levels.lower() if self.is_truth else column.levels
+        codes = [self._places.get(text, self.n_codes) for text in levels.texts]
+        return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
+
+    def text(self, code: int) -> str:
+        """Return the level of a code, empty for missing cells."""
+        return self.texts[code] if code < self.missing else ""
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {text: place for place, text in enumerate(self.texts)}
+
+    @cached_property
+    def rarity(self) -> FloatArray:
+        """Share of the cells whose value is at most as frequent, (codes + 1,).
+
+        The last is that of a new value, as rare as those that occur once.
+        """
+        counts, place, times = np.unique(self.counts, return_inverse=True, return_counts=True)
+        n_cells = np.cumsum(counts * times)
+        once = n_cells[counts <= 1].max(initial=0)
+        shares: FloatArray = (np.append(n_cells[place], once) + 1.0) / (n_cells[-1] + 1.0)
+        return shares
+
+    @cached_property
+    def log_q(self) -> FloatArray:
+        """Log probability of each seen value without one cell of it, (codes,)."""
+        n_cells = int(self.counts.sum()) - 1
+        shares = (np.maximum(self.counts - 1, 0) + NEW) / (n_cells + NEW * (self.n_codes + 1))
+        log_q: FloatArray = np.log(shares)
+        return log_q
+
+    @cached_property
+    def nats(self) -> float:
+        """What a cell takes by the column's own distribution, in nats."""
+        return -float(self.counts @ self.log_q) / max(int(self.counts.sum()), 1)
+
+
+class Prior(NamedTuple):
+    """How a distribution is shrunk."""
+
+    shrinkage: float  # m
+    discount: float  # d
+
+
+class _Groups(NamedTuple):
+    """What each group of rows holds, from counts of pairs that are sorted by group."""
+
+    n_rows: IntArray  # (g,)
+    n_kinds: IntArray  # (g,), different values
+    first: IntArray  # (g,), code of the most frequent value; of equals, the first code
+    n_first: IntArray
+    second: IntArray  # (g,), of the next; -1 where there is none
+    n_second: IntArray
+    rarer: IntArray  # (p,), rows of the group of values that are rarer than each,
+    as_rare: IntArray  # (p,), or at most as frequent
+
+    @classmethod
+    def of(cls, group: IntArray, code: IntArray, counts: IntArray) -> _Groups:
+        order = np.lexsort((-code, counts, group))
+        of_group, ordered = group[order], counts[order]
+        n_kinds = np.bincount(group)
+        n_rows = np.bincount(group, counts).astype(np.int64)
+        last = np.cumsum(n_kinds) - 1
+        before = np.where(n_kinds > 1, last - 1, last)
+        # Runs of equal counts within a group: rows up to their start, and up to their end.
+        starts = np.flatnonzero(
+            np.r_[True, (np.diff(of_group) != 0) | (np.diff(ordered) != 0)][: len(order)]
+        )
+        run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+        total = np.cumsum(ordered)
+        of_earlier_groups = (np.cumsum(n_rows) - n_rows)[of_group]
+        ends = np.append(starts[1:], len(order)) - 1
+        rarer, as_rare = np.empty_like(counts), np.empty_like(counts)
+        rarer[order] = (total - ordered)[starts][run] - of_earlier_groups
+        as_rare[order] = total[ends][run] - of_earlier_groups
+        code = code[order]
+        return cls(
+            n_rows,
+            n_kinds,
+            code[last],
+            ordered[last],
+            np.where(n_kinds > 1, code[before], -1),
+            np.where(n_kinds > 1, ordered[before], 0),
+            rarer,
+            as_rare,
+        )
+
+
+class Said(NamedTuple):
+    """What a relation says of the target's cells in n rows."""
+
+    has_given: BoolArray  # whether the row has the values given
+    # Log probability of a value at most as likely; 0 where no other row has the values given.
+    log_p: FloatArray
+    # Whether it expects one value, or has seen the cell's own, or never the values given; and the
+    # log probability of others than the one expected.
+    decides: BoolArray
+    log_other: FloatArray  # 0 where the cell has one that the group has
+    expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
+    n_expected: IntArray  # other rows of the group that have it
+    n_rows: IntArray  # other rows of the group
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """How many rows have each level of a column beside each of another, or of two others."""
+
+    given: tuple[Annotated[int, Meta(ge=0)], ...]  # places of one column, or two
+    target: Annotated[int, Meta(ge=0)]
+    n_codes: Annotated[int, Meta(ge=1)]  # of the target
+    shrinkage: Annotated[float, Meta(gt=0, le=1e6)]  # m
+    discount: Annotated[float, Meta(ge=0, lt=1)]  # d
+    gain: Annotated[float, Meta(ge=0, le=1e3)]  # in nats a row, over the column's own distribution
+    groups: Annotated[IntArray, "g", Meta(ge=0)]  # numbers of the levels given, increasing
+    # Place of the group times the codes of the target, plus the code; increasing.
+    pairs: Annotated[IntArray, "p", Meta(ge=0)]
+    counts: Annotated[IntArray, "p", Meta(ge=1, le=LARGEST_COUNT)]
+
+    def validate(self) -> None:
+        """Refuse what no table leads to."""
+        sound = (
+            len(self.given) in (1, 2)
+            and len(self.groups) > 0
+            and len({*self.given, self.target}) == len(self.given) + 1
+            and (np.diff(self.groups) > 0).all()
+            and (np.diff(self.pairs) > 0).all()
+            and np.array_equal(np.unique(self._group), np.arange(len(self.groups)))
+        )
+        if not sound:
+            raise ValueError("its counts are not those of columns")
+
+    @cached_property
+    def _group(self) -> IntArray:
+        return self.pairs // self.n_codes
+
+    @cached_property
+    def _sums(self) -> _Groups:
+        return _Groups.of(self._group, self.pairs % self.n_codes, self.counts)
+
+    @cached_property
+    def isolated(self) -> float:
+        """Probability that a value is there by right that only one row of its group has."""
+        is_first = self.pairs % self.n_codes == self._sums.first[self._group]
+        others = (self._sums.n_rows[self._group] > 2) & ~is_first
+        once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
+        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+
+    def ask(
+        self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
+    ) -> Said:
+        """Ask what it says of rows with these codes in each column.
+
+        Rows it was learned from (`own`, (n,)) are left out, each for itself.
+        """
+        sums, value = self._sums, codes[self.target]
+        own = own & (value < self.n_codes)  # rows of levels that were dropped were not counted
+        key = _keys(columns, codes, self.given)
+        group, known = _find(self.groups, key)
+        pair, counted = _find(self.pairs, group * self.n_codes + value)
+        counted &= known & (value < self.n_codes)
+        n_rows = np.where(known, sums.n_rows[group] - own, 0)
+        n_same = np.where(counted, self.counts[pair] - own, 0)
+        n_kinds = sums.n_kinds[group] - (own & (n_same == 0))
+        as_likely = np.where(own, sums.rarer[pair] + n_same, sums.as_rare[pair])
+        as_likely = np.where(n_same > 0, as_likely, 0)
+        new = self.shrinkage + self.discount * n_kinds
+        rarity = columns[self.target].rarity[value]
+        p = np.minimum((as_likely + new * rarity) / (n_rows + self.shrinkage), 1.0)
+        p = np.where((n_same == 0) & (sums.n_first[group] > 1), p * self.isolated, p)
+        # Without the row itself another value may be the most frequent.
+        is_first = sums.first[group] == value
+        is_second = own & is_first & (sums.n_first[group] - 1 < sums.n_second[group])
+        expected = np.where(is_second, sums.second[group], sums.first[group])
+        n_expected = np.where(
+            is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
+        )
+        speaks = n_rows > 0
+        other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
+        is_other = speaks & (n_same == 0)
+        is_clear = is_other & (n_expected >= LEAST_AGREEING) & (other < UNDECIDED)
+        return Said(
+            key >= 0,
+            np.where(speaks, np.log(p), 0.0),
+            (key >= 0) & (is_clear | ~is_other),
+            np.log(np.where(is_clear, other, 1.0)),
+            np.where(speaks, expected, -1),
+            np.where(speaks, n_expected, 0),
+            n_rows,
+        )
+
+
+class _Found(NamedTuple):
+    """Columns that say something of another."""
+
+    gain: float
+    prior: Prior
+    given: tuple[int, ...]
+
+
+def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
+    """Find the columns, and pairs of columns, that say most of each."""
+    found: list[list[_Found]] = [[] for _ in columns]
+    for a, b in combinations(range(len(columns)), 2):
+        first, second, counts = _joint(codes[a], codes[b], columns[a].n_codes, columns[b].n_codes)
+        for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
+            gain, prior = _gain(given, value, counts, columns[t], missing=columns[g].missing)
+            n_cells = columns[t].counts.sum()
+            if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
+                found[t].append(_Found(gain, prior, (g,)))
+    for t, column in enumerate(columns):
+        singles = sorted(found[t], reverse=True)
+        pairs = []
+        if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
+            for one, other in combinations(singles[:PAIRED], 2):
+                both = one.given + other.given
+                keys, place = np.unique(_keys(columns, codes, both), return_inverse=True)
+                # The first is that of rows that lack one of both.
+                lacking = 0 if keys[0] < 0 else -1
+                joint = _joint(place, codes[t], len(keys), column.n_codes)
+                gain, prior = _gain(*joint, column, missing=lacking)
+                left = column.nats - max(one.gain, other.gain)
+                if column.nats - gain < PAIR_LEAVES * left:
+                    pairs.append(_Found(gain, prior, both))
+        for of in sorted(singles + pairs, reverse=True)[:MOST_GIVEN]:
+            yield _counted(columns, codes, t, of)
+
+
+def _gain(
+    given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
+) -> tuple[float, Prior]:
+    """How much rows given say of a column's cells, in nats a row, and the prior that says most.
+
+    Of the likelihood of rows that are left out; from how many rows (p,) have each pair of values.
+    """
+    n_rows = np.bincount(given, counts) if len(given) else np.zeros(0)
+    speaks = (given != missing) & (n_rows[given] > 1)
+    given, value, counts = given[speaks], value[speaks], counts[speaks]
+    rest, others = n_rows[given] - 1, counts - 1
+    # Without the row its value is new to the group where no other row has it.
+    n_kinds = np.bincount(given, minlength=len(n_rows))[given] - (others == 0)
+    q, own = np.exp(column.log_q[value]), float(counts @ column.log_q[value])
+
+    def gain(m: float, d: float) -> tuple[float, Prior]:
+        p = (np.maximum(others - d, 0.0) + (m + d * n_kinds) * q) / (rest + m)
+        return (float(counts @ np.log(p)) - own) / int(column.counts.sum()), Prior(m, d)
+
+    _, best = max(gain(m, 0.0) for m in SHRINKAGE)
+    return max(gain(best.shrinkage, d) for d in DISCOUNTS)
+
+
+def _counted(
+    columns: Sequence[LevelColumn], codes: Sequence[IntArray], target: int, found: _Found
+) -> Relation:
+    """Count the rows of each level given and each of the target."""
+    key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
+    seen = (key >= 0) & (codes[target] < n_codes)
+    groups, place = np.unique(key[seen], return_inverse=True)
+    pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
+    return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
+
+
+def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Which of so many values of two columns occur together, in order, and in how many rows."""
+    keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
+    if n_a * n_b <= DENSE * len(keys):
+        counts = np.bincount(keys)
+        keys = np.flatnonzero(counts)
+        counts = counts[keys]
+    else:
+        keys, counts = np.unique(keys, return_counts=True)
+    return keys // n_b, keys % n_b, counts
+
+
+def _keys(
+    columns: Sequence[LevelColumn], codes: Sequence[IntArray], given: tuple[int, ...]
+) -> IntArray:
+    """Return a number for each row's levels in some columns; -1 where one is missing or new."""
+    key = np.zeros(len(codes[given[0]]), dtype=np.int64)
+    known = np.ones(len(key), dtype=bool)
+    for a in given:
+        key = key * columns[a].n_codes + codes[a]
+        known &= codes[a] < columns[a].missing
+    return np.where(known, key, -1)
+
+
+def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
+    """Place of each number among those in order (0 where it is none), and whether it is there."""
+    n_possible = int(ordered[-1]) + 1 if len(ordered) else 0
+    if n_possible <= DENSE * len(wanted):
+        places = np.full(n_possible + 1, -1)
+        places[ordered] = np.arange(len(ordered))
+        place = places[np.clip(wanted, -1, n_possible)]
+        return np.maximum(place, 0), place >= 0
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    found = ordered[place] == wanted
+    return np.where(found, place, 0), found

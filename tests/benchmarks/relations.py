@@ -1,0 +1,208 @@
+"""Dirty tables beside clean ones: which rows and cells are found that do not go with their row.
+
+Row i of both tables is row i, and a cell is wrong where they differ: stripped, and as numbers where
+both are numbers. FOLDER holds the pairs, in subfolders or not: NAME_dirty.csv or NAME_error-01.csv
+beside NAME_clean.csv (as in raha and ZeroED), and NAME_clean_KIND.csv beside NAME_clean.csv (as
+ZeroED's kinds of error in beers).
+
+    python tests/benchmarks/relations.py FOLDER [--only WORD ...] [--alone]
+
+Printed for each pair are the AUROC of rows with a wrong cell, and precision and recall of the
+cells named, of at most as many as are wrong, the clearest first: by the whole screen with its
+defaults, by the relations of levels alone, and for rows by LOF and an isolation forest of
+scikit-learn on numbers standardised, categories one-hot and keys as codes, and by cleanlab's
+Datalab where it is installed (``pip install "cleanlab[datalab]"``). With --alone, the relations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor
+from threadpoolctl import threadpool_limits
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.levels import LevelRelations
+from kpca_apps.tables.frames import table_from_frame
+
+FloatArray = NDArray[np.float64]
+# Scores of rows, and cells named (row, column), the clearest first; None where there are none.
+Found = tuple[FloatArray, list[tuple[int, int]] | None]
+MAX_LEVELS = 100
+# What ZeroED writes into clean tables where nobody knows the value.
+UNKNOWN = "(wait to be cleaned)"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A table with errors, and which of its cells are wrong."""
+
+    name: str
+    frame: pd.DataFrame
+    wrong: NDArray[np.bool_]
+
+
+def pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Find the pairs of tables in a folder."""
+    for clean in sorted(folder.rglob("*_clean.csv")):
+        stem = clean.name.removesuffix("_clean.csv")
+        for dirty in sorted(clean.parent.glob(f"{stem}_*.csv")):
+            end = dirty.name.removeprefix(f"{stem}_")
+            is_kind = end.startswith(("dirty", "error", "clean_"))
+            if is_kind and dirty.stat().st_size and clean.stat().st_size:
+                yield dirty, clean
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read all cells as text; what a line has beyond the header is left out."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        header, *lines = csv.reader(file)
+    return pd.DataFrame([line[: len(header)] for line in lines], columns=header).fillna("")
+
+
+def same(seen: str, meant: str) -> bool:
+    """Whether two cells say the same."""
+    if seen.strip() == meant.strip() or UNKNOWN in meant:
+        return True
+    try:
+        return float(seen) == float(meant)
+    except ValueError:
+        return False
+
+
+def load(dirty: Path, clean: Path) -> Pair | None:
+    """Compare a table with the clean one; None where they are of different shapes."""
+    frame, meant = read(dirty), read(clean)
+    if frame.shape != meant.shape:
+        return None
+    cells = zip(frame.to_numpy().ravel(), meant.to_numpy().ravel(), strict=True)
+    wrong = np.array([not same(*pair) for pair in cells]).reshape(frame.shape)
+    return Pair(dirty.name.removesuffix(".csv"), frame, wrong)
+
+
+def screen(frame: pd.DataFrame) -> Found:
+    """Screen the table with the defaults."""
+    result = screen_table(frame)
+    places = {name: place for place, name in enumerate(frame.columns)}
+    cells = [
+        (row - 1, places[cell.column])
+        for cell in result.odd_cells
+        for row in (cell.row, *cell.more_rows)
+    ]
+    return np.asarray(result.scores, dtype=float), cells
+
+
+def relations(frame: pd.DataFrame) -> Found:
+    """Judge rows and cells by the relations of levels alone."""
+    table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
+    _, judged = LevelRelations.fit(table, infer_plan(table))
+    places = {name: place for place, name in enumerate(frame.columns)}
+    clearest = sorted(judged.cells, key=lambda cell: -cell.clearness)
+    return judged.surprise, [(cell.row, places[cell.column]) for cell in clearest]
+
+
+def prepared(frame: pd.DataFrame) -> FloatArray:
+    """Prepare a table for detectors of numbers: standardised, one-hot, many levels as codes."""
+    blocks = []
+    for _, column in frame.items():
+        numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.notna().sum() >= 0.9 * (column != "").sum() > 0:
+            blocks.append(numbers.fillna(numbers.median()).to_numpy(float)[:, None])
+        elif column.nunique() <= MAX_LEVELS:
+            blocks.append(pd.get_dummies(column).to_numpy(float))
+        else:
+            blocks.append(pd.factorize(column, sort=True)[0].astype(float)[:, None])
+    X = np.hstack(blocks)
+    sd = X.std(axis=0)
+    standardised: FloatArray = ((X - X.mean(axis=0)) / np.where(sd > 0, sd, 1.0))[:, sd > 0]
+    return standardised
+
+
+def lof(frame: pd.DataFrame) -> Found:
+    """Return the local outlier factors of the rows."""
+    return -LocalOutlierFactor().fit(prepared(frame)).negative_outlier_factor_, None
+
+
+def forest(frame: pd.DataFrame) -> Found:
+    """Return the scores of an isolation forest."""
+    X = prepared(frame)
+    return -IsolationForest(random_state=0).fit(X).score_samples(X), None
+
+
+def datalab(frame: pd.DataFrame) -> Found:
+    """Return the outlier scores of cleanlab's Datalab."""
+    from cleanlab import Datalab
+
+    X = prepared(frame)
+    lab = Datalab({"row": np.arange(len(X))}, verbosity=0)
+    lab.find_issues(features=X, issue_types={"outlier": {}})
+    return -lab.get_issues("outlier")["outlier_score"].to_numpy(float), None
+
+
+def methods(alone: bool) -> dict[str, Callable[[pd.DataFrame], Found]]:
+    """Return ours and the peers that are installed; say which are not."""
+    if alone:
+        return {"relations": relations}
+    found = {"kpca screen": screen, "relations": relations, "LOF": lof, "forest": forest}
+    try:
+        import cleanlab.datalab.datalab  # noqa: F401
+    except ImportError:
+        print('cleanlab is not installed: pip install "cleanlab[datalab]" to see it.')
+        return found
+    return found | {"Datalab": datalab}
+
+
+def line(pair: Pair, scores: FloatArray, cells: list[tuple[int, int]] | None) -> str:
+    """Say how well rows and cells were found."""
+    bad, n_wrong = pair.wrong.any(axis=1), int(pair.wrong.sum())
+    # Of rows that all have a wrong cell there is nothing to order.
+    area = f"{roc_auc_score(bad, scores):8.3f}" if 0 < bad.sum() < len(bad) else f"{'-':>8}"
+    if cells is None:
+        return area
+    first = list(dict.fromkeys(cells))[:n_wrong]
+    n_right = sum(bool(pair.wrong[place]) for place in first)
+    precision = f"{n_right / len(first):10.3f}" if first else f"{'-':>10}"
+    return f"{area}{len(first):7}{precision}{n_right / max(n_wrong, 1):8.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="*", default=[""], help="pairs with one of these words")
+    parser.add_argument("--alone", action="store_true", help="the relations of levels alone")
+    options = parser.parse_args()
+    tried = methods(options.alone)
+    print(f"{'':12}{'AUROC':>8}{'cells':>7}{'precision':>10}{'recall':>8}{'CPU s':>8}")
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dirty, clean in pairs(options.folder):
+            if not any(word in dirty.name for word in options.only):
+                continue
+            pair = load(dirty, clean)
+            if pair is None:
+                print(f"{dirty.name}: not of the shape of {clean.name}")
+                continue
+            n, p = pair.frame.shape
+            n_rows, n_cells = pair.wrong.any(axis=1).sum(), pair.wrong.sum()
+            print(f"{pair.name}, {n:,} x {p}: {n_cells:,} wrong cells in {n_rows:,} rows")
+            for name, method in tried.items():
+                started = time.process_time()
+                said = line(pair, *method(pair.frame))
+                print(f"{name:12}{said:33}{time.process_time() - started:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

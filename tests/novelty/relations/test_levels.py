@@ -1,0 +1,317 @@
+"""Cells that do not go with the others of their row: found, the right one named, and corrected."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
+from kpca_apps.novelty.relations.counts import LevelColumn, Relation, find_relations
+from kpca_apps.novelty.relations.levels import JudgedCell, JudgedCells, LevelRelations
+from kpca_apps.novelty.relations.writing import Writing, edits
+from kpca_apps.system.model_files import load_model_file, save_model_file
+from kpca_apps.tables.frames import table_from_frame
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def fit(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
+    table = table_from_frame(frame, "table")
+    return LevelRelations.fit(table, infer_plan(table))
+
+
+def places(cells: tuple[JudgedCell, ...]) -> set[tuple[int, str]]:
+    return {(cell.row, cell.column) for cell in cells}
+
+
+def words(rng: np.random.Generator, n: int, length: int) -> list[str]:
+    return ["".join(word) for word in rng.choice([*LETTERS], (n, length))]
+
+
+def towns(n: int = 600, seed: int = 0) -> pl.DataFrame:
+    """Customers: a ZIP code has one town, and a town one state; each recurs."""
+    rng = np.random.default_rng(seed)
+    names, codes = words(rng, 12, 9), rng.permutation(np.arange(10_000, 99_999))[:30]
+    zip_code = rng.integers(0, 30, n)
+    town = zip_code % 12
+    return pl.DataFrame(
+        {
+            "zip": [str(codes[place]) for place in zip_code],
+            "area": [f"({codes[place] // 7 % 1000:03})" for place in zip_code],
+            "town": [names[place].title() for place in town],
+            "state": [["Ohio", "Texas", "Maine", "Utah"][place % 4] for place in town],
+            "paid": rng.choice(["cash", "card", "none yet"], n),
+        }
+    )
+
+
+def changed(frame: pl.DataFrame, row: int, column: str, value: str | None) -> pl.DataFrame:
+    cells = frame[column].to_list()
+    cells[row] = value
+    return frame.with_columns(pl.Series(column, cells))
+
+
+def tail_left_out(
+    rows: list[tuple[str, str]], row: int, m: float, d: float, isolated: float
+) -> float:
+    """Probability of a value at most as likely as that of a row, by loops over the others."""
+    given, value = rows[row]
+    others = [rows[i] for i in range(len(rows)) if i != row]
+    group = Counter(v for g, v in others if g == given)
+    if not group:
+        return 1.0
+    column = Counter(v for _, v in rows)
+    as_rare = sum(n for n in column.values() if n <= column[value])
+    rarity = (as_rare + 1) / (len(rows) + 1)
+    as_likely = sum(n for n in group.values() if n <= group[value]) if group[value] else 0
+    p = (as_likely + (m + d * len(group)) * rarity) / (group.total() + m)
+    most = max(Counter(v for g, v in rows if g == given).values())
+    p *= isolated if group[value] == 0 and most > 1 else 1.0
+    return min(p, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("uvwxyz")), min_size=3),
+    m=st.sampled_from([0.125, 2.0]),
+    d=st.sampled_from([0.0, 0.5]),
+)
+def test_a_row_is_judged_by_all_others(rows: list[tuple[str, str]], m: float, d: float) -> None:
+    frame = pl.DataFrame(rows, schema=["given", "value"], orient="row")
+    table = table_from_frame(frame, "table")
+    columns = [
+        LevelColumn.of(table.column(name), ColumnSpec(name, "categorical", ""))
+        for name in frame.columns
+    ]
+    codes = [column.cells(table).codes for column in columns]
+    groups, place = np.unique(codes[0], return_inverse=True)
+    pairs, counts = np.unique(place * columns[1].n_codes + codes[1], return_counts=True)
+    relation = Relation((0,), 1, columns[1].n_codes, m, d, 1.0, groups, pairs, counts)
+    said = relation.ask(columns, codes, np.ones(len(rows), dtype=bool))
+    wanted = [tail_left_out(rows, row, m, d, relation.isolated) for row in range(len(rows))]
+    np.testing.assert_allclose(np.exp(said.log_p), wanted, rtol=1e-12)
+    for row, (one, value) in enumerate(rows):
+        group = Counter(v for i, (g, v) in enumerate(rows) if g == one and i != row)
+        assert said.n_rows[row] == group.total()
+        assert said.n_expected[row] == max(group.values(), default=0)
+        if group:
+            assert group[columns[1].text(int(said.expected[row]))] == said.n_expected[row]
+        # What is not left out counts itself.
+        new = relation.ask(columns, [of[[row]] for of in codes], np.zeros(1, dtype=bool))
+        assert new.n_rows[0] == group.total() + 1
+
+
+def test_the_prior_is_that_of_most_likelihood_of_left_out_rows() -> None:
+    frame = changed(towns(200), 3, "town", "Elsewhere")[["zip", "town"]]
+    table = table_from_frame(frame, "table")
+    columns = [LevelColumn.of(table.column(s.name), s) for s in infer_plan(table).specs]
+    codes = [column.cells(table).codes for column in columns]
+    (found,) = (r for r in find_relations(columns, codes) if r.target == 1)
+    rows = frame.rows()
+
+    def gain(m: float, d: float) -> float:
+        total = 0.0
+        for row, (given, value) in enumerate(rows):
+            others = rows[:row] + rows[row + 1 :]
+            q = (sum(v == value for _, v in others) + 0.5) / (
+                len(others) + 0.5 * (columns[1].n_codes + 1)
+            )
+            group = Counter(v for g, v in others if g == given)
+            if group:
+                new = (m + d * len(group)) * q
+                p = (max(group[value] - d, 0.0) + new) / (group.total() + m)
+                total += math.log(p / q)
+        return total / len(rows)
+
+    assert found.gain == pytest.approx(gain(found.shrinkage, found.discount), rel=1e-9)
+    assert found.gain >= max(gain(m, 0.0) for m in (0.03125, 0.125, 0.5, 2.0, 8.0)) - 1e-9
+
+
+def test_a_value_from_another_row_is_named_with_what_was_meant() -> None:
+    frame = towns()
+    meant = frame["town"][7]
+    other = next(town for town in frame["town"] if town != meant)
+    _, judged = fit(changed(frame, 7, "town", other))
+    (cell,) = judged.cells
+    assert (cell.row, cell.column, cell.seen, cell.expected) == (7, "town", other, meant)
+    assert judged.surprise.argmax() == 7
+    assert not cell.is_misspelt and cell.clearness > 2
+    # The evidence, counted again: the others all agree.
+    (by,), (of,) = cell.evidence.columns, cell.evidence.values
+    same = frame[by] == of
+    assert cell.evidence.n_rows == same.sum()
+    assert cell.evidence.n_agreeing == same.sum() - 1
+
+
+def test_of_two_cells_that_disagree_the_one_more_columns_contradict_is_wrong() -> None:
+    frame = towns()
+    other = next(i for i in range(600) if frame["state"][i] != frame["state"][7])
+    _, judged = fit(changed(frame, 7, "zip", frame["zip"][other]))
+    assert places(judged.cells) == {(7, "zip")}
+    both = changed(changed(frame, 7, "zip", frame["zip"][other]), 90, "state", "Guam")
+    assert places(fit(both)[1].cells) == {(7, "zip"), (90, "state")}
+
+
+def test_of_two_columns_alone_neither_is_named_where_both_may_be_wrong() -> None:
+    code = np.arange(400) % 8
+    frame = pl.DataFrame(
+        {
+            "code": [f"{'ABCDEFGH'[c]}x" for c in code],
+            "name": [
+                ["Ash", "Birch", "Cedar", "Elm", "Fir", "Larch", "Oak", "Pine"][c] for c in code
+            ],
+        }
+    )
+    assert fit(frame)[1].cells == ()
+    assert fit(changed(frame, 8, "name", "Pine"))[1].cells == ()
+    # A value that occurs nowhere else is the wrong one.
+    assert places(fit(changed(frame, 8, "name", "Qqq"))[1].cells) == {(8, "name")}
+
+
+def test_misspellings_are_corrected_by_their_row_however_many_there_are() -> None:
+    frame, rng = towns(800, seed=1), np.random.default_rng(1)
+    wrong = {}
+    for row in rng.permutation(800)[:80].tolist():
+        letters = [*frame["town"][row]]
+        letters[rng.integers(1, len(letters))] = rng.choice([*LETTERS])
+        if "".join(letters) != frame["town"][row]:
+            wrong[row] = frame["town"][row]
+            frame = changed(frame, row, "town", "".join(letters))
+    found = {cell.row: cell for cell in fit(frame)[1].cells}
+    assert {*found} <= {*wrong} and len(found) > 0.95 * len(wrong)
+    for row, cell in found.items():
+        assert cell.is_misspelt and cell.expected == wrong[row]
+
+
+def test_two_columns_together_determine_a_third() -> None:
+    rng = np.random.default_rng(3)
+    depot, size = rng.integers(0, 12, 900), rng.integers(0, 10, 900)
+    shelf = rng.permutation(120).reshape(12, 10)[depot, size]
+    frame = pl.DataFrame(
+        {
+            "depot": [f"depot {d}" for d in depot],
+            "size": [f"size {s}" for s in size],
+            "shelf": [f"shelf {s}" for s in shelf],
+        }
+    )
+    learned, _ = fit(frame)
+    assert any(len(relation.given) == 2 for relation in learned.relations)
+    (cell,) = fit(changed(frame, 5, "shelf", "shelf 999"))[1].cells
+    assert (cell.row, cell.expected) == (5, frame["shelf"][5])
+    assert {*cell.evidence.columns} == {"depot", "size"}
+
+
+def test_a_missing_cell_is_named_where_its_rows_have_one_value() -> None:
+    frame = towns()
+    found = [cell for cell in fit(changed(frame, 7, "town", ""))[1].cells if cell.row == 7]
+    assert [(cell.column, cell.seen, cell.expected) for cell in found] == [
+        ("town", "", frame["town"][7])
+    ]
+    assert fit(changed(frame, 7, "paid", ""))[1].cells == ()
+
+
+def test_what_is_odd_by_rule_is_not_named() -> None:
+    frame = towns(800, seed=2)
+    # One shop writes all towns its own way.
+    shop = np.random.default_rng(0).integers(0, 25, 800)
+    town = [f"{t} {s}" if s == 0 else t for t, s in zip(frame["town"], shop, strict=True)]
+    frame = frame.with_columns(
+        pl.Series("town", town), pl.Series("shop", [f"shop {s}" for s in shop])
+    )
+    assert fit(frame)[1].cells == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shuffled_columns_say_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([150, 600, 2_000]))
+    columns = {}
+    for place in range(8):
+        k = int(rng.choice([2, 6, 40, 300]))
+        share = 1.0 / np.arange(1, k + 1) ** rng.choice([0.0, 1.0, 3.0])
+        levels = words(rng, k, 6)
+        columns[f"c{place}"] = rng.choice(levels, n, p=share / share.sum())
+    learned, judged = fit(pl.DataFrame(columns))
+    assert judged.cells == () and learned.exceptions.code.size == 0
+    for scale in (judged.surprise, judged.rarity):
+        for s in (1.0, 2.0, 3.0):
+            assert (scale > s).mean() <= math.exp(-s) + 0.02
+
+
+def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
+    frame = changed(changed(towns(), 7, "state", "Guam"), 30, "town", "Wrongtown")
+    learned, judged = fit(frame)
+    order = np.random.default_rng(0).permutation(frame.height)
+    _, of_others = fit(frame[order])
+    np.testing.assert_allclose(of_others.surprise, judged.surprise[order], atol=1e-12)
+    assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
+        judged.cells
+    )
+    renamed = frame.with_columns(
+        pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
+        for name in frame.columns
+    )
+    np.testing.assert_allclose(fit(renamed)[1].surprise, judged.surprise, atol=1e-12)
+    assert places(fit(renamed)[1].cells) == places(judged.cells) != set()
+    assert len(learned.relations) == len(fit(renamed)[0].relations)
+
+
+def test_new_rows_are_judged_one_by_one_and_own_rows_as_if_left_out(tmp_path: Path) -> None:
+    frame = changed(changed(towns(), 7, "state", "Guam"), 30, "town", "Wrongtown")
+    learned, judged = fit(frame)
+    path = tmp_path / "relations.kpca"
+    save_model_file(path, "relations", learned)
+    kept = load_model_file(path, "relations", LevelRelations, "relations")
+    again = kept.judge(table_from_frame(frame, "t"), own=np.ones(600, dtype=bool))
+    np.testing.assert_array_equal(again.surprise, judged.surprise)
+    np.testing.assert_array_equal(again.rarity, judged.rarity)
+    assert again.cells == judged.cells
+    new = changed(towns(), 11, "state", "Ontario")
+    whole = kept.judge(table_from_frame(new, "t"))
+    assert (11, "state") in places(whole.cells)
+    part = kept.judge(table_from_frame(new[10:13], "t"))
+    np.testing.assert_array_equal(part.surprise, whole.surprise[10:13])
+    assert {(row + 10, name) for row, name in places(part.cells)} == {(11, "state")}
+
+
+def test_tables_with_nothing_to_count() -> None:
+    for frame in (
+        pl.DataFrame({"a": ["x", "y", "z"], "b": [1.5, 2.5, 3.25]}),
+        pl.DataFrame({"a": ["x"] * 5, "b": ["u", "v", "u", "v", "u"]}),
+    ):
+        learned, judged = fit(frame)
+        assert learned.relations == () and judged.cells == ()
+        assert not judged.surprise.any()
+
+
+def test_likeness_is_the_share_of_others_as_close() -> None:
+    texts = ["10035", "10053", "20099", "birmingham", "huntsville"]
+    writing = Writing(texts, np.array([50, 50, 50, 50, 50]))
+    # One other of four has the letters of 10035; none has an x.
+    assert writing.likeness("10033", 1, 0) == pytest.approx(math.log(1.1 / 5))
+    assert writing.likeness("100x5", 1, 0) == pytest.approx(math.log(0.1 / 5))
+    assert writing.likeness("birmingxam", 1, 3) == pytest.approx(math.log(0.1 / 5))
+    assert writing.likeness("mobile", 1, 3) == 0.0
+    assert writing.likeness("birmingxam", 60, 3) == 0.0
+
+
+@given(a=st.text("abcd", max_size=6), b=st.text("abcd", max_size=6))
+def test_edits_are_what_the_textbook_counts(a: str, b: str) -> None:
+    table = [[i + j if i * j == 0 else 0 for j in range(len(b) + 1)] for i in range(len(a) + 1)]
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            table[i][j] = min(
+                table[i - 1][j] + 1,
+                table[i][j - 1] + 1,
+                table[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+            )
+            if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
+                table[i][j] = min(table[i][j], table[i - 2][j - 2] + 1)
+    assert edits(a, b) == table[-1][-1]
