@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
@@ -203,7 +203,8 @@ class Screening(ScreeningResult):
         elif rows is None and places is not None:
             rows, places = take_rows(table, places, Execution()).frame, None
         elif isinstance(table, PartedTable) and rows is None:
-            require_table(table.source.name, table.n_rows, len(table.columns))
+            with about(one_line(table.source.name, 200)):
+                require_table(table.n_rows, len(table.columns))
             rows = pl.concat([part.read().frame for part in table.parts])
         if not keep_hidden:
             rows = frame_without(rows, column_names(table), self.hidden_columns)

@@ -11,7 +11,8 @@
      |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
      +- StoppedError        130   work that was interrupted, and can be gone on with
 
-Messages are one line: what is wrong and where (file, row, column), then what to do about it.
+Messages are one line: what is wrong and where (file, row, column), then what to do about it. Who
+reads a file says what is wrong; its name is put in front where it is opened (`about`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ __all__ = [
     "OptionError",
     "RefusedError",
     "StoppedError",
+    "about",
     "flag_of",
     "warn_caller",
 ]
@@ -40,9 +44,21 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class KpcaError(Exception):
-    """Base of every error the toolkit raises on purpose."""
+    """Base of every error the toolkit raises on purpose.
+
+    Parameters
+    ----------
+    sentence : str
+        What is wrong.
+    place : str
+        What it is about, such as a file, before that; left open where `about` says it.
+    """
 
     exit_code = 1
+
+    def __init__(self, sentence: str, place: str = "") -> None:
+        super().__init__(f"{place}: {sentence}" if place else sentence)
+        self.place = place
 
 
 class KpcaWarning(UserWarning):
@@ -74,11 +90,11 @@ class OptionError(ConfigError):
     """
 
     def __init__(self, field: str, sentence: str, place: str = "") -> None:
-        super().__init__(f"{place and f'{place}: '}{flag_of(field)} {sentence}")
-        self.field, self._parts = field, (field, sentence, place)
+        super().__init__(f"{flag_of(field)} {sentence}", place)
+        self.field, self._parts = field, (field, sentence)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._parts, {"args": self.args}
+        return type(self), self._parts, {"args": self.args, "place": self.place}
 
 
 def flag_of(field: str) -> str:
@@ -110,6 +126,17 @@ class StoppedError(KpcaError):
     """The work was interrupted; what is done is kept, and the same call goes on from there."""
 
     exit_code = 130
+
+
+@contextmanager
+def about(place: str) -> Iterator[None]:
+    """Put what an error is about, such as a file, before its message, unless it says so itself."""
+    try:
+        yield
+    except KpcaError as error:
+        if not error.place:
+            error.place, error.args = place, (f"{place}: {error}",)
+        raise
 
 
 def warn_caller(sentence: str, kind: type[Warning] = UserWarning) -> None:

@@ -23,15 +23,15 @@ def opening(label: str, advice: Callable[[], str] = str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(f"{label}: no such file.{advice()}") from None
+        raise InputError(f"no such file.{advice()}", label) from None
     except IsADirectoryError:
-        raise InputError(f"{label}: this is a folder; name a file in it.") from None
+        raise InputError("this is a folder; name a file in it.", label) from None
     except PermissionError:
-        raise InputError(f"{label}: no permission to read it; change its mode.") from None
+        raise InputError("no permission to read it; change its mode.", label) from None
     except KpcaError:
         raise
     except (OSError, ValueError) as error:
-        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None
+        raise InputError(f"cannot be read ({reason_of(error)}).", label) from None
 
 
 @contextmanager
@@ -53,10 +53,8 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
     if number is None and (found := _RUST_NUMBER.search(str(error))):
         number = int(found[1])
     if number in _FULL:
-        return InputError(
-            f"{label}: no space left on its disk; free some, or write to another place."
-        )
+        return InputError("no space left on its disk; free some, or write to another place.", label)
     if number in _FAILING:
         why = os.strerror(number)
-        return InputError(f"{label}: cannot be written ({why}); write to another place.")
+        return InputError(f"cannot be written ({why}); write to another place.", label)
     return None

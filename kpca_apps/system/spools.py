@@ -25,14 +25,14 @@ _SPOOL = "kpca-rows"
 _RESERVE = 1 << 28
 
 
-def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read; the label says whose."""
+def spool(chunks: Iterable[bytes]) -> TemporaryPath:
+    """Write bytes to a temporary file that only this user can read."""
     held = spool_folder(folder=False)
     folder = held.path.parent
     try:
         with storage_named(one_line(str(folder), 200)), held.path.open("wb") as file:
             for chunk in chunks:
-                require_disk(folder, len(chunk), label)
+                require_disk(folder, len(chunk))
                 file.write(chunk)
     except BaseException:
         held.close()
@@ -68,7 +68,7 @@ def spilled(
         raise unusable(error) from None
 
 
-def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+def require_disk(folder: Path, n_bytes: int, label: str = "") -> None:
     """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
     try:
         free = shutil.disk_usage(folder).free
@@ -76,9 +76,9 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
         raise unusable(error) from None
     if n_bytes + _RESERVE > free:
         raise InputError(
-            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
-            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
-            "elsewhere."
+            f'"{one_line(str(folder), 200)}" has no room for what is kept while it is worked on: '
+            f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere.",
+            label,
         )
 
 
@@ -101,8 +101,8 @@ def _temporary_folder() -> Path:
         return Path(tempfile.gettempdir())
     except OSError:
         raise InputError(
-            "What is kept while a table is worked on has no place: no folder for temporary files "
-            "can be written to; set TMPDIR to one that can."
+            "no folder for temporary files can be written to; set TMPDIR to one that can.",
+            "What is kept while a table is worked on has no place",
         ) from None
 
 
@@ -110,6 +110,6 @@ def unusable(error: OSError) -> InputError:
     """Return the error for a folder in which no temporary file can be made."""
     folder = one_line(str(_temporary_folder()), 200)
     return storage_error(error, folder) or InputError(
-        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
-        "folder."
+        f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",
+        folder,
     )

@@ -9,6 +9,7 @@ same rows are worked on together.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +18,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, about
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
-from kpca_apps.system.arrays import IntArray
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.file_errors import storage_error
 from kpca_apps.system.limits import COPIES, require_memory, require_table
+from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import require_disk, spool_folder
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
@@ -94,16 +97,18 @@ class TablePart:
 
     def read(self) -> Table:
         """Read the rows, as reading the whole table would give them; an error names them."""
+        name = one_line(self.source.name)
         try:
-            frame, lines = self.load()
+            with about(name):
+                frame, lines = self.load()
         except KpcaError as error:
             if self.whole is not None:
                 raise  # it names its rows
-            raise type(error)(f"{self.place.capitalize()}: {error}") from error
+            raise type(error)(str(error), self.place.capitalize()) from error
         if frame.height != self.stop - self.start:
             raise InputError(
-                f"{one_line(self.source.name)}: {self.place} are no longer there; run again once "
-                "the file is complete."
+                f"{self.place} are no longer there; run again once the file is complete.",
+                name,
             )
         return Table(frame, lines, self.source)
 
@@ -152,7 +157,8 @@ def parted_table(
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Put a table together from how each part of `size` rows is read."""
-    require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
+    with about(one_line(source.name, 200)):
+        require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
         for number, load in enumerate(loads)
@@ -174,7 +180,6 @@ def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
 def collect(
     rows: Rows,
     source: SourceInfo,
-    label: str,
     sha256: Callable[[], str],
     in_memory_rows: float,
     part_rows: int | None,
@@ -194,47 +199,112 @@ def collect(
             # Each is let go once it is written.
             first = (held.pop(0) for _ in range(len(held)))
             del piece
-            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size, label)
+            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size)
             n_rows = stored[2]
             break
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
-                f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
-                "than memory allows; split the file."
+                f"unpacks to more than {available / COPIES / 2**30:.2g} GB, more than memory "
+                "allows; split the file."
             )
     n_columns = len(rows.names)
-    require_cells(n_rows, n_columns, label)
+    require_cells(n_rows, n_columns)
     notes = (*source.notes, *rows.notes)
     source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
     if stored is not None:
         return parted_table(source, rows.names, stored[1], size, stored[0])
-    require_table(label, n_rows, n_columns)
+    require_table(n_rows, n_columns)
     return Table(*as_frame(pa.concat_tables(held), rows.has_lines), source)
 
 
-def require_cells(n_rows: int, n_columns: int, label: str) -> None:
+def require_cells(n_rows: int, n_columns: int) -> None:
     """Refuse a table without rows or columns."""
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
-        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
+        raise InputError(f"the table has no {what}; there is nothing to screen.")
 
 
 def require_same_columns(
-    columns: Collection[str], first: Collection[str], label: str, model: str, files: str
+    columns: Collection[str], first: Collection[str], model: str, files: str
 ) -> None:
     """Refuse a file that has other columns than the first, in whatever order."""
     for name in first:
         if name not in columns:
             raise InputError(
-                f'{label}: has no column "{one_line(name)}", which {model} has; {files} need the '
-                f"same columns.{suggest(name, columns)}"
+                f'has no column "{one_line(name)}", which {model} has; {files} need the same '
+                f"columns.{suggest(name, columns)}"
             )
     for name in columns:
         if name not in first:
             raise InputError(
-                f'{label}: its column "{one_line(name)}" is not in {model}; {files} need the same '
-                "columns."
+                f'its column "{one_line(name)}" is not in {model}; {files} need the same columns.'
             )
+
+
+def extended(
+    table: Table | PartedTable, other: Table | PartedTable, marked: BoolArray
+) -> Table | PartedTable:
+    """Put the marked rows (n,) of another table behind those of a table.
+
+    They keep the columns of the table: others are dropped, and cells of those they lack missing.
+    """
+    names, name = list(table.columns), one_line(table.source.name, 60)
+    head = next(table.tables())
+    of_table, of_other = head.frame.schema, next(other.tables()).frame.schema
+    for column in names:
+        kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
+        if len(kinds) > 1 and pl.String() in kinds:
+            raise InputError(
+                f'column "{one_line(column)}" is {_noun(of_other[column])}, and in {name} '
+                f"{_noun(of_table[column])}; rows of one cannot join the other: bring both as "
+                "files of one kind.",
+                one_line(other.source.name, 60),
+            )
+    types, has_lines = common_types((of_table, of_other), names), head.lines is not None
+    n_rows = int(marked.sum())
+
+    def pieces() -> Iterator[pa.Table]:
+        for one in (table, other):
+            start = 0
+            for part in one.tables():
+                frame, lines = part.frame, part.lines
+                if one is other:
+                    here = marked[start : start + frame.height]
+                    start += frame.height
+                    frame = frame.filter(here)
+                    lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
+                empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
+                frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
+                yield as_arrow(frame, lines if has_lines else None)
+
+    digest = hashlib.sha256(table.source.fingerprint.encode())
+    digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())
+    added = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
+    source = replace(table.source, name=f"{table.source.name} and {added}")
+    rows = Rows(pieces(), names, [], has_lines)
+    with about(name):
+        return collect(rows, source, digest.hexdigest, ROWS_IN_MEMORY, None)
+
+
+def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
+    return "text" if kind == pl.String else "dates" if kind.is_temporal() else "numbers"
+
+
+def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
+    """Return the type of each column: that of all files, an integer or a float for numbers.
+
+    Of other kinds it is text, which the cells of either are.
+    """
+    types = {}
+    for name in names:
+        found = {schema[name] for schema in schemas if schema[name] != pl.Null}
+        if len(found) > 1:
+            # Floats would round long integers: identifiers of different rows would be one.
+            whole = all(kind.is_integer() and kind != pl.UInt64 for kind in found)
+            is_number = all(kind.is_numeric() for kind in found)
+            found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
+        types[name] = next(iter(found), pl.String())
+    return types
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
@@ -255,9 +325,7 @@ def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, In
     return frame, lines
 
 
-def _spooled(
-    path: str, number: int, has_lines: bool, label: str
-) -> tuple[pl.DataFrame, IntArray | None]:
+def _spooled(path: str, number: int, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
     """Read one batch of a temporary file."""
     try:
         # As bytes, as a path need not be UTF-8.
@@ -265,13 +333,13 @@ def _spooled(
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{label}: its temporary copy cannot be read ({one_line(str(error))}); it must stay "
+            f"its temporary copy cannot be read ({one_line(str(error))}); it must stay "
             "where it is until the work is done, for workers elsewhere too."
         ) from None
 
 
 def _stored(
-    pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str
+    pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
     """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
     folder = spool_folder()
@@ -281,20 +349,20 @@ def _stored(
     try:
         with ExitStack() as held:
             for rows in _parts(pieces, size):
-                require_memory(label, rows.nbytes)
+                require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
-                        f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} "
-                        f"GB, more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; "
-                        "drop columns of long texts."
+                        f"{rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} GB, more "
+                        f"than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; drop "
+                        "columns of long texts."
                     )
                 (part,) = rows.combine_chunks().to_batches()
-                require_disk(folder.path, part.nbytes, label)
+                require_disk(folder.path, part.nbytes)
                 if writer is None:
                     file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
                     writer = held.enter_context(pa.ipc.new_file(file, part.schema))
                 writer.write_batch(part)
-                loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+                loads.append(partial(_spooled, str(path), len(loads), has_lines))
                 n_rows += part.num_rows
     except BaseException as error:
         folder.close()

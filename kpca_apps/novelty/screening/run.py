@@ -40,8 +40,7 @@ from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.tables.several import extended
-from kpca_apps.tables.table import Table
+from kpca_apps.tables.table import Table, extended
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20

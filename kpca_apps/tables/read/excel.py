@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.tables.input_file import InputFile, damage_refused
@@ -51,44 +51,30 @@ NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or P
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
-def is_workbook(file: InputFile) -> bool:
-    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
-    try:
-        with zipfile.ZipFile(
-            io.BytesIO(file.contents()) if file.is_packed else file.file.path
-        ) as opened:
-            return any(name.startswith("xl/workbook") for name in opened.namelist())
-    except KpcaError:
-        raise
-    except Exception:  # whatever the library raises on a damaged one
-        return b"[Content_Types].xml" in file.head or b"xl/" in file.head
-
-
 def _read_file(file: InputFile) -> Table | PartedTable:
     """Read one sheet of a workbook, in a process of its own.
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
-    label, options = file.label, file.options
+    options = file.options
     if file.head.startswith(_OLE) and file.file.size > MOST_OLE:
         raise InputError(
-            f"{label}: of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows "
-            "and 256 columns take (.xls); save it as .xlsx, or the sheet as CSV."
+            f"of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows and 256 columns "
+            "take (.xls); save it as .xlsx, or the sheet as CSV."
         )
     data = file.contents()
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
-            f"{label}: reading Excel needs an extra; install it with: "
-            'pip install "kpca-apps[excel]"'
+            'reading Excel needs an extra; install it with: pip install "kpca-apps[excel]"'
         )
-    unpacked = _bound_workbook(data, label)
-    sheet = read_in_process(data, label, options.sheet, options.skip_rows, unpacked)
+    unpacked = _bound_workbook(data)
+    sheet = read_in_process(data, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
     rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
     return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
 
 
-def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
+def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
     """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
@@ -96,10 +82,10 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
             logger.addHandler(logging.NullHandler())
-    with damage_refused(label, "Excel"):
+    with damage_refused("Excel"):
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
-        place = _sheet_place(workbook, sheet, label)
+        place = _sheet_place(workbook, sheet)
         # From the first row on, empty or not, so that rows are counted as the program shows them.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
@@ -107,12 +93,11 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
         rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
         filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
         if sheet is None and len(names) > 1:
-            _refuse_small(workbook, place, [rows[number] for number in filled], label)
+            _refuse_small(workbook, place, [rows[number] for number in filled])
         if not filled:
             where = f" below row {skip_rows}" if skip_rows else ""
             raise InputError(
-                f'{label}: the sheet "{one_line(names[place])}" is empty{where}; there is nothing '
-                "to screen."
+                f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
         bare = _without_margins(rows)
         found = None if skip_rows else find_header(bare)
@@ -166,22 +151,21 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
     for cells in frame.iter_columns():
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
-    _refuse_long_cells(frame, label)
+    _refuse_long_cells(frame)
     return ReadSheet(frame.filter(is_row), numbers, notes, names[place])
 
 
-def _refuse_long_cells(frame: pl.DataFrame, label: str) -> None:
+def _refuse_long_cells(frame: pl.DataFrame) -> None:
     texts = frame.select(pl.selectors.string().str.len_chars().max().fill_null(0))
     for name, longest in zip(texts.columns, texts.rows()[0] if texts.width else (), strict=True):
         length = max(longest, len(name))
         if length > MAX_CELL:
             raise InputError(
-                f'{label}: column "{one_line(name)}" has a cell of {length:,} characters, '
-                f"{NO_PROGRAM}"
+                f'column "{one_line(name)}" has a cell of {length:,} characters, {NO_PROGRAM}'
             )
 
 
-def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:
+def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> int:
     """Return the place of the sheet that is meant: without a name the first that is shown."""
     names = workbook.sheet_names
     if sheet is None:
@@ -193,9 +177,7 @@ def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label
     if 1 <= number <= len(names):
         return number - 1
     listed = ", ".join(f'"{one_line(name, 40)}"' for name in names)
-    raise InputError(
-        f'{label}: has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.'
-    )
+    raise InputError(f'has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.')
 
 
 def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
@@ -203,9 +185,7 @@ def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelShee
     return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
 
 
-def _refuse_small(
-    workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]], label: str
-) -> None:
+def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]]) -> None:
     """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
     width = sum(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
@@ -228,8 +208,8 @@ def _refuse_small(
             listed.append(f'"{one_line(name, 40)}" ({size}{hidden})')
         more = len(workbook.sheet_names) - MOST_LISTED
         raise InputError(
-            f'{label}: its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or '
-            "a small one beside the others; say which to read with --sheet: "
+            f'its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or a small '
+            "one beside the others; say which to read with --sheet: "
             + ", ".join(listed)
             + (f" and {more:,} more." if more > 0 else ".")
         )
@@ -252,23 +232,23 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-def _bound_workbook(data: bytes, label: str) -> int:
+def _bound_workbook(data: bytes) -> int:
     """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far.
 
     Return the bytes it unpacks to.
     """
     if not data.startswith(b"PK"):
         return len(data)
-    with damage_refused(label, "Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
-        require_memory(label, sum(entry.file_size for entry in entries))
         unpacked = sum(entry.file_size for entry in entries)
+        require_memory(unpacked)
         for entry in entries:
-            _bound_entry(archive, entry, label)
+            _bound_entry(archive, entry)
     return unpacked
 
 
-def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
+def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     declared = entry.file_size
     # Otherwise it is read as far as it declares, and not found to go on.
     entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
@@ -283,21 +263,21 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
                 if left + len(chunk) == declared:
                     is_text = chunk.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"<")
                 if is_text and not entry.filename.startswith(_FOREIGN):
-                    since = _since_a_tag(chunk, since, label)
+                    since = _since_a_tag(chunk, since)
                 yield chunk
 
     rows, columns = _reach(chunks())
     try:
         # The reader makes a cell of every place up to the last.
-        require_table(label, rows, columns)
+        require_table(rows, columns)
     except MemoryLimitError:
         raise MemoryLimitError(
-            f"{label}: {one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, "
-            "and its cells do not fit into memory; delete what stands far off."
+            f"{one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, and its "
+            "cells do not fit into memory; delete what stands far off."
         ) from None
 
 
-def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
+def _since_a_tag(chunk: bytes, since: int) -> int:
     """Return the bytes since the last tag, refusing a cell that is too long."""
     places = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("<"))
     if not places.size:
@@ -306,7 +286,7 @@ def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
         longest = max(since + int(places[0]), int(np.diff(places).max(initial=0)))
         since = len(chunk) - int(places[-1])
     if longest > MAX_CELL * _MOST_BYTES:
-        raise InputError(f"{label}: a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
+        raise InputError(f"a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
     return since
 
 

@@ -44,12 +44,12 @@ class ReadSheet:
 
 
 def read_in_process(
-    data: bytes, label: str, sheet: str | int | None, skip_rows: int, unpacked: int
+    data: bytes, sheet: str | int | None, skip_rows: int, unpacked: int
 ) -> ReadSheet:
     """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
     most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
     seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
-    request = {"label": label, "sheet": sheet, "skip_rows": skip_rows, "bytes": most}
+    request = {"sheet": sheet, "skip_rows": skip_rows, "bytes": most}
     # Nothing is imported from the folder that happens to be current (-P).
     paths = os.pathsep.join(path for path in sys.path if path)
     one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
@@ -65,16 +65,15 @@ def read_in_process(
         )
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"{label}: reading it takes more than {seconds:.0f} seconds; save the sheet as CSV or "
-            "Parquet."
+            f"reading it takes more than {seconds:.0f} seconds; save the sheet as CSV or Parquet."
         ) from None
     if done.returncode:
         why = f"code {done.returncode}"
         if done.returncode < 0:
             why = signal.Signals(-done.returncode).name
         raise InputError(
-            f"{label}: is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}); open "
-            "it in a spreadsheet program and save it anew, or save the sheet as CSV."
+            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}); open it in a "
+            "spreadsheet program and save it anew, or save the sheet as CSV."
         )
     head, _, body = done.stdout.partition(b"\n")
     found = json.loads(head)
@@ -96,7 +95,7 @@ def serve(read: Callable[..., ReadSheet], source: IO[bytes], target: IO[bytes]) 
     answer: dict[str, object]
     body = b""
     try:
-        sheet = read(source.read(), request["label"], request["sheet"], request["skip_rows"])
+        sheet = read(source.read(), request["sheet"], request["skip_rows"])
         numbered = pl.DataFrame(
             [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
         )

@@ -22,13 +22,12 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.errors import InputError, MemoryLimitError, about
 from kpca_apps.names import one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
+from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.reader import Reader
-from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     Load,
@@ -73,34 +72,34 @@ def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.Dat
 
 def _folder_files(path: Path) -> list[KnownFile]:
     """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
-    label = one_line(str(path), 200)
     try:
         found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
     except OSError as error:
-        raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+        raise InputError(f"cannot be looked into ({error.strerror}).") from None
     known = []
     for item in found:
         if item.suffix.lower() in PARQUET_SUFFIXES:
             named = one_line(str(item), 200)
             if not item.is_file():
                 raise InputError(
-                    f"{named}: is not a file, or a link that leads nowhere; repair or remove it."
+                    "is not a file, or a link that leads nowhere; repair or remove it.", named
                 )
             try:
                 known.append(KnownFile.at(item, named))
             except OSError as error:
-                raise InputError(f"{named}: cannot be looked at ({error.strerror}).") from None
+                raise InputError(f"cannot be looked at ({error.strerror}).", named) from None
     if not known:
         raise InputError(
-            f"{label}: this is a folder without Parquet files or other tables; name a file, or a "
-            "folder of them."
+            "this is a folder without Parquet files or other tables; name a file, or a folder of "
+            "them."
         )
     for item in found:
         # Rows may be kept in folders by year or the like: to leave them out would be a loss.
         if item.is_dir():
             raise InputError(
-                f"{one_line(str(item), 200)}: is a folder beside the Parquet files of {label}; "
-                "put all files into one folder, or this one elsewhere."
+                f"is a folder beside the Parquet files of {one_line(str(path), 200)}; put all "
+                "files into one folder, or this one elsewhere.",
+                one_line(str(item), 200),
             )
     return known
 
@@ -113,7 +112,8 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
 
     file.check()
     with (
-        damage_refused(file.label, "Parquet"),
+        about(file.label),
+        damage_refused("Parquet"),
         # As bytes, as a path need not be UTF-8.
         pa.OSFile(os.fsencode(file.path)) as handle,
         # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
@@ -130,10 +130,14 @@ def _slices(
     """Read rows of several files (file, first row, rows), typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        arrow_frame(list(_read(file, offset, length)), file.label, as_text)
-        for file, offset, length in slices
+        _frame(file, list(_read(file, offset, length)), as_text) for file, offset, length in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
+
+
+def _frame(file: KnownFile, rows: list[pa.RecordBatch], as_text: Collection[str]) -> pl.DataFrame:
+    with about(file.label):
+        return arrow_frame(rows, as_text)
 
 
 def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
@@ -159,7 +163,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 rows.validate(full=True)
                 skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
                 n_bytes += sum(map(text_bytes, rows.columns))
-                require_text(file.label, n_bytes)
+                require_text(n_bytes)
                 if is_kept and rows.num_rows:
                     yield rows
                 if not left:
@@ -207,7 +211,7 @@ def _looked_at(
         worst += of_column
         if is_text and not of_column:
             texts.append(name)
-    require_memory(file.label, largest, copies=1)
+    require_memory(largest, copies=1)
     return texts, worst
 
 
@@ -219,10 +223,10 @@ def far_dates(batch: pa.RecordBatch) -> set[str]:
 
 
 def arrow_frame(
-    rows: list[pa.RecordBatch], label: str, as_text: Collection[str], kind: str = "Parquet"
+    rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
 ) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
-    with damage_refused(label, kind):
+    with damage_refused(kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
@@ -266,12 +270,12 @@ def _is_zone(name: str | None) -> bool:
     return (name or "")[:1] not in ("+", "-")
 
 
-def require_text(label: str, n_bytes: int) -> None:
+def require_text(n_bytes: int) -> None:
     """Refuse so many bytes of text at once."""
-    require_memory(label, n_bytes)
+    require_memory(n_bytes)
     if n_bytes > _MOST_TEXT:
         raise MemoryLimitError(
-            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
             f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split the "
             "file."
         )
@@ -321,17 +325,17 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
     return numbers[np.isfinite(numbers)].astype(np.int64)
 
 
-def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
+def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
     files = "the files of a folder make one table and"
-    require_same_columns(columns, first, label, model, files)
+    require_same_columns(columns, first, model, files)
     for place, name in enumerate(columns):
         if list(first)[place] != name or columns[name] != first[name]:
             here, there = one_line(columns[name]), one_line(first[name])
             what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
             raise InputError(
-                f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
-                "write all files of the folder alike."
+                f'its column "{one_line(name)}" {what}, and is {there} in {model}; write all files '
+                "of the folder alike."
             )
 
 
@@ -374,26 +378,25 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     known = KnownFile.at(copy.path, file.label) if copy else file.file
     source = replace(file.source, sha256=file.sha256)
-    return _read_files([known], source, file.label, file.options, copy)
+    return _read_files([known], source, file.options, copy)
 
 
 def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     """Read the Parquet files of a folder as one table."""
-    known, label = _folder_files(path), one_line(str(path), 200)
-    options.refuse_others("", "Parquet", label)
+    known = _folder_files(path)
+    options.refuse_others("", "Parquet")
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
     sha256 = hashlib.sha256(listing.encode()).hexdigest()
     n_bytes = sum(file.size for file in known)
     source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=notes)
-    return _read_files(known, source, label, options)
+    return _read_files(known, source, options)
 
 
 def _read_files(
     known: list[KnownFile],
     source: SourceInfo,
-    label: str,
     options: ReadOptions,
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
@@ -405,7 +408,7 @@ def _read_files(
         with _opened(file) as opened:
             metadata, schema = opened.metadata, opened.schema_arrow
             starts = _group_starts(metadata)
-            require_columns(file.label, len(schema))
+            require_columns(len(schema))
             dtypes = as_polars(schema.empty_table()).schema
             # Types that read as the same are the same.
             columns = {
@@ -415,26 +418,26 @@ def _read_files(
             dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
             for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
                 as_text |= far_dates(batch)
+            first = first or columns
+            _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-        first = first or columns
-        _refuse_others(columns, first, file.label, known[0].label)
     n_rows, n_columns = sum(heights), len(first)
-    require_cells(n_rows, n_columns, label)
+    require_cells(n_rows, n_columns)
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
     if n_rows <= options.in_memory_rows:
-        require_table(label, n_rows, n_columns)
+        require_table(n_rows, n_columns)
         return Table(next(_loads(known, heights, n_rows, as_text))()[0], None, source)
     size = options.part_rows or part_size(n_columns)
     if longest <= _LONGEST_GROUP:
         return parted_table(source, tuple(first), _loads(known, heights, size, as_text), size, copy)
     pieces = (
-        as_arrow(arrow_frame([batch], file.label, as_text))
+        as_arrow(_frame(file, [batch], as_text))
         for file, height in zip(known, heights, strict=True)
         if height
         for batch in _read(file, 0, height)
     )
-    return collect(Rows(pieces, [*first], [], False), source, label, lambda: source.sha256, 0, size)
+    return collect(Rows(pieces, [*first], [], False), source, lambda: source.sha256, 0, size)
 
 
 def _loads(
