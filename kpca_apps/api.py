@@ -203,7 +203,7 @@ class Screening(ScreeningResult):
         elif rows is None and places is not None:
             rows, places = take_rows(table, places, Execution()).frame, None
         elif isinstance(table, PartedTable) and rows is None:
-            with about(one_line(table.source.name, 200)):
+            with about(table.source.name):
                 require_table(table.n_rows, len(table.columns))
             rows = pl.concat([part.read().frame for part in table.parts])
         if not keep_hidden:
@@ -752,7 +752,7 @@ def _in_python() -> Iterator[None]:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             yield
     except KpcaError as error:
-        error.args = (in_keywords(str(error)),)
+        error.args = (in_keywords(error.args[0]),)
         raise
 
 

@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kpca_apps.names import one_line
+
 __all__ = [
     "ConfigError",
     "InputError",
@@ -40,6 +42,7 @@ __all__ = [
     "warn_caller",
 ]
 
+_MAX_PLACE = 300  # characters: of a path, and a name in an archive
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
@@ -50,15 +53,20 @@ class KpcaError(Exception):
     ----------
     sentence : str
         What is wrong.
-    place : str
-        What it is about, such as a file, before that; left open where `about` says it.
+    place : str or Path
+        What it is about, such as a file, before that; left open where `about` says it. What could
+        not be seen of it is written out.
     """
 
     exit_code = 1
 
-    def __init__(self, sentence: str, place: str = "") -> None:
-        super().__init__(f"{place}: {sentence}" if place else sentence)
+    def __init__(self, sentence: str, place: str | Path = "") -> None:
+        super().__init__(sentence)
         self.place = place
+
+    def __str__(self) -> str:
+        sentence = str(self.args[0])
+        return f"{one_line(str(self.place), _MAX_PLACE)}: {sentence}" if self.place else sentence
 
 
 class KpcaWarning(UserWarning):
@@ -80,7 +88,7 @@ class OptionError(ConfigError):
         The option, by its name in Python.
     sentence : str
         What is wrong; the message begins with the option, as a command has it.
-    place : str
+    place : str or Path
         What it is about, such as a file, before that.
 
     Examples
@@ -89,7 +97,7 @@ class OptionError(ConfigError):
     '--landmarks must be at least 2, got 1'
     """
 
-    def __init__(self, field: str, sentence: str, place: str = "") -> None:
+    def __init__(self, field: str, sentence: str, place: str | Path = "") -> None:
         super().__init__(f"{flag_of(field)} {sentence}", place)
         self.field, self._parts = field, (field, sentence)
 
@@ -129,13 +137,12 @@ class StoppedError(KpcaError):
 
 
 @contextmanager
-def about(place: str) -> Iterator[None]:
+def about(place: str | Path) -> Iterator[None]:
     """Put what an error is about, such as a file, before its message, unless it says so itself."""
     try:
         yield
     except KpcaError as error:
-        if not error.place:
-            error.place, error.args = place, (f"{place}: {error}",)
+        error.place = error.place or place
         raise
 
 

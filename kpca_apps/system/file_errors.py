@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import reason_of
@@ -18,34 +19,34 @@ _FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
 
 
 @contextmanager
-def opening(label: str, advice: Callable[[], str] = str) -> Iterator[None]:
+def opening(place: str | Path, advice: Callable[[], str] = str) -> Iterator[None]:
     """Turn what the system says against opening a file into one line; advice on a missing one."""
     try:
         yield
     except FileNotFoundError:
-        raise InputError(f"no such file.{advice()}", label) from None
+        raise InputError(f"no such file.{advice()}", place) from None
     except IsADirectoryError:
-        raise InputError("this is a folder; name a file in it.", label) from None
+        raise InputError("this is a folder; name a file in it.", place) from None
     except PermissionError:
-        raise InputError("no permission to read it; change its mode.", label) from None
+        raise InputError("no permission to read it; change its mode.", place) from None
     except KpcaError:
         raise
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read ({reason_of(error)}).", label) from None
+        raise InputError(f"cannot be read ({reason_of(error)}).", place) from None
 
 
 @contextmanager
-def storage_named(label: str) -> Iterator[None]:
-    """Say of what is labelled so that its disk is full or failing, where that caused an error."""
+def storage_named(place: str | Path) -> Iterator[None]:
+    """Say of a place that its disk is full or failing, where that caused an error."""
     try:
         yield
     except Exception as error:
-        if (failure := storage_error(error, label)) is not None:
+        if (failure := storage_error(error, place)) is not None:
             raise failure from error
         raise
 
 
-def storage_error(error: BaseException | None, label: str) -> InputError | None:
+def storage_error(error: BaseException | None, place: str | Path) -> InputError | None:
     """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
     while isinstance(error, InputError):
         error = error.__cause__
@@ -53,8 +54,8 @@ def storage_error(error: BaseException | None, label: str) -> InputError | None:
     if number is None and (found := _RUST_NUMBER.search(str(error))):
         number = int(found[1])
     if number in _FULL:
-        return InputError("no space left on its disk; free some, or write to another place.", label)
+        return InputError("no space left on its disk; free some, or write to another place.", place)
     if number in _FAILING:
         why = os.strerror(number)
-        return InputError(f"cannot be written ({why}); write to another place.", label)
+        return InputError(f"cannot be written ({why}); write to another place.", place)
     return None

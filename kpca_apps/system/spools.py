@@ -30,7 +30,7 @@ def spool(chunks: Iterable[bytes]) -> TemporaryPath:
     held = spool_folder(folder=False)
     folder = held.path.parent
     try:
-        with storage_named(one_line(str(folder), 200)), held.path.open("wb") as file:
+        with storage_named(folder), held.path.open("wb") as file:
             for chunk in chunks:
                 require_disk(folder, len(chunk))
                 file.write(chunk)
@@ -108,7 +108,7 @@ def _temporary_folder() -> Path:
 
 def unusable(error: OSError) -> InputError:
     """Return the error for a folder in which no temporary file can be made."""
-    folder = one_line(str(_temporary_folder()), 200)
+    folder = _temporary_folder()
     return storage_error(error, folder) or InputError(
         f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",
         folder,

@@ -184,7 +184,7 @@ def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
     """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
-    with about(one_line(name)):
+    with about(name):
         require_cells(plain.height, plain.width)
     digest, n_bytes = hashlib.sha256(), 0
     for column in plain.iter_columns():

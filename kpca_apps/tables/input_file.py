@@ -114,17 +114,17 @@ class KnownFile:
     """A file that is read more than once, as it was when it was first looked at."""
 
     path: str
-    label: str  # its name as the user gave it, fit for a one-line message
+    label: str  # its name as the user gave it
     size: int  # bytes
     modified: int  # time of its last change, ns
     packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
     member: str = ""  # name of what is read of a zip archive
 
     @classmethod
-    def at(cls, path: Path, label: str, packing: str = "") -> KnownFile:
+    def at(cls, path: Path, label: str = "") -> KnownFile:
         """Take note of a file as it is now."""
         found = path.stat()
-        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, packing)
+        return cls(str(path.absolute()), label or str(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
         """Refuse a file that was changed, moved or removed."""
@@ -200,7 +200,7 @@ class InputFile:
 
     @property
     def label(self) -> str:
-        """Its name as the user gave it, fit for a one-line message."""
+        """Its name as the user gave it."""
         return self.file.label
 
     @property
@@ -256,7 +256,7 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
     standard = str(path) == "-"
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
-    label = name if standard else one_line(str(path), 200)
+    label = name if standard else str(path)
     copy = None
     with about(label), opening(label, lambda: _near(path)):
         if standard:
@@ -271,12 +271,9 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    file = KnownFile.at(copy.path if copy else path, label, packing_of(head))
-    head = _head(file) if file.packing else head
-    suffix = "" if standard else _suffix(name)
-    found = InputFile(file, name, suffix, head, tail, copy, options)
-    with about(label):
-        return _unzipped(found)
+        file, head = _packed(KnownFile.at(copy.path if copy else path, label), head)
+        suffix = "" if standard else _suffix(name)
+        return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
 
 
 def _is_workbook(file: InputFile) -> bool:
@@ -296,12 +293,11 @@ def _unzipped(file: InputFile) -> InputFile:
     """Look at the one table of a zip archive that is no workbook; it is unpacked as it is read."""
     if not file.head.startswith(_ZIP) or _is_workbook(file):
         return file
-    known = file.file
     if file.is_packed:
-        raise InputError("this is a zip archive, packed again; unpack it first.")
+        raise InputError("this is a zip archive, packed again; unpack it first.", file.label)
     if b"mimetypeapplication/vnd.oasis.opendocument" in file.head:
         raise InputError("OpenDocument is not read; save it as .xlsx or CSV.")
-    with damage_refused("zip"), zipfile.ZipFile(known.path) as archive:
+    with damage_refused("zip"), zipfile.ZipFile(file.file.path) as archive:
         entries = [
             entry
             for entry in archive.infolist()
@@ -321,11 +317,9 @@ def _unzipped(file: InputFile) -> InputFile:
     name = entries[0].filename
     if entries[0].flag_bits & 1:
         raise InputError(f"{one_line(name)} in it is encrypted; unpack it first.")
-    known = replace(known, member=name, label=f"{file.label}: {one_line(name, 100)}")
-    known = replace(known, packing=packing_of(_head(known)))
-    found = replace(file, file=known, suffix=_suffix(name), head=_head(known), tail=b"")
-    with about(known.label):
-        return _unzipped(found)
+    member = replace(file.file, member=name, label=f"{file.label}: {one_line(name, 100)}")
+    member, head = _packed(member, _head(member))
+    return _unzipped(replace(file, file=member, suffix=_suffix(name), head=head, tail=b""))
 
 
 @contextmanager
@@ -349,9 +343,17 @@ def first_line(error: BaseException) -> str:
     return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
 
 
-def packing_of(head: bytes) -> str:
-    """Name what the first bytes of a file say it is packed with; ``""`` for nothing."""
-    return next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
+def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
+    """Find by its first bytes what a file is packed with, and the first bytes of what it holds."""
+    packing = next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
+    if not packing:
+        return file, head
+    if file.packing:
+        raise InputError(
+            f"this is packed with {packing} twice, not a table; unpack it.", file.label
+        )
+    file = replace(file, packing=packing)
+    return _packed(file, _head(file))
 
 
 def _suffix(name: str) -> str:

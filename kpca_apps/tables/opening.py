@@ -19,7 +19,7 @@ from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools
-from kpca_apps.tables.input_file import InputFile, ReadOptions, find_file, packing_of
+from kpca_apps.tables.input_file import InputFile, ReadOptions, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
 from kpca_apps.tables.read.excel import EXCEL
@@ -201,9 +201,9 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
                     if not (match.name.startswith(".") or match.is_dir())
                 )
             except (ValueError, NotImplementedError, OSError) as error:
-                raise InputError(f"{one_line(str(error))}.", one_line(text, 200)) from None
+                raise InputError(f"{one_line(str(error))}.", text) from None
             if not matches:
-                raise InputError("no file has such a name.", one_line(text, 200))
+                raise InputError("no file has such a name.", text)
             found += matches
         elif text != "-" and Path(one).is_dir():
             found += _folder(Path(one))
@@ -213,7 +213,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     for one in found:
         real = os.path.realpath(one)
         if real in seen and len(found) > 1:
-            raise InputError("is named twice; leave one out.", one_line(str(one), 200))
+            raise InputError("is named twice; leave one out.", str(one))
         seen.add(real)
     return found
 
@@ -236,12 +236,12 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
     left = options.in_memory_rows
     for path in paths:
         if str(path) == "-" or Path(path).is_dir():
-            what = "standard input" if str(path) == "-" else one_line(str(path), 200)
+            what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
         tables.append(_open_file(path, replace(options, in_memory_rows=left)))
         left -= min(left, tables[-1].source.n_rows)
     rows, source = _combined(tables, [str(path) for path in paths])
-    with about(one_line(source.name, 200)):
+    with about(source.name):
         return collect(
             rows, source, lambda: source.sha256, options.in_memory_rows, options.part_rows
         )
@@ -252,16 +252,16 @@ def _combined(
 ) -> tuple[Rows, SourceInfo]:
     """Put tables together, as rows still to be taken in; all need the columns of the first."""
     first = tables[0]
-    names = list(first.columns)
+    names, model = list(first.columns), one_line(labels[0], 200)
     for table, label in zip(tables, labels, strict=True):
         if table.source.format != first.source.format:
             raise InputError(
-                f"is {table.source.format} and {labels[0]} is {first.source.format}; the files of "
+                f"is {table.source.format} and {model} is {first.source.format}; the files of "
                 "one table are of one kind.",
                 label,
             )
         with about(label):
-            require_same_columns(table.columns, names, labels[0], "the files of one table")
+            require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
     shared = Path(os.path.commonpath([path.parent for path in paths]))
     file_names = [str(path.relative_to(shared)) for path in paths]
@@ -324,7 +324,7 @@ def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Open a file, or a folder of Parquet files."""
     if str(path) == "-" or not Path(path).is_dir():
         return _open_file(path, options)
-    with about(one_line(str(path), 200)):
+    with about(path):
         return read_folder(Path(path), options)
 
 
@@ -358,8 +358,6 @@ def _read(file: InputFile) -> Table | PartedTable:
 
 def _read_text(file: InputFile) -> Table | PartedTable:
     """Read a file as text, unless it is known to be none."""
-    if twice := packing_of(file.head):
-        raise InputError(f"this is packed with {twice} twice, not a table; unpack it.")
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")

@@ -97,9 +97,8 @@ class TablePart:
 
     def read(self) -> Table:
         """Read the rows, as reading the whole table would give them; an error names them."""
-        name = one_line(self.source.name)
         try:
-            with about(name):
+            with about(self.source.name):
                 frame, lines = self.load()
         except KpcaError as error:
             if self.whole is not None:
@@ -108,7 +107,7 @@ class TablePart:
         if frame.height != self.stop - self.start:
             raise InputError(
                 f"{self.place} are no longer there; run again once the file is complete.",
-                name,
+                self.source.name,
             )
         return Table(frame, lines, self.source)
 
@@ -157,7 +156,7 @@ def parted_table(
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Put a table together from how each part of `size` rows is read."""
-    with about(one_line(source.name, 200)):
+    with about(source.name):
         require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
@@ -366,7 +365,7 @@ def _stored(
                 n_rows += part.num_rows
     except BaseException as error:
         folder.close()
-        if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:
+        if (failure := storage_error(error, path.parent.parent)) is not None:
             raise failure from error
         raise
     return folder, loads, n_rows

@@ -58,8 +58,7 @@ def scored_kind(path: str | Path) -> str:
     if suffix == ".csv":
         return "csv"
     raise ConfigError(
-        f'{one_line(str(path), 200)}: the scored table is written as ".csv" or ".parquet"; end the '
-        "name with one of them."
+        'the scored table is written as ".csv" or ".parquet"; end the name with one of them.', path
     )
 
 

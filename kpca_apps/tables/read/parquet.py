@@ -76,30 +76,28 @@ def _folder_files(path: Path) -> list[KnownFile]:
         found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
     except OSError as error:
         raise InputError(f"cannot be looked into ({error.strerror}).") from None
-    known = []
-    for item in found:
-        if item.suffix.lower() in PARQUET_SUFFIXES:
-            named = one_line(str(item), 200)
-            if not item.is_file():
-                raise InputError(
-                    "is not a file, or a link that leads nowhere; repair or remove it.", named
-                )
-            try:
-                known.append(KnownFile.at(item, named))
-            except OSError as error:
-                raise InputError(f"cannot be looked at ({error.strerror}).", named) from None
-    if not known:
+    if not any(item.suffix.lower() in PARQUET_SUFFIXES for item in found):
         raise InputError(
             "this is a folder without Parquet files or other tables; name a file, or a folder of "
             "them."
         )
+    known = []
     for item in found:
-        # Rows may be kept in folders by year or the like: to leave them out would be a loss.
-        if item.is_dir():
+        if item.suffix.lower() in PARQUET_SUFFIXES:
+            if not item.is_file():
+                raise InputError(
+                    "is not a file, or a link that leads nowhere; repair or remove it.", item
+                )
+            try:
+                known.append(KnownFile.at(item))
+            except OSError as error:
+                raise InputError(f"cannot be looked at ({error.strerror}).", item) from None
+        elif item.is_dir():
+            # Rows may be kept in folders by year or the like: to leave them out would be a loss.
             raise InputError(
                 f"is a folder beside the Parquet files of {one_line(str(path), 200)}; put all "
                 "files into one folder, or this one elsewhere.",
-                one_line(str(item), 200),
+                item,
             )
     return known
 
@@ -130,14 +128,9 @@ def _slices(
     """Read rows of several files (file, first row, rows), typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        _frame(file, list(_read(file, offset, length)), as_text) for file, offset, length in slices
+        arrow_frame(list(_read(file, offset, length)), as_text) for file, offset, length in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
-
-
-def _frame(file: KnownFile, rows: list[pa.RecordBatch], as_text: Collection[str]) -> pl.DataFrame:
-    with about(file.label):
-        return arrow_frame(rows, as_text)
 
 
 def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]:
@@ -328,6 +321,7 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
     files = "the files of a folder make one table and"
+    model = one_line(model, 200)
     require_same_columns(columns, first, model, files)
     for place, name in enumerate(columns):
         if list(first)[place] != name or columns[name] != first[name]:
@@ -425,14 +419,16 @@ def _read_files(
     n_rows, n_columns = sum(heights), len(first)
     require_cells(n_rows, n_columns)
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
-    if n_rows <= options.in_memory_rows:
+    is_small = n_rows <= options.in_memory_rows
+    size = n_rows if is_small else options.part_rows or part_size(n_columns)
+    loads = _loads(known, heights, size, as_text)
+    if is_small:
         require_table(n_rows, n_columns)
-        return Table(next(_loads(known, heights, n_rows, as_text))()[0], None, source)
-    size = options.part_rows or part_size(n_columns)
+        return Table(next(loads)()[0], None, source)
     if longest <= _LONGEST_GROUP:
-        return parted_table(source, tuple(first), _loads(known, heights, size, as_text), size, copy)
+        return parted_table(source, tuple(first), loads, size, copy)
     pieces = (
-        as_arrow(_frame(file, [batch], as_text))
+        as_arrow(arrow_frame([batch], as_text))
         for file, height in zip(known, heights, strict=True)
         if height
         for batch in _read(file, 0, height)
