@@ -455,11 +455,12 @@ def screen_table(
             clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept}
+        options = _options(asked, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
-            accept=_accepted(accept, opened.id),
-            options=_options(asked, opened.id, categories),
+            accept=_accepted(accept, opened.id is not None),
+            options=options,
             command=_call(screen_table, tables, asked),
             execution=work,
         )
@@ -634,7 +635,7 @@ def score_table(
         result = score(
             model,
             opened.table,
-            accept=_accepted(accept, opened.id),
+            accept=_accepted(accept, opened.id is not None),
             options=options,
             command=_call(score_table, tables, asked),
             execution=work,
@@ -653,14 +654,14 @@ def _opened(
     return read_frame(given, id, **of_frame)
 
 
-def _accepted(given: TableLike | None, id: str | None) -> Table | None:
+def _accepted(given: TableLike | None, by_index: bool) -> Table | None:
     """Read or convert rows that were judged fine, if there are any."""
     if given is None or isinstance(given, Table):
         return given
     if isinstance(given, str | Path):
         return read_table(given)
     # An index names rows only where that of the table does.
-    table = read_frame(given, name="accept", by_index=id is not None).table
+    table = read_frame(given, name="accept", by_index=by_index).table
     assert isinstance(table, Table)
     return table
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError, about
+from kpca_apps.errors import ConfigError, InputError, about, opening
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
@@ -20,7 +20,6 @@ from kpca_apps.images.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.file_errors import opening
 from kpca_apps.system.limits import require_memory
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]

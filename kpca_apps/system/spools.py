@@ -11,9 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
-from kpca_apps.system.file_errors import storage_error, storage_named
 from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
 
 if TYPE_CHECKING:

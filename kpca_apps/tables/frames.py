@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.tables.input_file import first_line
-from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, require_cells
+from kpca_apps.tables.table import PartedTable, Table, as_polars, plain_types, require_cells
 from kpca_apps.tables.write import Added, input_names
 
 _WANTED = (
@@ -86,16 +85,16 @@ def read_frame(
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
         cells = _read_columns([*columns, *index], notes)
-    id_column = None if id is None else column_name(id)
-    if index:
-        cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
-        notes.append(f"Rows are named by the index, {_listed([id_column])}.")
-    table = table_from_frame(pl.DataFrame(cells), name, notes)
-    categories = tuple(
-        column.name
-        for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
-        if _is_pandas(values, "Series") and _holds_codes(values.dtype)
-    )
+        id_column = None if id is None else column_name(id)
+        if index:
+            cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
+            notes.append(f"Rows are named by the index, {_listed([id_column])}.")
+        categories = tuple(
+            column.name
+            for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
+            if _is_pandas(values, "Series") and _holds_codes(values.dtype)
+        )
+        table = table_from_frame(pl.DataFrame(cells), name, notes)
     return Frame(table.frame if frame is None else frame, table, id_column, categories)
 
 
@@ -184,8 +183,7 @@ def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
     """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
-    with about(name):
-        require_cells(plain.height, plain.width)
+    require_cells(plain.height, plain.width)
     digest, n_bytes = hashlib.sha256(), 0
     for column in plain.iter_columns():
         digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())

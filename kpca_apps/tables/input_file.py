@@ -25,10 +25,9 @@ from math import inf
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError, about
+from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError, about, opening
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.options import READING
-from kpca_apps.system.file_errors import opening
 from kpca_apps.system.limits import require_memory
 from kpca_apps.system.spools import spool
 from kpca_apps.system.temporary import TemporaryPath
@@ -258,7 +257,7 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
     name = "standard input" if standard else PurePath(path).name
     label = name if standard else str(path)
     copy = None
-    with about(label), opening(label, lambda: _near(path)):
+    with about(label), opening(label, path):
         if standard:
             if sys.stdin is None:
                 raise InputError("is closed; name a file, or pipe a table to the command.")
@@ -439,15 +438,6 @@ def _unpacker(packing: str) -> Any:
     if packing == "gzip":
         return zlib.decompressobj(wbits=31)
     return bz2.BZ2Decompressor() if packing == "bzip2" else lzma.LZMADecompressor(memlimit=LZMA)
-
-
-def _near(path: Path) -> str:
-    try:
-        if not path.parent.is_dir():
-            return f' The folder "{one_line(str(path.parent))}" does not exist.'
-        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
-    except OSError:
-        return ""
 
 
 def _pipe_chunks(path: Path) -> Iterator[bytes]:

@@ -1,15 +1,17 @@
 """A table in memory, and a table in parts that are read where the work on them is done.
 
-Rows on their way in are kept in memory while they are few, else in one temporary file. That file is
-Arrow's own (IPC), each part of the table one batch of rows in it: written and read in half the time
-of Parquet, as nothing is encoded, and each part found without the others. Where a table is cut
-depends on its number of columns alone, so that whoever works on the parts, and however many, the
-same rows are worked on together.
+Columns come in the types the toolkit speaks, whatever stored them (`plain_types`). Rows on their
+way in are kept in memory while they are few, else in one temporary file. That file is Arrow's own
+(IPC), each part of the table one batch of rows in it: written and read in half the time of Parquet,
+as nothing is encoded, and each part found without the others. Where a table is cut depends on its
+number of columns alone, so that whoever works on the parts, and however many, the same rows are
+worked on together.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +24,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, about
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, about, storage_error
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.file_errors import storage_error
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import require_disk, spool_folder
@@ -40,6 +41,9 @@ _CELLS = 1 << 21
 _PART_BYTES = 1000
 # Bytes of a batch: Arrow counts those of a column in 31 bits.
 _LARGEST_BATCH = 1 << 30
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
+_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
 
 # Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
 # another process.
@@ -156,8 +160,7 @@ def parted_table(
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Put a table together from how each part of `size` rows is read."""
-    with about(source.name):
-        require_memory(source.n_rows // size * _PART_BYTES, copies=1)
+    require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
         for number, load in enumerate(loads)
@@ -247,17 +250,17 @@ def extended(
 
     They keep the columns of the table: others are dropped, and cells of those they lack missing.
     """
-    names, name = list(table.columns), one_line(table.source.name, 60)
+    names = list(table.columns)
     head = next(table.tables())
     of_table, of_other = head.frame.schema, next(other.tables()).frame.schema
     for column in names:
         kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
         if len(kinds) > 1 and pl.String() in kinds:
             raise InputError(
-                f'column "{one_line(column)}" is {_noun(of_other[column])}, and in {name} '
-                f"{_noun(of_table[column])}; rows of one cannot join the other: bring both as "
-                "files of one kind.",
-                one_line(other.source.name, 60),
+                f'column "{one_line(column)}" is {_noun(of_other[column])}, and in '
+                f"{one_line(table.source.name, 60)} {_noun(of_table[column])}; rows of one cannot "
+                "join the other: bring both as files of one kind.",
+                other.source.name,
             )
     types, has_lines = common_types((of_table, of_other), names), head.lines is not None
     n_rows = int(marked.sum())
@@ -281,7 +284,7 @@ def extended(
     added = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
     source = replace(table.source, name=f"{table.source.name} and {added}")
     rows = Rows(pieces(), names, [], has_lines)
-    with about(name):
+    with about(table.source.name):
         return collect(rows, source, digest.hexdigest, ROWS_IN_MEMORY, None)
 
 
@@ -304,6 +307,99 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
             found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
         types[name] = next(iter(found), pl.String())
     return types
+
+
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
+
+    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
+    as one in another part of the table lies outside.
+    """
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
+
+
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
+    dtype = column.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_decimal() or dtype == pl.Int128:
+        return column.cast(pl.Float64)
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return column.to_physical() / _PER_SECOND[dtype.time_unit]
+    if dtype in (pl.Date, pl.Datetime):
+        # A stored number may lie a million years off, where no calendar has a name for its day.
+        stored, named = column.to_physical(), _have_names(column)
+        if named.all() and not as_text:
+            return column
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+        written = column.set(~named, None).cast(pl.String)
+        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+        return written.zip_with(named | stored.is_null(), numbers)
+    if dtype.is_nested() or dtype == pl.Object:
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_list()
+        ]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    return column
+
+
+def _have_names(dates: pl.Series) -> pl.Series:
+    """Whether the calendar has a name for the day of each date."""
+    dtype = dates.dtype
+    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
+    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
+
+
+def far_dates(batch: pa.RecordBatch) -> set[str]:
+    """Name the columns with a date outside the years 1 to 9999."""
+    frame = as_polars(pa.Table.from_batches([batch]))
+    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
+    return {column.name for column in dates if not _have_names(column).all()}
+
+
+def as_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    columns = [_bare(column) for column in table.columns]
+    # By numbers: a column without a name would be given one.
+    numbers = [str(number) for number in range(len(columns))]
+    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
+    frame.columns = table.schema.names
+    return frame
+
+
+def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take off what polars cannot read: types made of others, time zones that are no names.
+
+    It would panic at it, and print where in its code it did.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.cast(kind.storage_type)
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
+        return column.cast(pa.timestamp(kind.unit, "UTC"))
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    while inner:
+        part = inner.pop()
+        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
+            raise ValueError(f"{part} inside of other values is not read")
+        inner += [part.field(number).type for number in range(part.num_fields)]
+    return column
+
+
+def _is_zone(name: str | None) -> bool:
+    """Whether polars knows a time zone by its name, if it has one."""
+    try:
+        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
+    except pl.exceptions.ComputeError:
+        return False
+    return (name or "")[:1] not in ("+", "-")
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:

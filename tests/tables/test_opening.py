@@ -24,7 +24,7 @@ from kpca_apps.tables import input_file
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.json import JsonLines, json_rows
-from kpca_apps.tables.read.parquet import plain_types
+from kpca_apps.tables.table import plain_types
 
 FRAME = pl.DataFrame(
     {

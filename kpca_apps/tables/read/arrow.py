@@ -16,9 +16,9 @@ import pyarrow as pa
 from kpca_apps.names import unique_names
 from kpca_apps.system.limits import require_columns, require_memory
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.parquet import arrow_frame, far_dates, require_text, text_bytes
+from kpca_apps.tables.read.parquet import arrow_frame, require_text, text_bytes
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, far_dates
 
 _FILE = b"ARROW1\0\0"
 _STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message

@@ -23,9 +23,8 @@ from kpca_apps.system.limits import require_memory, require_table
 from kpca_apps.tables.input_file import InputFile, damage_refused
 from kpca_apps.tables.read.excel_process import ReadSheet, read_in_process, serve
 from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
-from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
 if TYPE_CHECKING:
     import fastexcel

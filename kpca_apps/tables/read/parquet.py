@@ -1,13 +1,9 @@
-"""Parquet files, one or a folder of them: what they hold, and some of their rows.
-
-Columns come in the types the toolkit speaks; those of Excel sheets are brought to the same.
-"""
+"""Parquet files, one or a folder of them: what they hold, and some of their rows."""
 
 from __future__ import annotations
 
 import bisect
 import hashlib
-import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,9 +31,12 @@ from kpca_apps.tables.table import (
     Rows,
     Table,
     as_arrow,
+    as_polars,
     collect,
+    far_dates,
     part_size,
     parted_table,
+    plain_types,
     require_cells,
     require_same_columns,
 )
@@ -54,20 +53,6 @@ _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 _LEAF = 8
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
-_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
-
-
-def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
-    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
-
-    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
-    as one in another part of the table lies outside.
-    """
-    return frame.with_columns(
-        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
-    )
 
 
 def _folder_files(path: Path) -> list[KnownFile]:
@@ -208,59 +193,12 @@ def _looked_at(
     return texts, worst
 
 
-def far_dates(batch: pa.RecordBatch) -> set[str]:
-    """Name the columns with a date outside the years 1 to 9999."""
-    frame = as_polars(pa.Table.from_batches([batch]))
-    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
-    return {column.name for column in dates if not _have_names(column).all()}
-
-
 def arrow_frame(
     rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
 ) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
     with damage_refused(kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
-
-
-def as_polars(table: pa.Table) -> pl.DataFrame:
-    """Convert a table, without what its writer noted on the columns, which may be damaged."""
-    columns = [_bare(column) for column in table.columns]
-    # By numbers: a column without a name would be given one.
-    numbers = [str(number) for number in range(len(columns))]
-    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
-    frame.columns = table.schema.names
-    return frame
-
-
-def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off what polars cannot read: types made of others, time zones that are no names.
-
-    It would panic at it, and print where in its code it did.
-    """
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return column.cast(kind.storage_type)
-    if pa.types.is_decimal256(kind):
-        return column.cast(pa.float64())
-    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
-        return column.cast(pa.timestamp(kind.unit, "UTC"))
-    inner = [kind.field(number).type for number in range(kind.num_fields)]
-    while inner:
-        part = inner.pop()
-        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
-            raise ValueError(f"{part} inside of other values is not read")
-        inner += [part.field(number).type for number in range(part.num_fields)]
-    return column
-
-
-def _is_zone(name: str | None) -> bool:
-    """Whether polars knows a time zone by its name, if it has one."""
-    try:
-        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
-    except pl.exceptions.ComputeError:
-        return False
-    return (name or "")[:1] not in ("+", "-")
 
 
 def require_text(n_bytes: int) -> None:
@@ -331,41 +269,6 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
                 f'its column "{one_line(name)}" {what}, and is {there} in {model}; write all files '
                 "of the folder alike."
             )
-
-
-def _plain(column: pl.Series, as_text: bool) -> pl.Series:
-    dtype = column.dtype
-    if dtype in (pl.Categorical, pl.Enum):
-        return column.cast(pl.String)
-    if dtype.is_decimal() or dtype == pl.Int128:
-        return column.cast(pl.Float64)
-    if dtype == pl.Binary:
-        return column.bin.encode("hex")
-    if isinstance(dtype, pl.Duration):
-        return column.to_physical() / _PER_SECOND[dtype.time_unit]
-    if dtype in (pl.Date, pl.Datetime):
-        # A stored number may lie a million years off, where no calendar has a name for its day.
-        stored, named = column.to_physical(), _have_names(column)
-        if named.all() and not as_text:
-            return column
-        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
-        written = column.set(~named, None).cast(pl.String)
-        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
-        return written.zip_with(named | stored.is_null(), numbers)
-    if dtype.is_nested() or dtype == pl.Object:
-        texts = [
-            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-            for value in column.to_list()
-        ]
-        return pl.Series(column.name, texts, dtype=pl.String)
-    return column
-
-
-def _have_names(dates: pl.Series) -> pl.Series:
-    """Whether the calendar has a name for the day of each date."""
-    dtype = dates.dtype
-    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
-    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
