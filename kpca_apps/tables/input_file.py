@@ -137,8 +137,18 @@ class KnownFile:
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
         chunks = self._of_archive(digest) if self.member else self._bytes(digest)
-        with about(self.label):
-            yield from _unpacked(chunks, self.packing) if self.packing else chunks
+        return self._unpacked(chunks) if self.packing else chunks
+
+    def _unpacked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
+        unpack = _of_zstd if self.packing == "zstd" else _of_members
+        try:
+            yield from unpack(chunks, self.packing)
+        except (zlib.error, lzma.LZMAError, OSError, EOFError):
+            raise InputError(
+                f"the {self.packing} data are damaged or cut short; fetch the file again.",
+                self.label,
+            ) from None
 
     def _of_archive(self, digest: Any) -> Iterator[bytes]:
         if digest is not None:
@@ -370,40 +380,35 @@ def _head(file: KnownFile) -> bytes:
     return head[:HEAD]
 
 
-def _unpacked(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
-    """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
-    if packing == "zstd":
-        yield from _unpacked_zstd(chunks)
-        return
-    unpacker, is_whole = _unpacker(packing), False
-    try:
-        for chunk in chunks:
-            while chunk:
-                if unpacker.eof:
-                    if not (chunk := chunk.lstrip(b"\0")):
-                        break
-                    unpacker = _unpacker(packing)
-                if data := unpacker.decompress(chunk, CHUNK):
+def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
+    unpacker = _unpacker(packing)
+    for chunk in chunks:
+        while chunk:
+            if unpacker.eof:
+                if not (chunk := chunk.lstrip(b"\0")):
+                    break
+                unpacker = _unpacker(packing)
+            if data := unpacker.decompress(chunk, CHUNK):
+                yield data
+            if packing == "gzip":
+                chunk = unpacker.unused_data or unpacker.unconsumed_tail
+                continue
+            # The others keep what they did not unpack yet.
+            while not (unpacker.eof or unpacker.needs_input):
+                if data := unpacker.decompress(b"", CHUNK):
                     yield data
-                if packing == "gzip":
-                    chunk = unpacker.unused_data or unpacker.unconsumed_tail
-                    continue
-                # The others keep what they did not unpack yet.
-                while not (unpacker.eof or unpacker.needs_input):
-                    if data := unpacker.decompress(b"", CHUNK):
-                        yield data
-                chunk = unpacker.unused_data
-        if packing == "gzip" and (data := unpacker.flush()):
-            yield data
-        is_whole = unpacker.eof
-    except (zlib.error, lzma.LZMAError, OSError, EOFError):
-        pass
-    if not is_whole:
-        raise _damaged(packing)
+            chunk = unpacker.unused_data
+    if packing == "gzip" and (data := unpacker.flush()):
+        yield data
+    if not unpacker.eof:
+        raise EOFError
 
 
-def _damaged(packing: str) -> InputError:
-    return InputError(f"the {packing} data are damaged or cut short; fetch the file again.")
+def _of_zstd(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
+    import pyarrow as pa  # not above: the command's help is to come without it
+
+    with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), packing) as stream:
+        yield from iter(lambda: stream.read(CHUNK), b"")
 
 
 class Chunks(io.RawIOBase):
@@ -422,16 +427,6 @@ class Chunks(io.RawIOBase):
         n_bytes = min(len(buffer), len(self._left))
         buffer[:n_bytes], self._left = self._left[:n_bytes], self._left[n_bytes:]
         return n_bytes
-
-
-def _unpacked_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    import pyarrow as pa  # not above: the command's help is to come without it
-
-    try:
-        with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), "zstd") as stream:
-            yield from iter(lambda: stream.read(CHUNK), b"")
-    except OSError:
-        raise _damaged("zstd") from None
 
 
 def _unpacker(packing: str) -> Any:

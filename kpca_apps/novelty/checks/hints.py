@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.names import join
+from kpca_apps.names import in_prose
 from kpca_apps.novelty.checks.slips import HintFinder
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import listed, quoted
@@ -43,7 +43,7 @@ def hint_rows(
     """
     found = _slips(model, rows, matrix, positions, meant)
     for row, names in _in_several(_rare_gaps(model, table)):
-        which = join([quoted(name) for name in names])
+        which = in_prose([quoted(name) for name in names])
         found[row] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
     # A row may be the sum of the others by chance in one column, not in two.
     for row, names in _in_several(_totals(model, rows, table)):
