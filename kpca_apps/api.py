@@ -753,7 +753,7 @@ def _in_python() -> Iterator[None]:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             yield
     except KpcaError as error:
-        error.args = (in_keywords(error.args[0]),)
+        error.args = (in_keywords(error.args[0]), *error.args[1:])
         raise
 
 

@@ -59,24 +59,15 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 class KpcaError(Exception):
     """Base of every error the toolkit raises on purpose.
 
-    Parameters
-    ----------
-    sentence : str
-        What is wrong.
-    place : str or Path
-        What it is about, such as a file, before that; left open where `about` says it. What could
-        not be seen of it is written out.
+    Its `args` are what is wrong, and what that is about, such as a file, which `about` may add.
     """
 
     exit_code = 1
 
-    def __init__(self, sentence: str, place: str | Path = "") -> None:
-        super().__init__(sentence)
-        self.place = place
-
     def __str__(self) -> str:
-        sentence = str(self.args[0])
-        return f"{one_line(str(self.place), _MAX_PLACE)}: {sentence}" if self.place else sentence
+        sentence, place = map(str, (*self.args, "", "")[:2])
+        # It may be any path: what could not be seen of it is written out.
+        return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
 
 class KpcaWarning(UserWarning):
@@ -112,7 +103,7 @@ class OptionError(ConfigError):
         self.field, self._parts = field, (field, sentence)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._parts, {"args": self.args, "place": self.place}
+        return type(self), self._parts, {"args": self.args}
 
 
 def flag_of(field: str) -> str:
@@ -152,7 +143,8 @@ def about(place: str | Path) -> Iterator[None]:
     try:
         yield
     except KpcaError as error:
-        error.place = error.place or place
+        if not any(error.args[1:]):
+            error.args = (error.args[0], place)
         raise
 
 
