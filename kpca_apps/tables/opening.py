@@ -264,7 +264,9 @@ def _combined(
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
     shared = Path(os.path.commonpath([path.parent for path in paths]))
-    file_names = [str(path.relative_to(shared)) for path in paths]
+    named = [
+        (str(path.relative_to(shared)), table) for path, table in zip(paths, tables, strict=True)
+    ]
     file_column = "file"
     while file_column in names:
         file_column += "_"
@@ -273,22 +275,20 @@ def _combined(
     has_lines = heads[0].lines is not None
 
     def pieces() -> Iterator[pa.Table]:
-        for table, name in zip(tables, file_names, strict=True):
+        for name, table in named:
             for part in table.tables():
                 frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
                 frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
-    listing = "".join(
-        f"{table.source.sha256}  {name}\n" for table, name in zip(tables, file_names, strict=True)
-    )
+    listing = "".join(f"{table.source.sha256}  {name}\n" for name, table in named)
     files_of: dict[str, list[str]] = {}
-    for name, table in zip(file_names, tables, strict=True):
+    for name, table in named:
         for note in table.source.notes:
             files_of.setdefault(note, []).append(name)
     notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
     first_with: dict[str, str] = {}
-    for table, name in zip(tables, file_names, strict=True):
+    for name, table in named:
         other = first_with.setdefault(table.source.fingerprint, name)
         if other != name:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
@@ -322,10 +322,11 @@ def _which(files: Sequence[str], n_files: int) -> str:
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Open a file, or a folder of Parquet files."""
-    if str(path) == "-" or not Path(path).is_dir():
+    folder = Path(path)
+    if str(path) == "-" or not folder.is_dir():
         return _open_file(path, options)
-    with about(path):
-        return read_folder(Path(path), options)
+    with about(folder):
+        return read_folder(folder, options)
 
 
 def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:

@@ -1,27 +1,41 @@
-"""Excel and its kin -> a frame of one sheet."""
+"""Excel and its kin -> a frame of one sheet.
+
+Workbooks are read in a process of their own, which may end badly without harm to this one: what
+reads them is compiled code that a damaged file can make allocate without bound, abort or never end.
+The process has a limit of memory and of time. It gets the bytes of the file on its standard input,
+behind a line of JSON, and answers with a line of JSON and the sheet in Arrow's format.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import io
+import json
 import logging
+import os
 import re
+import signal
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain, compress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
 from kpca_apps.names import one_line, unique_names
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
+from kpca_apps.system.memory import available_bytes
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.excel_process import ReadSheet, read_in_process, serve
 from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
@@ -29,6 +43,11 @@ from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars
 if TYPE_CHECKING:
     import fastexcel
 
+ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
+# Memory that a workbook may take: for small ones the least, for others so many times what they
+# unpack to; and time, likewise. Wide bounds, for who has no other way to read it.
+LEAST_BYTES, TIMES = 1 << 30, 24
+LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
 MAX_CELL = 32_767  # characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
 MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB
@@ -50,6 +69,16 @@ NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or P
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
+@dataclass(frozen=True)
+class ReadSheet:
+    """One sheet of a workbook."""
+
+    frame: pl.DataFrame
+    rows: IntArray  # (n,), their numbers in the sheet
+    notes: list[str]
+    name: str
+
+
 def _read_file(file: InputFile) -> Table | PartedTable:
     """Read one sheet of a workbook, in a process of its own.
 
@@ -67,10 +96,86 @@ def _read_file(file: InputFile) -> Table | PartedTable:
             'reading Excel needs an extra; install it with: pip install "kpca-apps[excel]"'
         )
     unpacked = _bound_workbook(data)
-    sheet = read_in_process(data, options.sheet, options.skip_rows, unpacked)
+    sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
     rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
     return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
+
+
+def _read_in_process(
+    data: bytes, sheet: str | int | None, skip_rows: int, unpacked: int
+) -> ReadSheet:
+    """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
+    most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
+    seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
+    request = {"sheet": sheet, "skip_rows": skip_rows, "bytes": most}
+    # Nothing is imported from the folder that happens to be current (-P).
+    paths = os.pathsep.join(path for path in sys.path if path)
+    one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-W", "ignore", "-m", "kpca_apps.tables.read.excel"],
+            input=json.dumps(request).encode() + b"\n" + data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **one_thread, "PYTHONPATH": paths},
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"reading it takes more than {seconds:.0f} seconds; save the sheet as CSV or Parquet."
+        ) from None
+    if done.returncode:
+        why = f"code {done.returncode}"
+        if done.returncode < 0:
+            why = signal.Signals(-done.returncode).name
+        raise InputError(
+            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}); open it in a "
+            "spreadsheet program and save it anew, or save the sheet as CSV."
+        )
+    head, _, body = done.stdout.partition(b"\n")
+    found = json.loads(head)
+    if "error" in found:
+        kinds: dict[str, type[KpcaError]] = {
+            kind.__name__: kind for kind in (InputError, MemoryLimitError)
+        }
+        raise kinds[found["error"]](found["message"])
+    frame = pl.read_ipc(io.BytesIO(body))
+    rows = frame.drop_in_place(ROW).to_numpy()
+    frame.columns = found["columns"]
+    return ReadSheet(frame, rows, found["notes"], found["name"])
+
+
+def _serve(source: IO[bytes], target: IO[bytes]) -> None:
+    """Do what `_read_in_process` asks."""
+    request = json.loads(source.readline())
+    _bound_memory(request["bytes"])
+    answer: dict[str, object]
+    body = b""
+    try:
+        sheet = _read(source.read(), request["sheet"], request["skip_rows"])
+        numbered = pl.DataFrame(
+            [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
+        )
+        file = io.BytesIO()
+        numbered.write_ipc(file)
+        body = file.getvalue()
+        answer = {"columns": sheet.frame.columns, "notes": sheet.notes, "name": sheet.name}
+    except KpcaError as error:
+        answer = {"error": type(error).__name__, "message": str(error)}
+    target.write(json.dumps(answer).encode() + b"\n" + body)
+    target.flush()
+
+
+def _bound_memory(n_bytes: int) -> None:
+    """Refuse to take so many bytes more than are reserved now, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        reserved = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        most = reserved * resource.getpagesize() + n_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
@@ -341,4 +446,4 @@ EXCEL = Reader("Excel", "sheet skip_rows", _read_file, _BEGINNINGS)
 
 
 if __name__ == "__main__":
-    serve(_read, sys.stdin.buffer, sys.stdout.buffer)
+    _serve(sys.stdin.buffer, sys.stdout.buffer)
