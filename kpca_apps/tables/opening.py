@@ -322,11 +322,10 @@ def _which(files: Sequence[str], n_files: int) -> str:
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Open a file, or a folder of Parquet files."""
-    folder = Path(path)
-    if str(path) == "-" or not folder.is_dir():
+    if str(path) == "-" or not Path(path).is_dir():
         return _open_file(path, options)
-    with about(folder):
-        return read_folder(folder, options)
+    with about(Path(path)):
+        return read_folder(Path(path), options)
 
 
 def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
