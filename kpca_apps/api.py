@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
@@ -202,7 +202,8 @@ class Screening(ScreeningResult):
         elif rows is None and places is not None:
             rows, places = take_rows(table, places, Execution()).frame, None
         elif isinstance(table, PartedTable) and rows is None:
-            require_table(table.source.name, table.n_rows, len(table.columns))
+            with about(table.source.name):
+                require_table(table.n_rows, len(table.columns))
             rows = pl.concat([part.read().frame for part in table.parts])
         if not keep_hidden:
             rows = frame_without(rows, table.columns, self.hidden_columns)
@@ -443,10 +444,10 @@ def screen_table(
         clean = None
         if reference is not None:
             clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
-        accepted = _accepted(accept, opened.id)
+        accepted = _accepted(accept, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
-        options = _options(asked, opened.id, categories)
         tables = {"table": table, "reference": reference, "accept": accept}
+        options = _options(asked, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
@@ -614,7 +615,7 @@ def score_table(
         result = score(
             model,
             opened.table,
-            accept=_accepted(accept, opened.id),
+            accept=_accepted(accept, opened.id is not None),
             options=options,
             command=_call(score_table, tables, asked),
             execution=work,
@@ -633,14 +634,14 @@ def _opened(
     return read_frame(given, id, **of_frame)
 
 
-def _accepted(given: TableLike | None, id: str | None) -> Table | None:
+def _accepted(given: TableLike | None, by_index: bool) -> Table | None:
     """Read or convert rows that were judged fine, if there are any."""
     if given is None or isinstance(given, Table):
         return given
     if isinstance(given, str | Path):
         return read_table(given)
     # An index names rows only where that of the table does.
-    table = read_frame(given, name="accept", by_index=id is not None).table
+    table = read_frame(given, name="accept", by_index=by_index).table
     assert isinstance(table, Table)
     return table
 
@@ -732,7 +733,7 @@ def _in_python() -> Iterator[None]:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             yield
     except KpcaError as error:
-        error.args = (in_keywords(str(error)),)
+        error.args = (in_keywords(error.args[0]), *error.args[1:])
         raise
 
 

@@ -21,7 +21,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.names import join
+from kpca_apps.names import in_prose
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
@@ -385,7 +385,7 @@ def hint_rows(
     found = _slips(model, rows, matrix, positions, meant)
     used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
     for row, names in _in_several(_rare_gaps(model, used)):
-        which = join([quoted(name) for name in names])
+        which = in_prose([quoted(name) for name in names])
         found[row] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
     # A row may be the sum of the others by chance in one column, not in two.
     for row, names in _in_several(_totals(rows, used)):

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import binom
 
-from kpca_apps.names import join, one_line
+from kpca_apps.names import in_prose, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
@@ -255,7 +255,7 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
         names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher, lower = _say_of(names[ABOVE], "is above"), join(names[BELOW])
+        higher, lower = _say_of(names[ABOVE], "is above"), in_prose(names[BELOW])
         clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
         clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
@@ -268,4 +268,4 @@ def _say_of(names: Sequence[str], clause: str) -> str:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"
         clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
-    return f"{join(names)} {clause}"
+    return f"{in_prose(names)} {clause}"

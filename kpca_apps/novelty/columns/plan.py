@@ -37,15 +37,17 @@ from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, unit_words
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
+    DECIMAL_MARKS,
+    THOUSANDS_MARKS,
     Column,
     DateFormat,
     Levels,
     NumberFormat,
     Readings,
     ValueFormat,
+    unit_words,
 )
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")

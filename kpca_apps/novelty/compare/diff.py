@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
@@ -138,7 +138,8 @@ def _read(folder: Path) -> _Run:
     if not folder.is_dir():
         raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
     try:
-        require_memory(label, path.stat().st_size)
+        with about(label):
+            require_memory(path.stat().st_size)
         result = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(

@@ -41,8 +41,7 @@ from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
 from kpca_apps.novelty.screening.judge import judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.several import extended
-from kpca_apps.tables.table import Table
+from kpca_apps.tables.table import Table, extended
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import ANY, as_written
 
