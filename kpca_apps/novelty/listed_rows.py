@@ -311,7 +311,9 @@ def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
     in_lines = rows.sample_table.lines is not None
     contradicted = rows.faults.contradicted
-    return odd_cells(tuple(columns), contradicted, n_rows=rows.n_rows, in_lines=in_lines)
+    return odd_cells(
+        tuple(columns), n_rows=rows.n_rows, in_lines=in_lines, contradicted=contradicted
+    )
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
@@ -434,9 +436,10 @@ class Suggestions:
     def row(self, listed: FlaggedRow) -> FlaggedRow:
         """Return a listed row with what is expected of its cells."""
         contradicted = self._contradicted.get(listed.row, [])
-        if contradicted and listed.columns[:1] != (contradicted[0].column,):
-            reason = self._reason(contradicted[0], self._part(listed.row))
-            hint = " ".join(self.hints(listed.row))
+        if contradicted:
+            share = self._part(listed.row) / len(contradicted)
+            hint = listed.hint or " ".join(self.hints(listed.row))
+            reason = self._reason(contradicted[0], share)
             return replace(listed, hint=hint, **_first_reason([reason]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)

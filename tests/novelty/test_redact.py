@@ -37,7 +37,7 @@ FREE = {
     "Reason": "share",
     "FlaggedRow": "share",
     "ColumnProfile": "role why reason_share",
-    "OddCell": "kind",
+    "OddCell": "kind given",
     "MovedColumn": "what size",
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",

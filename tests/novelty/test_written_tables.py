@@ -12,7 +12,7 @@ import openpyxl
 import polars as pl
 import pytest
 
-from kpca_apps.novelty import findings, listed_rows
+from kpca_apps.novelty import listed_rows
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
@@ -108,7 +108,7 @@ def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -
 def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
     file: Path, screened: Screened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "MAX_FLAGGED_EXPLAINED", 2)
     monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     result = screen(read_table(file), options=OPTIONS)[0]
     assert sum(row.explained for row in result.ranked) == 3
@@ -124,7 +124,7 @@ def test_whoever_works_writes_the_same_bytes(
 ) -> None:
     if executor == "dask":
         pytest.importorskip("distributed")
-    monkeypatch.setattr(findings, "MAX_FLAGGED_EXPLAINED", 2)
+    monkeypatch.setattr(listed_rows, "MAX_FLAGGED_EXPLAINED", 2)
     monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     written = []
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
@@ -295,6 +295,8 @@ def test_a_list_of_no_rows_has_a_header(file: Path, tmp_path: Path) -> None:
 PLANTED = {("weight", 100): "2x0.1", ("sent", 120): "2024-13-45", ("weight", 7): "21O.3"} | {
     ("depth", row): "-999" for row in range(200, 230, 2)
 }
+# A formula, written as text, among notes that go with the date: its row contradicts it.
+ODD = PLANTED | {("note", 3): "'=1+1"}
 
 
 def with_odd_cells() -> pl.DataFrame:
@@ -318,17 +320,17 @@ def test_all_odd_cells_are_listed_with_file_and_line(of_two: list[Path], tmp_pat
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id"))
     table = open_table(of_two)
     result, model = screen(table, options=options)
-    assert result.n_odd_cells == len(PLANTED) > MAX_ODD_CELLS_A_COLUMN
+    assert result.n_odd_cells == len(ODD) > MAX_ODD_CELLS_A_COLUMN
     written = replace(result, flagged_file="flagged.csv")
     write_tables(tmp_path, table, written, model.encoder.plan)
     rows = read_back(tmp_path / "odd_cells.csv")
-    assert {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows} == PLANTED
+    assert {(row["column"], int(row["row"]) - 1): row["reads"] for row in rows} == ODD
     for row in rows:
         at = int(row["row"]) - 1
         place = ("a.csv", at + 2) if at < 150 else ("b.csv", at - 148)
         assert (row["file"], int(row["line"]), row["id"]) == (*place, f"{at:05d}")
         assert row["why"]
-    assert {row["suggestion"] for row in rows} == {"", "210.3"}
+    assert {row["suggestion"] for row in rows} == {"", "210.3", "für 3"}
     assert {*result.row_files.values()} == {"a.csv", "b.csv"}
     # A line would be one of each file.
     assert any(
@@ -349,7 +351,7 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     options = ScreeningOptions(count=N_ODD, columns=ColumnOptions(id="id", hide=hide))
     table = open_table(of_two)
     result, model = screen(table, options=options)
-    rows_of_cells = {row + 1 for _, row in PLANTED}
+    rows_of_cells = {row + 1 for _, row in ODD}
     others = {one.row for one in result.odd_cell_rows}
     assert others == rows_of_cells - {one.row for one in result.flagged_rows}
     assert 201 in others
@@ -374,4 +376,4 @@ def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path:
     columns = odd_cell_columns(table, result)
     assert list(header) == list(columns)
     assert rows == list(zip(*columns.values(), strict=True))
-    assert len(rows) == len(PLANTED)
+    assert len(rows) == len(ODD)

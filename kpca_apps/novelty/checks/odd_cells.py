@@ -131,10 +131,10 @@ class Contradicted(NamedTuple):
 
 def odd_cells(
     columns: Sequence[tuple[ColumnSpec, CellRule, Notation, OddValues]],
-    contradicted: Iterable[Contradicted],
     *,
     n_rows: int,
     in_lines: bool,
+    contradicted: Iterable[Contradicted] = (),
 ) -> tuple[tuple[OddCell, ...], int]:
     """Put the odd cells of a table of `n_rows` into words, clearest first; say how many were found.
 

@@ -450,9 +450,7 @@ def _looked_through(
     judged = encoder.relations.judge(table, own=learned)
     if not rules:
         return CellFaults((), (), (), (), 0), np.empty(0, dtype=np.uint64), judged.surprise
-    faults = CellFaults.of(
-        table, encoder.plan, rules, first_row, is_accepted, judged.cells
-    )
+    faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.cells)
     return faults, hash_rows(table, encoder), judged.surprise
 
 

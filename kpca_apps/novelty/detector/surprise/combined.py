@@ -74,7 +74,8 @@ def part_of_surprise(score: float, surprise: float) -> float:
 def _term(surprise: FloatArray) -> FloatArray:
     """Return log(f (exp(r) - 1)), -inf where r = 0."""
     with np.errstate(divide="ignore"):
-        return np.log(BESIDE) + surprise + np.log(-np.expm1(-surprise))
+        term: FloatArray = np.log(BESIDE) + surprise + np.log(-np.expm1(-surprise))
+    return term
 
 
 @dataclass(frozen=True, eq=False)
