@@ -105,7 +105,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
         *equal,
         *linear,
         *products,
-        *ordered,
+        *orders.neighbours(ordered),
         *keys.key_rules(cells, levels, rng),
         *_best(where(conditions.empty_unless(sample))),
         *_best(where(conditions.positive_only_if(sample))),
