@@ -8,7 +8,7 @@ difference of two columns on one scale piles up on one side of 0 and nothing lie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -59,9 +59,10 @@ _ACROSS = 0.1  # of these, at most as many lie as near on the other side
 _TOGETHER = 0.3  # rank correlation of columns on one scale
 
 
-def orders(numbers: Numbers, cells: Cells) -> Iterator[Order]:
-    """Find columns that are at most another."""
+def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
+    """Find columns that are at most another: those whose names say so, and those that show it."""
     values = numbers.values
+    by_name, by_values = [], []
     with np.errstate(invalid="ignore"):
         for i, j in permutations(range(len(numbers.names)), 2):
             low, high = numbers.names[i], numbers.names[j]
@@ -71,9 +72,12 @@ def orders(numbers: Numbers, cells: Cells) -> Iterator[Order]:
             difference = difference[~np.isnan(difference)]
             if not len(difference) or np.mean(difference >= 0) < NEARLY:
                 continue
-            dates = isinstance(cells.formats[low], DateFormat)
-            if dates or is_rising(low, high) or _piles_up(values[:, [i, j]]):
-                yield Order(columns=(low, high))
+            rule = Order(columns=(low, high))
+            if is_rising(low, high):
+                by_name.append(rule)
+            elif isinstance(cells.formats[low], DateFormat) or _piles_up(values[:, [i, j]]):
+                by_values.append(rule)
+    return by_name, by_values
 
 
 def is_rising(low: str, high: str) -> bool:
@@ -145,4 +149,11 @@ def _piles_up(both: FloatArray) -> bool:
         return False
     if np.ptp(both, axis=0).min() == 0:
         return False
-    return bool(spearmanr(both[:, 0], both[:, 1]).statistic >= _TOGETHER)
+    if spearmanr(both[:, 0], both[:, 1]).statistic < _TOGETHER:
+        return False
+    if (both < 0).any():
+        return True
+    # Of sizes from small to large, differences of small ones are small without being near 0.
+    relative = difference / both.max(axis=1)
+    usual = float(np.median(relative[relative > 0]))
+    return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)
