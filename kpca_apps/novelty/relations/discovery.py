@@ -32,7 +32,6 @@ from kpca_apps.tables.values import DateFormat
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # that a rule says something of
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_NAMED = 0.1  # rules tried of which a name says that they hold
 _INDEPENDENT = 1e-3  # part of an equation that does not follow from others
 
 _Kind = TypeVar("_Kind", bound=Rule)
@@ -139,13 +138,9 @@ def _orders(
 ) -> list[Order]:
     """Find orders that do not follow from others, nor from what is told of the same columns."""
     by_name, by_values = orders.orders(numbers, sample.cells)
-    proven = [
-        # Names that say so are evidence, too.
-        *sample.proven(by_name, _NAMED),
-        *sample.proven(by_values, len(numbers.names) ** 2),
-    ]
+    found = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
     return orders.neighbours(
-        [rule for rule in proven if not _follows(rule, equations, sample.cells)]
+        [rule for rule in found if not _follows(rule, equations, sample.cells)]
     )
 
 
