@@ -6,7 +6,7 @@ too, as far as neighbouring values of it do; such columns are no keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,6 +23,8 @@ _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
+_FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those in their range
+_SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
 _PER_PAIR = 4.0  # rows of a key of two columns, on average
 _NEARLY_BY_TWO = 0.98  # share of the rows in which two columns must settle another
@@ -62,17 +64,19 @@ def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[De
     first = _first_of_same(settled, names)
     return [
         *(Determines(columns=pair) for pair in _reduced(settled, first)),
-        *_by_two(cells, levels, set(settled), rng),
+        *_by_two(cells, levels, settled, rng),
         *_unique_pairs(cells, levels, [name for name in names if first[name] == name]),
     ]
 
 
-def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Find columns, each with one that it settles."""
+def _settled(
+    cells: Cells, levels: Levels, rng: np.random.Generator
+) -> dict[tuple[str, str], float]:
+    """Find columns, each with one that it settles, and the share of the rows that break this."""
     keys = [name for name in levels.codes if levels.repeats(name) and _may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
-    found = []
+    found = {}
     for name in keys:
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
@@ -85,9 +89,9 @@ def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tup
             if (
                 seen.share >= NEARLY
                 and _more_than_chance(seen, Checked(*majority(key, value[order])), n_tried)
-                and (not cells.is_number(name) or _is_code(name, key, value))
+                and (not cells.is_number(name) or _differs(name, key, value))
             ):
-                found.append((name, other))
+                found[name, other] = 1 - seen.share
     return found
 
 
@@ -146,22 +150,26 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
     return rows if len(rows) <= 2 * _ROWS else np.sort(rng.choice(rows, _ROWS, replace=False))
 
 
-def _is_whole(cells: Cells, name: str) -> bool:
-    values = cells.values(name)
-    values = values[~np.isnan(values)]
-    return bool((values == np.round(values)).all())
-
-
 def _may_be_key(cells: Cells, name: str) -> bool:
-    return not cells.is_number(name) or _is_whole(cells, name)
+    """Whether a column may name something: no numbers but whole ones that were handed out."""
+    if not cells.is_number(name) or _is_named_code(name):
+        return True
+    values = np.unique(cells.values(name))
+    values = values[~np.isnan(values)]
+    dense = len(values) <= _FEW_NUMBERS or len(values) >= _DENSE * (1 + np.ptp(values))
+    return bool(dense and (values == np.round(values)).all())
 
 
-def _is_code(name: str, key: IntArray, value: IntArray) -> bool:
-    """Whether numbers name something: values of neighbouring numbers mostly differ.
+def _is_named_code(name: str) -> bool:
+    return is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
+
+
+def _differs(name: str, key: IntArray, value: IntArray) -> bool:
+    """Whether the values of neighbouring numbers mostly differ, as those of names do.
 
     Codes of numbers rise with them.
     """
-    if is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name)):
+    if _is_named_code(name):
         return True
     known = (key >= 0) & (value >= 0)
     pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
@@ -171,33 +179,44 @@ def _is_code(name: str, key: IntArray, value: IntArray) -> bool:
     return len(of_keys) > 1 and bool(np.mean(of_keys[1:] == of_keys[:-1]) <= _NEIGHBOURS)
 
 
-def _first_of_same(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
     """Return for each column the first of those that settle it and are settled by it."""
-    found = set(pairs)
     return {
-        name: next(o for o in names if o == name or {(o, name), (name, o)} <= found)
+        name: next(
+            other
+            for other in names
+            if other == name or ((other, name) in pairs and (name, other) in pairs)
+        )
         for name in names
     }
 
 
-def _reduced(pairs: Sequence[tuple[str, str]], first: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Leave out what follows: of columns that settle each other, the first stands for all."""
-    same = [p for p in pairs if first[p[0]] == first[p[1]] and first[p[0]] in p]
-    others = [
-        (key, value)
-        for key, value in pairs
+def _reduced(
+    broken: Mapping[tuple[str, str], float], first: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Leave out what follows: of columns that settle each other, the first stands for all.
+
+    `broken` is the share of the rows in which the first of two columns does not settle the second.
+    """
+    same = [p for p in broken if first[p[0]] == first[p[1]] and first[p[0]] in p]
+    others = {
+        (key, value): share
+        for (key, value), share in broken.items()
         if first[key] == key and first[value] == value and key != value
-    ]
-    known = set(others)
+    }
     return same + [
         (key, value)
-        for key, value in others
-        if not any((key, name) in known and (name, value) in known for name in first)
+        for (key, value), share in others.items()
+        # A key that settles it better than the column between does is told all the same.
+        if not any(
+            (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
+            for name in first
+        )
     ]
 
 
 def _by_two(
-    cells: Cells, levels: Levels, settled: set[tuple[str, str]], rng: np.random.Generator
+    cells: Cells, levels: Levels, settled: Container[tuple[str, str]], rng: np.random.Generator
 ) -> list[Determines]:
     """Find columns that two others settle together and neither alone."""
     names = [
