@@ -14,10 +14,13 @@ import numpy as np
 
 from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, majority
+from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
+
+NAMING = ("identifier", "id")
+"""Roles of columns that name rows."""
 
 _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
@@ -28,6 +31,7 @@ _SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
 _PER_PAIR = 4.0  # rows of a key of two columns, on average
 _NEARLY_BY_TWO = 0.98  # share of the rows in which two columns must settle another
+_AGREE = 0.9  # share of the rows with another value than mostly that must agree
 _NO_KEY = 0.9  # share of the rows that one column of two may settle alone
 _MOST_LEVELS = 200  # of a column of a key of two
 _MOST_COLUMNS = 40
@@ -73,7 +77,7 @@ def _settled(
     cells: Cells, levels: Levels, rng: np.random.Generator
 ) -> dict[tuple[str, str], float]:
     """Find columns, each with one that it settles, and the share of the rows that break this."""
-    keys = [name for name in levels.codes if levels.repeats(name) and _may_be_key(cells, name)]
+    keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
     found = {}
@@ -85,10 +89,11 @@ def _settled(
             if other == name:
                 continue
             value = levels.codes[other][rows]
-            seen = Checked(*majority(key, value))
+            seen = settles(key, value)
             if (
                 seen.share >= NEARLY
-                and _more_than_chance(seen, Checked(*majority(key, value[order])), n_tried)
+                and _agrees_elsewhere(seen, value)
+                and _more_than_chance(seen, settles(key, value[order]), n_tried)
                 and (not cells.is_number(name) or _differs(name, key, value))
             ):
                 found[name, other] = 1 - seen.share
@@ -98,7 +103,7 @@ def _settled(
 def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
     """Find columns that name rows."""
     for spec in plan.specs:
-        if spec.role in ("identifier", "id"):
+        if spec.role in NAMING and spec.name in cells.formats:
             codes = cells.codes(spec.name)
             n_known, n_values = int((codes >= 0).sum()), int(codes.max(initial=-1)) + 1
             if n_known >= _MIN_ROWS and n_values >= NEARLY * n_known:
@@ -112,7 +117,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     told.
     """
     found: list[tuple[int, Unique]] = []
-    names = [name for name in names if levels.repeats(name) and _may_be_key(cells, name)][
+    names = [name for name in names if levels.repeats(name) and may_be_key(cells, name)][
         :_MOST_COLUMNS
     ]
     n_tried = len(names) ** 2
@@ -133,6 +138,13 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     return [min(found, key=lambda one: one[0])[1]] if found else []
 
 
+def _agrees_elsewhere(seen: Checked, value: IntArray) -> bool:
+    """Whether a rule holds also where the value is another than mostly."""
+    usual = np.argmax(np.bincount(value[seen.applies]))
+    telling = seen.applies & (value != usual)
+    return bool(telling.any() and np.mean(seen.holds[telling]) >= _AGREE)
+
+
 def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
     n_broken = int(seen.broken.sum())
     n_expected = (1 - shuffled.share) * int(seen.applies.sum())
@@ -150,7 +162,7 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
     return rows if len(rows) <= 2 * _ROWS else np.sort(rng.choice(rows, _ROWS, replace=False))
 
 
-def _may_be_key(cells: Cells, name: str) -> bool:
+def may_be_key(cells: Cells, name: str) -> bool:
     """Whether a column may name something: no numbers but whole ones that were handed out."""
     if not cells.is_number(name) or _is_named_code(name):
         return True
@@ -231,7 +243,7 @@ def _by_two(
     order = rng.permutation(len(rows))
     n_tried = len(names) ** 2 * len(codes) // 2 + 1
     alone = {
-        (key, value): Checked(*majority(codes[key], codes[value])).share
+        (key, value): settles(codes[key], codes[value]).share
         for key in names
         for value in codes
         if key != value
@@ -249,11 +261,10 @@ def _by_two(
             # Of three columns, each two may settle the third, as parts of a whole do.
             if frozenset((a, b, value)) in found:
                 continue
-            seen = Checked(*majority(key, codes[value]))
-            if seen.share >= _NEARLY_BY_TWO and all(
-                _more_than_chance(
-                    seen, Checked(*majority(join_codes(list(keys)), codes[value])), n_tried
-                )
+            seen = settles(key, codes[value])
+            enough = seen.share >= _NEARLY_BY_TWO and _agrees_elsewhere(seen, codes[value])
+            if enough and all(
+                _more_than_chance(seen, settles(join_codes(list(keys)), codes[value]), n_tried)
                 for keys in ((codes[a][order], codes[b]), (codes[a], codes[b][order]))
             ):
                 found[frozenset((a, b, value))] = Determines(columns=(a, b, value))
