@@ -26,6 +26,7 @@ _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
+_CHANGES = 5  # of the value, from one number to the next
 _FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those in their range
 _SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
@@ -94,7 +95,7 @@ def _settled(
                 seen.share >= NEARLY
                 and _agrees_elsewhere(seen, value)
                 and _more_than_chance(seen, settles(key, value[order]), n_tried)
-                and (not cells.is_number(name) or _differs(name, key, value))
+                and (not cells.is_number(name) or _is_code(name, key, value, seen))
             ):
                 found[name, other] = 1 - seen.share
     return found
@@ -176,19 +177,24 @@ def _is_named_code(name: str) -> bool:
     return is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
 
 
-def _differs(name: str, key: IntArray, value: IntArray) -> bool:
-    """Whether the values of neighbouring numbers mostly differ, as those of names do.
+def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
+    """Whether numbers name something: values of neighbouring numbers mostly differ.
 
-    Codes of numbers rise with them.
+    Where they do not, numbers were handed out in the order of the values, if no row breaks the rule
+    though these change often; of a measurement, values run into each other where they change.
     """
     if _is_named_code(name):
         return True
     known = (key >= 0) & (value >= 0)
+    # Codes of numbers rise with them.
     pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
     most = np.lexsort((-counts, pairs[:, 0]))
     _, first = np.unique(pairs[most, 0], return_index=True)
     of_keys = pairs[most[first], 1]
-    return len(of_keys) > 1 and bool(np.mean(of_keys[1:] == of_keys[:-1]) <= _NEIGHBOURS)
+    n_changes = np.count_nonzero(np.diff(of_keys))
+    if n_changes >= (1 - _NEIGHBOURS) * (len(of_keys) - 1) > 0:
+        return True
+    return bool(n_changes >= _CHANGES and not seen.broken.any())
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:

@@ -80,10 +80,9 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
         if not len(difference) or np.mean(difference >= 0) < NEARLY:
             continue
         rule = Order(columns=(low, high))
-        if is_rising(low, high):
-            if _go_together(values[:, [i, j]]):
-                by_name.append(rule)
-        elif isinstance(cells.formats[low], DateFormat):
+        if is_rising(low, high) and _go_together(values[:, [i, j]]):
+            by_name.append(rule)
+        elif is_rising(low, high) or isinstance(cells.formats[low], DateFormat):
             by_values.append(rule)
         elif np.mean(difference >= 0) >= _CLEARLY and _piles_up(values[:, [i, j]]):
             few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEW_VALUES
