@@ -6,7 +6,7 @@ time, so that they can be checked on some rows of a table after the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -39,6 +39,7 @@ WHOLE_TABLE = (Sorted, Unique, Determines)
 LISTED_ROWS = 1_000
 
 _READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
+_SPARSE = 8  # so many codes for each row are counted as they are, not made dense
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
@@ -135,15 +136,17 @@ def code_forms(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(r"\pL", "A").str.replace_all("[0-9]", "9")
 
 
-def join_codes(codes: list[IntArray]) -> IntArray:
+def join_codes(codes: Sequence[IntArray]) -> IntArray:
     """Give rows equal codes where all of some codes (n,) are equal, -1 where one is missing."""
-    joined, known = codes[0], codes[0] >= 0
+    joined = codes[0]
     for more in codes[1:]:
-        known = known & (more >= 0)
-        joined = joined * (more.max(initial=0) + 1) + more
-        # Made dense again: a product of several numbers of levels may pass 64 bits.
-        joined = np.unique(np.where(known, joined, -1), return_inverse=True)[1]
-    return np.where(known, joined, -1)
+        known = (joined >= 0) & (more >= 0)
+        n_more = int(more.max(initial=0)) + 1
+        size = (int(joined.max(initial=0)) + 1) * n_more
+        joined = np.where(known, joined * n_more + more, -1)
+        if size > _SPARSE * (len(joined) + 1):
+            joined = np.unique(joined, return_inverse=True)[1] - (not known.all())
+    return joined
 
 
 def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
