@@ -18,10 +18,12 @@ from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, set
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
+from kpca_apps.tables.values import DateFormat
 
 NAMING = ("identifier", "id")
 """Roles of columns that name rows."""
 
+_DAY = 86400.0  # seconds
 _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
@@ -173,11 +175,13 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def may_be_key(cells: Cells, name: str) -> bool:
-    """Whether a column may name something: no numbers but whole ones that were handed out."""
+    """Whether a column may name something: days, and whole numbers that were handed out."""
     if not cells.is_number(name) or _is_named_code(name):
         return True
     values = np.unique(cells.values(name))
     values = values[~np.isnan(values)]
+    if isinstance(cells.formats[name], DateFormat):
+        values = values / _DAY
     dense = len(values) <= _FEW_NUMBERS or len(values) >= _DENSE * (1 + np.ptp(values))
     return bool(dense and (values == np.round(values)).all())
 
