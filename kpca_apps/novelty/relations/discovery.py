@@ -112,7 +112,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
         *(rule for rule in positive if frozenset(rule.columns) not in tied),
         *keys.unique_columns(cells, plan),
         *single.sorted_columns(cells, plan),
-        *single.codes(cells),
+        *single.codes(sample.cells),
         *single.bounds(cells),
     ]
 
