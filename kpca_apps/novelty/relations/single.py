@@ -64,7 +64,10 @@ def codes(cells: Cells) -> Iterator[Code]:
             continue
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
-        if (forms == form).sum() >= NEARLY * len(known) and _is_code(form, name, cells):
+        others = known.filter(forms != form)
+        # Texts of another form that occur again and again are no slips.
+        slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
+        if slips and _is_code(form, name, cells):
             yield Code(columns=(name,), form=form)
 
 
