@@ -126,9 +126,13 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     told.
     """
     found: list[tuple[int, Unique]] = []
-    names = [name for name in names if levels.repeats(name) and may_be_key(cells, name)][
-        :_MOST_COLUMNS
+    usable = [
+        name
+        for name in names
+        if levels.repeats(name)
+        and (isinstance(cells.formats[name], DateFormat) or may_be_key(cells, name))
     ]
+    names = usable[:_MOST_COLUMNS]
     n, n_tried = len(cells), len(names) ** 2
     for pair in combinations(names, 2):
         n_values = levels.n_values(pair[0]) * levels.n_values(pair[1])
