@@ -12,8 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
-from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique

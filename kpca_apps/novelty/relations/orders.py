@@ -14,7 +14,7 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import spearmanr
 
-from kpca_apps.novelty.columns.identifiers import name_words
+from kpca_apps.novelty.columns.plan import name_words
 from kpca_apps.novelty.relations.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.checking import Cells
 from kpca_apps.novelty.relations.evidence import NEARLY

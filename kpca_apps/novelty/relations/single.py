@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.stats import spearmanr
 
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
-from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.evidence import NEARLY
 from kpca_apps.novelty.relations.keys import NAMING, may_be_key
