@@ -48,7 +48,7 @@ _MOST_OF_FOUR, _MOST_FACTORS_OF_FOUR = 40, 24
 _MOST_CANDIDATES = 300
 _DIGITS = range(1, 11)
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
-_CHUNK = 1 << 22  # numbers compared at once
+_CHUNK = 1 << 20  # numbers compared at once
 
 _Tolerance = TypeVar("_Tolerance")
 _Made = TypeVar("_Made", Linear, Product)
