@@ -27,52 +27,57 @@ class Order(Rule, tag="order", frozen=True, kw_only=True):
     strict: bool = False
 
 
-class Sum(Rule, tag="sum", frozen=True, kw_only=True):
-    """The first is the sum of the others (total, part, part): a difference is one rearranged."""
+class Linear(Rule, tag="linear", frozen=True, kw_only=True):
+    """The first is `offset` plus the others times their coefficients, within `tolerance`.
 
-    tolerance: float = 0.0
+    Sums, differences, other units, a constant apart: total = part + part; days = (end - start) in
+    days, whose coefficients are 1 / 86,400 and -1 / 86,400.
+    """
 
-
-class Product(Rule, tag="product", frozen=True, kw_only=True):
-    """The first is the second times the third: a ratio is one rearranged."""
-
-    tolerance: float = 0.0  # relative to the first
-
-
-class Multiple(Rule, tag="multiple", frozen=True, kw_only=True):
-    """The first is `factor` times the second, plus `offset`: other units, a constant apart."""
-
-    factor: float = 1.0
+    coefficients: tuple[float, ...]  # one for each column but the first
     offset: float = 0.0
     tolerance: float = 0.0
 
 
-class Power(Rule, tag="power", frozen=True, kw_only=True):
-    """The first is `factor` times the second to the `exponent` (body mass, areas)."""
+class Product(Rule, tag="product", frozen=True, kw_only=True):
+    """The first is `factor` times the others to their exponents.
 
-    factor: float
-    exponent: float
-    tolerance: float = 0.0  # relative to the first
+    Products, ratios and powers: price x number, weight / height^2. The first may differ from it by
+    `tolerance` plus `relative` times its size. Rows in which it is no number (x / 0) are free.
+    """
+
+    exponents: tuple[float, ...]  # one for each column but the first
+    factor: float = 1.0
+    tolerance: float = 0.0
+    relative: float = 0.0
 
 
 class Sorted(Rule, tag="sorted", frozen=True, kw_only=True):
-    """The column rises with the rows, or falls where `falling`."""
+    """The column never falls from row to row, or never rises where `falling`.
+
+    Of two neighbours in the wrong order, the first breaks it if the row before it and the second
+    are in order, and else the second; rows without a value are passed over.
+    """
 
     falling: bool = False
 
 
 class Unique(Rule, tag="unique", frozen=True, kw_only=True):
-    """No two rows have the same values in these columns."""
+    """No two rows have the same values in these columns; all that do break it."""
 
 
 class Determines(Rule, tag="determines", frozen=True, kw_only=True):
-    """Rows equal in all columns but the last are equal in the last (ZIP code, city)."""
+    """Rows equal in all columns but the last are equal in the last (ZIP code, city).
+
+    It says something of rows whose key is in two rows or more; those break it whose value is not
+    that of more than half of these.
+    """
 
 
 class EmptyUnless(Rule, tag="empty unless", frozen=True, kw_only=True):
-    """The first holds a value only where the second is one of `values`."""
+    """The first holds a value only where the second is one of `values`, or holds any if none."""
 
-    values: tuple[str, ...]
+    values: tuple[str, ...] = ()
 
 
 class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
@@ -82,7 +87,7 @@ class PositiveOnlyIf(Rule, tag="positive only if", frozen=True, kw_only=True):
 
 
 class Code(Rule, tag="code", frozen=True, kw_only=True):
-    """The text has this form: A for a letter, 9 for a digit, other signs as they are."""
+    """The text has this form: A for a letter, 9 for a digit 0 to 9, other signs as they are."""
 
     form: str
 
@@ -97,10 +102,8 @@ class Within(Rule, tag="within", frozen=True, kw_only=True):
 AnyRule = (
     Equal
     | Order
-    | Sum
+    | Linear
     | Product
-    | Multiple
-    | Power
     | Sorted
     | Unique
     | Determines

@@ -1,0 +1,297 @@
+"""Which rows of a table a rule says something of, and which of these it holds in.
+
+A rule is checked by one function for its kind. All but those of `WHOLE_TABLE` look at one row at a
+time, so that they can be checked on some rows of a table after the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+import polars as pl
+
+from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    Determines,
+    EmptyUnless,
+    Equal,
+    HeldRule,
+    Linear,
+    Order,
+    PositiveOnlyIf,
+    Product,
+    Rule,
+    Sorted,
+    Unique,
+    Within,
+)
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, NumberFormat, ValueFormat
+
+WHOLE_TABLE = (Sorted, Unique, Determines)
+"""Kinds of rule that compare rows with each other."""
+LISTED_ROWS = 1_000
+
+_READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
+_EXACT = 2.0**53
+_SPARSE = 8  # so many codes for each row are counted as they are, not made dense
+_LEFT_OUT = ("excluded", "label", "empty")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a table as rules see them."""
+
+    table: Table
+    formats: Mapping[str, ValueFormat | None]  # of its columns; None for text
+
+    @classmethod
+    def of(cls, table: Table, plan: ColumnPlan) -> Cells:
+        """Take the formats of a plan; columns the model does not see are read as they look."""
+        written = [spec.format for spec in plan.specs]
+        comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in written)
+        formats = {
+            spec.name: spec.format
+            if spec.used or spec.role in _LEFT_OUT
+            else _format(table.column(spec.name), comma)
+            for spec in plan.specs
+        }
+        return cls(table, formats)
+
+    def __len__(self) -> int:
+        return self.table.frame.height
+
+    def take(self, names: Iterable[str]) -> Cells:
+        """Return some of the columns."""
+        return Cells(self.table, {name: self.formats[name] for name in names})
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds numbers or dates."""
+        return self.formats[name] is not None
+
+    def values(self, name: str) -> FloatArray:
+        """Numbers of a column, or seconds since 1970 UTC, (n,); NaN where there is none."""
+        return self.table.column(name).read(self.formats[name]).values
+
+    def texts(self, name: str) -> pl.Series:
+        """Cells of a column as stripped text, null where missing."""
+        return self.table.column(name).texts
+
+    def codes(self, name: str) -> IntArray:
+        """Equal values of a column have equal codes, (n,), from 0; -1 where there is none."""
+        if not self.is_number(name):
+            return self.table.column(name).levels.codes.astype(np.int64)
+        values = self.values(name)
+        known = ~np.isnan(values)
+        codes = np.full(len(values), -1, dtype=np.int64)
+        codes[known] = np.unique(values[known], return_inverse=True)[1]
+        return codes
+
+    def present(self, name: str) -> BoolArray:
+        """Whether a cell holds anything, (n,); what cannot be read is something."""
+        return ~self.texts(name).is_null().to_numpy()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A rule in the rows of a table."""
+
+    applies: BoolArray  # (n,), rows it says something of
+    holds: BoolArray  # (n,), of these, rows as it says
+
+    @property
+    def broken(self) -> BoolArray:
+        """Rows that break the rule, (n,)."""
+        return self.applies & ~self.holds
+
+    @property
+    def share(self) -> float:
+        """Share of the rows it says something of in which it holds; 0 if it says nothing."""
+        return float(self.holds.sum()) / max(int(self.applies.sum()), 1)
+
+    def summary(self, rule: AnyRule) -> HeldRule:
+        """Count the rows, and list the first that break the rule."""
+        places = np.flatnonzero(self.broken)
+        listed = (places[:LISTED_ROWS] + 1).tolist()
+        return HeldRule(rule, int(self.applies.sum()), len(places), tuple(listed))
+
+
+def check(rule: Rule, cells: Cells) -> Checked:
+    """Check a rule on each row of a table that has its columns."""
+    # What is no finite number says nothing.
+    with np.errstate(all="ignore"):
+        applies, holds = _check(rule, cells)
+    return Checked(applies, applies & holds)
+
+
+def code_forms(texts: pl.Series) -> pl.Series:
+    """Write texts with A for each letter and 9 for each digit 0 to 9.
+
+    >>> code_forms(pl.Series(["BX-1042", "é7", None])).to_list()
+    ['AA-9999', 'A9', None]
+    """
+    return texts.str.replace_all(r"\pL", "A").str.replace_all("[0-9]", "9")
+
+
+def join_codes(codes: Sequence[IntArray]) -> IntArray:
+    """Give rows equal codes where all of some codes (n,) are equal, -1 where one is missing."""
+    joined = codes[0]
+    for more in codes[1:]:
+        known = (joined >= 0) & (more >= 0)
+        n_more = int(more.max(initial=0)) + 1
+        size = (int(joined.max(initial=0)) + 1) * n_more
+        joined = np.where(known, joined * n_more + more, -1)
+        if size > _SPARSE * (len(joined) + 1):
+            joined = np.unique(joined, return_inverse=True)[1] - (not known.all())
+    return joined
+
+
+def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
+    """Compute what the first column of a rule should be, (n,); NaN where it says nothing."""
+    others = [cells.values(name) for name in rule.columns[1:]]
+    if isinstance(rule, Linear):
+        terms = zip(rule.coefficients, others, strict=True)
+        return rule.offset + sum((k * values for k, values in terms), np.zeros(len(cells)))
+    due = np.full(len(cells), rule.factor)
+    for exponent, values in zip(rule.exponents, others, strict=True):
+        due = due * values**exponent
+    return np.where(np.isfinite(due), due, np.nan)
+
+
+@singledispatch
+def _check(rule: object, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    """Return the rows a rule says something of, and those it holds in where it does."""
+    raise TypeError(f"no kind of rule: {rule!r}")
+
+
+@_check.register
+def _(rule: Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    first, second = rule.columns
+    if cells.is_number(first) and cells.is_number(second):
+        return _close(cells.values(first), cells.values(second), rule.tolerance)
+    equal = cells.texts(first) == cells.texts(second)
+    return ~equal.is_null().to_numpy(), equal.fill_null(False).to_numpy()
+
+
+@_check.register
+def _(rule: Order, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    first, second = (cells.values(name) for name in rule.columns)
+    applies = ~np.isnan(first) & ~np.isnan(second)
+    return applies, first < second if rule.strict else first <= second
+
+
+@_check.register
+def _(rule: Linear, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    return _close(cells.values(rule.columns[0]), expected(rule, cells), rule.tolerance)
+
+
+@_check.register
+def _(rule: Product, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    due = expected(rule, cells)
+    tolerance = rule.tolerance + rule.relative * np.abs(due)
+    return _close(cells.values(rule.columns[0]), due, tolerance)
+
+
+@_check.register
+def _(rule: Sorted, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    values = cells.values(rule.columns[0])
+    applies = ~np.isnan(values)
+    known = -values[applies] if rule.falling else values[applies]
+    before = np.concatenate([[-np.inf], known[:-1]])
+    after = np.concatenate([known[1:], [np.inf]])
+    # Without it, the rows before and after it are in order.
+    high = (known > after) & (before <= after)
+    low = (known < before) & ~np.concatenate([[False], high[:-1]])
+    holds = np.zeros(len(values), dtype=np.bool_)
+    holds[applies] = ~(high | low)
+    return applies, holds
+
+
+@_check.register
+def _(rule: Unique, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    codes = join_codes([cells.codes(name) for name in rule.columns])
+    return codes >= 0, _counts(codes) == 1
+
+
+@_check.register
+def _(rule: Determines, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    *keys, value = (cells.codes(name) for name in rule.columns)
+    checked = settles(join_codes(keys), value)
+    return checked.applies, checked.holds
+
+
+def settles(key: IntArray, value: IntArray) -> Checked:
+    """Check that rows of a key (n,) that repeats have the value of more than half of these."""
+    known = (key >= 0) & (value >= 0)
+    of_key = _counts(np.where(known, key, -1))
+    applies = known & (of_key > 1)
+    return Checked(applies, applies & (2 * _counts(join_codes([key, value])) > of_key))
+
+
+@_check.register
+def _(rule: EmptyUnless, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    first, second = rule.columns
+    applies = ~cells.present(second)
+    if rule.values:
+        applies = ~applies & ~_one_of(cells.texts(second), rule.values)
+    return applies, ~cells.present(first)
+
+
+@_check.register
+def _(rule: PositiveOnlyIf, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    first, second = rule.columns
+    values = cells.values(first)
+    other = cells.present(second) & ~_one_of(cells.texts(second), rule.values)
+    return other & ~np.isnan(values), values <= 0
+
+
+@_check.register
+def _(rule: Code, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    same = code_forms(cells.texts(rule.columns[0])) == rule.form
+    return ~same.is_null().to_numpy(), same.fill_null(False).to_numpy()
+
+
+@_check.register
+def _(rule: Within, cells: Cells) -> tuple[BoolArray, BoolArray]:
+    values = cells.values(rule.columns[0])
+    low = -np.inf if rule.low is None else rule.low
+    high = np.inf if rule.high is None else rule.high
+    return ~np.isnan(values), (values >= low) & (values <= high)
+
+
+def _close(
+    values: FloatArray, due: FloatArray, tolerance: FloatArray | float
+) -> tuple[BoolArray, BoolArray]:
+    difference = np.abs(values - due)
+    return ~np.isnan(difference), difference <= tolerance
+
+
+def _counts(codes: IntArray) -> IntArray:
+    """Return for each row how many have its code, 0 for -1."""
+    counts = np.bincount(codes + 1)
+    counts[0] = 0
+    return counts[codes + 1]
+
+
+def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
+    return texts.is_in(list(values)).fill_null(False).to_numpy()
+
+
+def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
+    """Infer how a column is read that the model does not see."""
+    known = len(column) - int(column.texts.null_count())
+    for format in (column.number_format(prefer_comma), column.date_format()):
+        if format is None:
+            continue
+        read = column.read(format)
+        # From 2^53 on, numbers that differ may be one float.
+        exact = np.nanmax(np.abs(read.values), initial=0.0) < _EXACT
+        if exact and read.unreadable.sum() <= (1 - _READS_AS) * known:
+            return format
+    return None

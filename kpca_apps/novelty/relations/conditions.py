@@ -1,0 +1,103 @@
+"""Columns that hold a value, or a number above 0, only in rows of some levels of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kpca_apps.novelty.relations.checking import Cells
+from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.rule import EmptyUnless, PositiveOnlyIf
+from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.tables.values import NumberFormat
+
+_MIN_ROWS = 30
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2
+_FILLED = 0.5  # share of the rows of the levels named that hold a value
+_CLEARLY = 0.99  # share of the rows with an empty cell in which another is empty
+_MOST_TOGETHER = 3  # columns that are empty in the same rows
+_ALIKE = 0.8  # share of the rows in which one of two columns is empty that both are
+_MORE = 1.25  # as many empty cells as in the column it depends on
+_FEW_NAMED = 3  # levels, or half of them: of most, it is the others that should be named
+
+
+def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
+    """Find columns that are empty but in rows of some levels of another, or where it is empty.
+
+    With each rule comes what share of the rows it names hold a value.
+    """
+    present = {name: cells.present(name) for name in cells.formats}
+    partly = [name for name, filled in present.items() if _varies(filled)]
+    for name in partly:
+        filled = present[name]
+        for other, texts, codes in _few_levels(cells, name):
+            if (values := _levels_of(filled, codes)) is not None:
+                rule = EmptyUnless(columns=(name, other), values=tuple(texts[i] for i in values))
+                yield rule, _share(filled, np.isin(codes, values))
+        together = [other for other in partly if _alike(~filled, ~present[other])]
+        for place, other in enumerate(partly):
+            n_empty = int((~present[other]).sum())
+            if other in together:
+                usable = len(together) <= _MOST_TOGETHER and place < partly.index(name)
+            else:
+                usable = n_empty * _MORE <= (~filled).sum()
+            if usable and np.mean(~filled[~present[other]]) >= _CLEARLY:
+                yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
+
+
+def positive_only_if(cells: Cells) -> Iterator[tuple[PositiveOnlyIf, float]]:
+    """Find columns of numbers that are 0 but in rows of some levels of another."""
+    for name, format in cells.formats.items():
+        if not isinstance(format, NumberFormat):
+            continue
+        values = cells.values(name)
+        known = ~np.isnan(values)
+        positive = values > 0
+        if known.sum() < _MIN_ROWS or np.mean(values[known] < 0) > 1 - NEARLY:
+            continue
+        if not _varies(positive[known]) or len(np.unique(values[known])) < 3:
+            continue
+        for other, texts, codes in _few_levels(cells, name):
+            codes = np.where(known, codes, -1)
+            if (levels := _levels_of(positive, codes)) is not None:
+                named = tuple(texts[i] for i in levels)
+                yield (
+                    PositiveOnlyIf(columns=(name, other), values=named),
+                    _share(positive, np.isin(codes, levels)),
+                )
+
+
+def _varies(flags: BoolArray) -> bool:
+    share = float(np.mean(flags))
+    return min(share, 1 - share) * len(flags) >= _MIN_ROWS / 2
+
+
+def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntArray]]:
+    """Yield the other columns of a few levels, these, and the place of each row's among them."""
+    for other in cells.formats:
+        if other != name:
+            levels = cells.table.column(other).levels
+            # Numbers of more steps are amounts.
+            most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
+            if 1 < len(levels.texts) <= most:
+                yield other, levels.texts.to_list(), levels.codes.astype(np.int64)
+
+
+def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
+    """Return the levels in whose rows flags are set, if in nearly no row of the others they are."""
+    known = codes >= 0
+    n = np.bincount(codes[known])
+    share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)
+    named = np.flatnonzero(share > 1 - NEARLY)
+    if not 0 < len(named) <= max(_FEW_NAMED, len(n) // 2) or len(named) == len(n):
+        return None
+    return named.tolist() if _share(flags, np.isin(codes, named)) >= _FILLED else None
+
+
+def _share(flags: BoolArray, rows: BoolArray) -> float:
+    return float(np.mean(flags[rows])) if rows.any() else 0.0
+
+
+def _alike(one: BoolArray, other: BoolArray) -> bool:
+    return bool((one & other).sum() >= _ALIKE * (one | other).sum())

@@ -1,0 +1,207 @@
+"""The rules of a table: sought in a sample of its rows, and verified on all of them.
+
+Each file of this room finds some kinds of rule. Here they are put in order: columns that are equal
+are taken once, rules between columns must hold by more than chance (`evidence.py`), and what
+follows from other rules is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations import arithmetic, conditions, equality, keys, orders, single
+from kpca_apps.novelty.relations.arithmetic import Numbers
+from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.evidence import NEARLY, beyond_chance
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    HeldRule,
+    Linear,
+    Order,
+    Product,
+    Rule,
+)
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import DateFormat
+
+SAMPLE_ROWS = 2_000
+_MIN_ROWS = 20  # that a rule says something of
+_LEFT_OUT = ("excluded", "label", "empty", "constant")
+_INDEPENDENT = 1e-4  # part of an equation that does not follow from others
+
+_Kind = TypeVar("_Kind", bound=Rule)
+
+
+def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRule, ...]:
+    """Find what holds between the columns of a table in nearly all of its rows.
+
+    Columns that the user left out are left out, and so are labels.
+    """
+    kept = [spec.name for spec in plan.specs if spec.role not in _LEFT_OUT]
+    cells = Cells.of(table, plan).take(kept)
+    if len(cells) < _MIN_ROWS:
+        return ()
+    # What leaves the range of floats agrees with nothing.
+    with np.errstate(all="ignore"):
+        found = _candidates(cells, plan, np.random.default_rng(seed))
+    counted = (check(rule, cells).summary(rule) for rule in found)
+    return tuple(
+        held
+        for held in counted
+        if held.n_rows >= _MIN_ROWS and held.n_broken <= (1 - NEARLY) * held.n_rows
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a table, in which rules are sought."""
+
+    cells: Cells
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, cells: Cells, rng: np.random.Generator) -> _Sample:
+        """Take some rows, in their order."""
+        table, n = cells.table, len(cells)
+        if n > SAMPLE_ROWS:
+            rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+            table = replace(table, frame=table.frame[rows], lines=None)
+        return cls(replace(cells, table=table), rng)
+
+    def proven(self, rules: Iterable[_Kind], n_tried: float) -> list[_Kind]:
+        """Keep the rules that hold by more than chance."""
+        return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
+
+    def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
+        """Of the rules of a first column, keep the one whose rows hold most values."""
+        best: dict[str, tuple[float, _Kind]] = {}
+        for rule, share in rules:
+            if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
+                best[rule.columns[0]] = share, rule
+        return [rule for _, rule in best.values()]
+
+
+def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> list[AnyRule]:
+    """Find the rules that a sample of the rows shows."""
+    sample = _Sample.of(cells, rng)
+    n_pairs = len(cells.formats) ** 2
+    numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
+    equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
+    # From here on, columns that are equal are one.
+    repeated = {rule.columns[1] for rule in equal}
+    names = [name for name in cells.formats if name not in repeated]
+    cells, numbers = cells.take(names), numbers.without(repeated)
+    sample = replace(sample, cells=sample.cells.take(names))
+    equations = _equations(numbers, sample)
+    settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
+    # Two columns that are tied need no second rule.
+    in_equation = {frozenset(rule.columns) for rule in equations}
+    tied = in_equation | {frozenset(rule.columns) for rule in settled}
+    positive = sample.best(conditions.positive_only_if(sample.cells), n_pairs)
+    return [
+        *equal,
+        *equations,
+        *_orders(numbers, sample, equations),
+        *(rule for rule in settled if frozenset(rule.columns) not in in_equation),
+        *sample.best(conditions.empty_unless(sample.cells), n_pairs),
+        *(rule for rule in positive if frozenset(rule.columns) not in tied),
+        *keys.unique_columns(cells, plan),
+        *single.sorted_columns(cells, plan),
+        *single.codes(sample.cells),
+        *single.bounds(cells),
+    ]
+
+
+def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
+    """Find what numbers, and the times between dates, can be computed from."""
+    cells, rng = sample.cells, sample.rng
+    dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
+    measured = numbers.without(dates)
+    n_tried = len(numbers.names) ** 4
+    linear = [
+        *arithmetic.sums(measured, cells, rng),
+        *arithmetic.lines(measured, cells, rng),
+        *arithmetic.durations(cells, measured, rng),
+    ]
+    products = [
+        *arithmetic.powers(measured, cells, rng),
+        *arithmetic.products(measured, cells, rng),
+    ]
+    spans = dict(zip(numbers.names, numbers.spans.tolist(), strict=True))
+    proven = sample.proven(linear, n_tried), sample.proven(products, n_tried)
+    return _independent(*proven, spans)
+
+
+def _orders(
+    numbers: Numbers, sample: _Sample, equations: Sequence[Linear | Product]
+) -> list[Order]:
+    """Find orders that do not follow from others, nor from what is told of the same columns."""
+    by_name, by_values = orders.orders(numbers, sample.cells)
+    found = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
+    return orders.neighbours(
+        [rule for rule in found if not _follows(rule, equations, sample.cells)]
+    )
+
+
+def _independent(
+    linear: Sequence[Linear], products: Sequence[Product], spans: Mapping[str, float]
+) -> list[Linear | Product]:
+    """Leave out equations that follow from others: plain sums stay, then what has fewer columns.
+
+    `spans` are those of the columns, which make coefficients of different units comparable.
+    """
+    sums, logs = _Equations(), _Equations()
+    kept: list[Linear | Product] = []
+    for rule in sorted(linear, key=_plainness):
+        terms = zip(rule.columns, (1.0, *(-k for k in rule.coefficients)), strict=True)
+        if sums.add({name: k * (spans[name] or 1.0) for name, k in terms}):
+            kept.append(rule)
+            if len(rule.columns) == 2 and not rule.offset:
+                logs.add(dict(zip(rule.columns, (1.0, -1.0), strict=True)))
+    for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
+        powers = (1.0, *(-e for e in product.exponents))
+        if logs.add(dict(zip(product.columns, powers, strict=True))):
+            kept.append(product)
+    return kept
+
+
+def _plainness(rule: Linear) -> tuple[bool, bool, int, float]:
+    n_columns = len(rule.columns)
+    return n_columns == 2, rule.offset != 0, n_columns, rule.tolerance
+
+
+class _Equations:
+    """Linear equations between columns, none of which follows from the others."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[str, dict[str, float]]] = []  # each with the column it gives
+
+    def add(self, equation: Mapping[str, float]) -> bool:
+        """Take in the coefficients of an equation, unless it follows from those here."""
+        rest = dict(equation)
+        least = _INDEPENDENT * max(map(abs, rest.values()))
+        for given, known in self._known:
+            if given in rest:
+                times = rest.pop(given) / known[given]
+                for name in known.keys() - {given}:
+                    rest[name] = rest.get(name, 0.0) - times * known[name]
+        rest = {name: value for name, value in rest.items() if abs(value) > least}
+        if rest:
+            self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
+        return bool(rest)
+
+
+def _follows(rule: Order, equations: Sequence[Linear | Product], cells: Cells) -> bool:
+    """Whether an order says no more than the size of another column in an equation of both.
+
+    Of a sum, that the other parts are not below 0. Times are told all the same: that the days
+    between them are not below 0 is no rule of its own.
+    """
+    return not isinstance(cells.formats[rule.columns[0]], DateFormat) and any(
+        set(rule.columns) <= {*equation.columns} for equation in equations
+    )
