@@ -52,6 +52,8 @@ FALSE_DISCOVERIES = 0.2  # at most, of the cells named in a column
 LEAST_ODD = 0.25
 # Share of the values of a column written as much alike, below which a value is one misspelt.
 ALIKE = 0.1
+# Share of the rows like its own that agree on another value than that of a cell, and so many.
+AGREEING, LEAST_AGREEING = 0.75, 2
 # Rows of a level, and half of all, in which a column is odd by rule.
 LEAST_BY_RULE = 3
 # Where the probability left for values other than one is less, another is wrong, whatever the rate
@@ -169,12 +171,13 @@ class LevelRelations:
 
 
 class _Odd(NamedTuple):
-    """Cells that may be wrong, before it is known whether others contradict them."""
+    """Cells that may be wrong, before blame is laid."""
 
     row: IntArray
     target: IntArray
     log_p: FloatArray  # with how they are written
     likeness: FloatArray  # log share of other values written as much like the one expected
+    expects: BoolArray  # whether rows like its own agree on another value
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +243,7 @@ class _Rows:
     def odd(self) -> _Odd:
         """Cells that may be wrong."""
         row, target = np.nonzero(self.log_p < np.log(LEAST_ODD))
-        likeness = np.zeros(len(row))
+        likeness, expects = np.zeros(len(row)), np.zeros(len(row), dtype=bool)
         for b in np.unique(target):
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
@@ -249,8 +252,10 @@ class _Rows:
                 of = strongest == place
                 said = self._ask(self.learned.relations[place], row[at[of]])
                 expected[of] = said.expected
+                enough = said.n_expected >= np.maximum(AGREEING * said.n_rows, LEAST_AGREEING)
+                expects[at[of]] = enough
             likeness[at] = self._likeness(int(b), row[at], expected)
-        return _Odd(row, target, self.log_p[row, target] + likeness, likeness)
+        return _Odd(row, target, self.log_p[row, target] + likeness, likeness, expects)
 
     @cached_property
     def sure(self) -> FloatArray:
@@ -264,7 +269,7 @@ class _Rows:
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt in most of their rows."""
-        row, target, _, likeness = self.odd
+        row, target, _, likeness, _ = self.odd
         columns = []
         for b, column in enumerate(self.learned.columns):
             at = row[(target == b) & (likeness < np.log(ALIKE))]
@@ -274,7 +279,7 @@ class _Rows:
 
     def found_limits(self) -> FloatArray:
         """Log probability in each column below which few cells are there by chance."""
-        _, target, log_p, _ = self.odd
+        _, target, log_p, _, _ = self.odd
         limits = np.full(len(self.cells), np.log(FALSE_DISCOVERIES / max(len(self.own), 1)))
         for b in np.unique(target):
             ordered = np.sort(log_p[target == b])
@@ -287,7 +292,7 @@ class _Rows:
 
     def found_exceptions(self) -> Exceptions:
         """Find the levels of columns in most rows of which another column is clearly odd."""
-        row, target, log_p, _ = self.odd
+        row, target, log_p, _, _ = self.odd
         is_clear = log_p <= self.found_limits()[target]
         is_clear |= self.log_other[row, target] <= self.sure[row, target]
         found = []
@@ -333,11 +338,12 @@ class _Rows:
 
     def _wrong(self) -> Iterator[JudgedCell]:
         """Name the cells that are wrong, by the cells they contradict."""
-        row, target, log_p, likeness = self.odd
+        row, target, log_p, likeness, expects = self.odd
         clear = log_p <= self.learned.limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
-        alike = np.zeros(self.log_p.shape)
-        alike[row, target] = likeness
+        clear &= expects
+        alike = np.full(self.log_p.shape, np.inf)  # no other cell is named
+        alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = rows[start : start + ROWS_AT_ONCE]
