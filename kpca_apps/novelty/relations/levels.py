@@ -157,7 +157,7 @@ class LevelRelations:
         if sum(column.missing for column in spelt) < sum(column.missing for column in columns):
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
-        rows = replace(rows, learned=replace(rows.learned, limits=rows.found_limits()))
+        rows = replace(rows, learned=replace(rows.learned, limits=rows.limits(rows.odd.log_p)))
         return rows.learned, rows.judged()
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
@@ -188,7 +188,8 @@ class _Rows:
     cells: Sequence[Cells]  # of each column
     own: BoolArray  # (n,), whether the relations were learned from the row
     log_p: FloatArray  # (n, columns), of each cell given the others
-    log_other: FloatArray  # (n, columns), of another value than what the others expect
+    log_other: FloatArray  # (n, columns), of another value than what the others expect,
+    log_right: FloatArray  # (n, columns), and of one that is right
     strongest: IntArray  # (n, columns), place of the relation that says most against it; or -1
 
     @classmethod
@@ -205,20 +206,22 @@ class _Rows:
         """Ask all relations what they say of rows."""
         shape = len(learned.columns), len(own)
         codes = [of.codes for of in cells]
-        log_p, log_other, weight, deciding, most = (np.zeros(shape) for _ in range(5))
+        log_p, log_other, log_right, weight, deciding, most = (np.zeros(shape) for _ in range(6))
         strongest = np.full(shape, -1)
         for place, relation in enumerate(learned.relations):
             b, said = relation.target, relation.ask(learned.columns, codes, own)
             against = -relation.gain * said.log_p
             log_p[b] -= against
             log_other[b] += relation.gain * said.log_other
+            log_right[b] += relation.gain * said.log_right
             weight[b] += relation.gain * said.has_given
             deciding[b] += relation.gain * said.decides
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
-        np.divide(log_other, deciding, out=log_other, where=deciding > 0)
-        return cls(learned, cells, own, log_p.T, log_other.T, strongest.T)
+        for of_cells in (log_other, log_right):
+            np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
+        return cls(learned, cells, own, log_p.T, log_other.T, log_right.T, strongest.T)
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Take back what is said of cells that are odd by rule."""
@@ -255,7 +258,10 @@ class _Rows:
                 enough = said.n_expected >= np.maximum(AGREEING * said.n_rows, LEAST_AGREEING)
                 expects[at[of]] = enough
             likeness[at] = self._likeness(int(b), row[at], expected)
-        return _Odd(row, target, self.log_p[row, target] + likeness, likeness, expects)
+        log_p = np.where(
+            likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
+        )
+        return _Odd(row, target, log_p, likeness, expects)
 
     @cached_property
     def sure(self) -> FloatArray:
@@ -277,12 +283,11 @@ class _Rows:
             columns.append(column.without(codes[2 * n_cells > column.counts[codes]]))
         return columns
 
-    def found_limits(self) -> FloatArray:
-        """Log probability in each column below which few cells are there by chance."""
-        _, target, log_p, _, _ = self.odd
+    def limits(self, log_p: FloatArray) -> FloatArray:
+        """Log probability in each column below which few of the odd cells are there by chance."""
         limits = np.full(len(self.cells), np.log(FALSE_DISCOVERIES / max(len(self.own), 1)))
-        for b in np.unique(target):
-            ordered = np.sort(log_p[target == b])
+        for b in np.unique(self.odd.target):
+            ordered = np.sort(log_p[self.odd.target == b])
             allowed = limits[b] + np.log(np.arange(1, len(ordered) + 1))
             below = np.flatnonzero(ordered <= allowed)
             if len(below):
@@ -292,8 +297,9 @@ class _Rows:
 
     def found_exceptions(self) -> Exceptions:
         """Find the levels of columns in most rows of which another column is clearly odd."""
-        row, target, log_p, _, _ = self.odd
-        is_clear = log_p <= self.found_limits()[target]
+        row, target, _, likeness, _ = self.odd
+        log_p = self.log_p[row, target] + likeness
+        is_clear = log_p <= self.limits(log_p)[target]
         is_clear |= self.log_other[row, target] <= self.sure[row, target]
         found = []
         for b in np.unique(target[is_clear]):
@@ -361,7 +367,8 @@ class _Rows:
         active = np.arange(n)
         while len(active):
             free = named[active]
-            log_p, log_other, weight, deciding = (np.zeros((len(active), p)) for _ in range(4))
+            shape = len(active), p
+            log_p, log_other, log_right, weight, deciding = (np.zeros(shape) for _ in range(5))
             against = np.zeros((len(active), p, p))
             for relation, of in said:
                 b, given = relation.target, list(relation.given)
@@ -369,16 +376,18 @@ class _Rows:
                 against_b = np.where(speaks, -of.log_p[active], 0.0)
                 log_p[:, b] -= relation.gain * against_b
                 log_other[:, b] += relation.gain * np.where(speaks, of.log_other[active], 0.0)
+                log_right[:, b] += relation.gain * np.where(speaks, of.log_right[active], 0.0)
                 weight[:, b] += relation.gain * (speaks & of.has_given[active])
                 deciding[:, b] += relation.gain * (speaks & of.decides[active])
                 for a in given:
                     either = np.maximum(against[:, a, b], against_b)
                     against[:, a, b] = against[:, b, a] = either
             np.divide(log_p, weight, out=log_p, where=weight > 0)
-            np.divide(log_other, deciding, out=log_other, where=deciding > 0)
-            log_p += likeness[active]
+            for of_cells in (log_other, log_right):
+                np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
+            log_p = np.where(likeness[active] < 0, log_p + likeness[active], log_right)
             is_odd = (log_p <= self.learned.limits) | (log_other <= self.sure[rows[active]])
-            is_odd &= ~free & ~passed_over[active]
+            is_odd &= ~free & ~passed_over[active] & np.isfinite(likeness[active])
             blame = (against * ~free[:, None, :]).sum(axis=2)
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
             every, worst = np.arange(len(active)), blame.argmax(axis=1)

@@ -42,7 +42,7 @@ class Writing:
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
 
-        0 where `seen` is not the rarer one, or not close to it.
+        0 where `seen` is not the rarer one, or neither close to it nor it with words more or less.
         """
         text = self._texts[expected]
         longest = max(len(text), len(seen))
@@ -51,10 +51,11 @@ class Writing:
         if not any(letter.isalpha() for letter in seen + text):
             return 0.0  # numbers and dates lie close by nature
         most = int(max(MOST_EDITED * longest, 1.0))
-        if abs(len(text) - len(seen)) > most:
+        is_within = f" {text} " in f" {seen} " or f" {seen} " in f" {text} "
+        if abs(len(text) - len(seen)) > most and not is_within:
             return 0.0
         distance = edits(seen, text)
-        if distance > most:
+        if distance > most and not is_within:
             return 0.0
         others, of_kind = self._distances(expected)
         if any(letter not in self._place for letter in seen):
