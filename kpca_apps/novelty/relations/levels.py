@@ -9,12 +9,13 @@ A value written like the one expected is a misspelling (`writing.py`): how few o
 column are written as much like it is further evidence, and misspellings are taken out before all
 is counted once more, so that they are found however many there are.
 
-Cells are named at a false discovery rate (Benjamini and Hochberg 1995), learned with the counts.
-The wrong cells are among the rows learned from and make cells like them probable: the rate that is
-kept is an upper bound. Of cells that contradict each other, the one that contradicts most is named
-and what it says of the others is taken back. A column that is odd in most rows of a level of
-another is so by rule, and not named there. A missing cell is named where nearly all rows like its
-own have one value.
+Cells are named where most rows like theirs agree on another value, at a false discovery rate
+(Benjamini and Hochberg 1995) that is learned with the counts. A rare value counts for nothing there
+unless it is misspelt: what is new to a group is rare as a rule, right or wrong. The wrong cells are
+among the rows learned from and make cells like them probable: the rate that is kept is an upper
+bound. Of cells that contradict each other, the one that contradicts most is named and what it says
+of the others is taken back. A column that is odd in most rows of a level of another is so by rule,
+and not named there. A missing cell is named where nearly all rows like its own have one value.
 
 References
 ----------

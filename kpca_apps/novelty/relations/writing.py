@@ -65,7 +65,7 @@ class Writing:
         return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
 
     def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
-        """How far the common levels are from one, at least, in order; and those with own letters."""
+        """At least how far common levels are from one, in order; and those with own letters."""
         if expected not in self._others:
             apart = self._apart(self._bags, self._bag(self._texts[expected]))
             is_other = self._common != expected
