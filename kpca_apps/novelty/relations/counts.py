@@ -211,10 +211,11 @@ class Said(NamedTuple):
     has_given: BoolArray  # whether the row has the values given
     # Log probability of a value at most as likely; 0 where no other row has the values given.
     log_p: FloatArray
-    # Whether it expects one value, or has seen the cell's own, or never the values given; and the
-    # log probability of others than the one expected.
+    # Whether it expects one value, or has seen the cell's own, or has never seen the values given,
+    # which may be as new as the cell's; and the log probability of others than the one expected.
     decides: BoolArray
     log_other: FloatArray  # 0 where the cell has one that the group has
+    log_right: FloatArray  # of another value that is there by right
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
@@ -300,8 +301,9 @@ class Relation:
         return Said(
             key >= 0,
             np.where(speaks, np.log(p), 0.0),
-            (key >= 0) & (is_clear | ~is_other),
+            (key >= 0) & (is_clear | ~is_other) & (speaks | (value != self.n_codes - 1)),
             np.log(np.where(is_clear, other, 1.0)),
+            np.log(np.where(is_clear, other * self.isolated, 1.0)),
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
@@ -363,7 +365,11 @@ def _gain(
         p = (np.maximum(others - d, 0.0) + (m + d * n_kinds) * q) / (rest + m)
         return (float(counts @ np.log(p)) - own) / int(column.counts.sum()), Prior(m, d)
 
-    _, best = max(gain(m, 0.0) for m in SHRINKAGE)
+    # Most columns say nothing of each other, which is seen by a few.
+    tried = [gain(m, 0.0) for m in SHRINKAGE[1::3]]
+    if max(tried)[0] <= 0:
+        return max(tried)
+    _, best = max(tried + [gain(m, 0.0) for m in SHRINKAGE if m not in SHRINKAGE[1::3]])
     return max(gain(best.shrinkage, d) for d in DISCOUNTS)
 
 

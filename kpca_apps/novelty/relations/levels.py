@@ -9,12 +9,13 @@ A value written like the one expected is a misspelling (`writing.py`): how few o
 column are written as much like it is further evidence, and misspellings are taken out before all
 is counted once more, so that they are found however many there are.
 
-Cells are named at a false discovery rate (Benjamini and Hochberg 1995), learned with the counts.
-The wrong cells are among the rows learned from and make cells like them probable: the rate that is
-kept is an upper bound. Of cells that contradict each other, the one that contradicts most is named
-and what it says of the others is taken back. A column that is odd in most rows of a level of
-another is so by rule, and not named there. A missing cell is named where nearly all rows like its
-own have one value.
+Cells are named where most rows like theirs agree on another value, at a false discovery rate
+(Benjamini and Hochberg 1995) that is learned with the counts. A rare value counts for nothing there
+unless it is misspelt: what is new to a group is rare as a rule, right or wrong. The wrong cells are
+among the rows learned from and make cells like them probable: the rate that is kept is an upper
+bound. Of cells that contradict each other, the one that contradicts most is named and what it says
+of the others is taken back. A column that is odd in most rows of a level of another is so by rule,
+and not named there. A missing cell is named where nearly all rows like its own have one value.
 
 References
 ----------
@@ -52,6 +53,8 @@ FALSE_DISCOVERIES = 0.2  # at most, of the cells named in a column
 LEAST_ODD = 0.25
 # Share of the values of a column written as much alike, below which a value is one misspelt.
 ALIKE = 0.1
+# Share of the rows like its own that agree on another value than that of a cell, and so many.
+AGREEING, LEAST_AGREEING = 0.75, 2
 # Rows of a level, and half of all, in which a column is odd by rule.
 LEAST_BY_RULE = 3
 # Where the probability left for values other than one is less, another is wrong, whatever the rate
@@ -155,7 +158,7 @@ class LevelRelations:
         if sum(column.missing for column in spelt) < sum(column.missing for column in columns):
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
-        rows = replace(rows, learned=replace(rows.learned, limits=rows.found_limits()))
+        rows = replace(rows, learned=replace(rows.learned, limits=rows.limits(rows.odd.log_p)))
         return rows.learned, rows.judged()
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
@@ -169,12 +172,13 @@ class LevelRelations:
 
 
 class _Odd(NamedTuple):
-    """Cells that may be wrong, before it is known whether others contradict them."""
+    """Cells that may be wrong, before blame is laid."""
 
     row: IntArray
     target: IntArray
     log_p: FloatArray  # with how they are written
     likeness: FloatArray  # log share of other values written as much like the one expected
+    expects: BoolArray  # whether rows like its own agree on another value
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +189,8 @@ class _Rows:
     cells: Sequence[Cells]  # of each column
     own: BoolArray  # (n,), whether the relations were learned from the row
     log_p: FloatArray  # (n, columns), of each cell given the others
-    log_other: FloatArray  # (n, columns), of another value than what the others expect
+    log_other: FloatArray  # (n, columns), of another value than what the others expect,
+    log_right: FloatArray  # (n, columns), and of one that is right
     strongest: IntArray  # (n, columns), place of the relation that says most against it; or -1
 
     @classmethod
@@ -202,20 +207,22 @@ class _Rows:
         """Ask all relations what they say of rows."""
         shape = len(learned.columns), len(own)
         codes = [of.codes for of in cells]
-        log_p, log_other, weight, deciding, most = (np.zeros(shape) for _ in range(5))
+        log_p, log_other, log_right, weight, deciding, most = (np.zeros(shape) for _ in range(6))
         strongest = np.full(shape, -1)
         for place, relation in enumerate(learned.relations):
             b, said = relation.target, relation.ask(learned.columns, codes, own)
             against = -relation.gain * said.log_p
             log_p[b] -= against
             log_other[b] += relation.gain * said.log_other
+            log_right[b] += relation.gain * said.log_right
             weight[b] += relation.gain * said.has_given
             deciding[b] += relation.gain * said.decides
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
-        np.divide(log_other, deciding, out=log_other, where=deciding > 0)
-        return cls(learned, cells, own, log_p.T, log_other.T, strongest.T)
+        for of_cells in (log_other, log_right):
+            np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
+        return cls(learned, cells, own, log_p.T, log_other.T, log_right.T, strongest.T)
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Take back what is said of cells that are odd by rule."""
@@ -240,7 +247,7 @@ class _Rows:
     def odd(self) -> _Odd:
         """Cells that may be wrong."""
         row, target = np.nonzero(self.log_p < np.log(LEAST_ODD))
-        likeness = np.zeros(len(row))
+        likeness, expects = np.zeros(len(row)), np.zeros(len(row), dtype=bool)
         for b in np.unique(target):
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
@@ -249,8 +256,13 @@ class _Rows:
                 of = strongest == place
                 said = self._ask(self.learned.relations[place], row[at[of]])
                 expected[of] = said.expected
+                enough = said.n_expected >= np.maximum(AGREEING * said.n_rows, LEAST_AGREEING)
+                expects[at[of]] = enough
             likeness[at] = self._likeness(int(b), row[at], expected)
-        return _Odd(row, target, self.log_p[row, target] + likeness, likeness)
+        log_p = np.where(
+            likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
+        )
+        return _Odd(row, target, log_p, likeness, expects)
 
     @cached_property
     def sure(self) -> FloatArray:
@@ -264,7 +276,7 @@ class _Rows:
 
     def without_misspelt(self) -> list[LevelColumn]:
         """Return the columns without the levels that are others misspelt in most of their rows."""
-        row, target, _, likeness = self.odd
+        row, target, _, likeness, _ = self.odd
         columns = []
         for b, column in enumerate(self.learned.columns):
             at = row[(target == b) & (likeness < np.log(ALIKE))]
@@ -272,12 +284,11 @@ class _Rows:
             columns.append(column.without(codes[2 * n_cells > column.counts[codes]]))
         return columns
 
-    def found_limits(self) -> FloatArray:
-        """Log probability in each column below which few cells are there by chance."""
-        _, target, log_p, _ = self.odd
+    def limits(self, log_p: FloatArray) -> FloatArray:
+        """Log probability in each column below which few of the odd cells are there by chance."""
         limits = np.full(len(self.cells), np.log(FALSE_DISCOVERIES / max(len(self.own), 1)))
-        for b in np.unique(target):
-            ordered = np.sort(log_p[target == b])
+        for b in np.unique(self.odd.target):
+            ordered = np.sort(log_p[self.odd.target == b])
             allowed = limits[b] + np.log(np.arange(1, len(ordered) + 1))
             below = np.flatnonzero(ordered <= allowed)
             if len(below):
@@ -287,8 +298,9 @@ class _Rows:
 
     def found_exceptions(self) -> Exceptions:
         """Find the levels of columns in most rows of which another column is clearly odd."""
-        row, target, log_p, _ = self.odd
-        is_clear = log_p <= self.found_limits()[target]
+        row, target, _, likeness, _ = self.odd
+        log_p = self.log_p[row, target] + likeness
+        is_clear = log_p <= self.limits(log_p)[target]
         is_clear |= self.log_other[row, target] <= self.sure[row, target]
         found = []
         for b in np.unique(target[is_clear]):
@@ -333,11 +345,12 @@ class _Rows:
 
     def _wrong(self) -> Iterator[JudgedCell]:
         """Name the cells that are wrong, by the cells they contradict."""
-        row, target, log_p, likeness = self.odd
+        row, target, log_p, likeness, expects = self.odd
         clear = log_p <= self.learned.limits[target]
         clear |= self.log_other[row, target] <= self.sure[row, target]
-        alike = np.zeros(self.log_p.shape)
-        alike[row, target] = likeness
+        clear &= expects
+        alike = np.full(self.log_p.shape, np.inf)  # no other cell is named
+        alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = rows[start : start + ROWS_AT_ONCE]
@@ -355,7 +368,8 @@ class _Rows:
         active = np.arange(n)
         while len(active):
             free = named[active]
-            log_p, log_other, weight, deciding = (np.zeros((len(active), p)) for _ in range(4))
+            shape = len(active), p
+            log_p, log_other, log_right, weight, deciding = (np.zeros(shape) for _ in range(5))
             against = np.zeros((len(active), p, p))
             for relation, of in said:
                 b, given = relation.target, list(relation.given)
@@ -363,16 +377,18 @@ class _Rows:
                 against_b = np.where(speaks, -of.log_p[active], 0.0)
                 log_p[:, b] -= relation.gain * against_b
                 log_other[:, b] += relation.gain * np.where(speaks, of.log_other[active], 0.0)
+                log_right[:, b] += relation.gain * np.where(speaks, of.log_right[active], 0.0)
                 weight[:, b] += relation.gain * (speaks & of.has_given[active])
                 deciding[:, b] += relation.gain * (speaks & of.decides[active])
                 for a in given:
                     either = np.maximum(against[:, a, b], against_b)
                     against[:, a, b] = against[:, b, a] = either
             np.divide(log_p, weight, out=log_p, where=weight > 0)
-            np.divide(log_other, deciding, out=log_other, where=deciding > 0)
-            log_p += likeness[active]
+            for of_cells in (log_other, log_right):
+                np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
+            log_p = np.where(likeness[active] < 0, log_p + likeness[active], log_right)
             is_odd = (log_p <= self.learned.limits) | (log_other <= self.sure[rows[active]])
-            is_odd &= ~free & ~passed_over[active]
+            is_odd &= ~free & ~passed_over[active] & np.isfinite(likeness[active])
             blame = (against * ~free[:, None, :]).sum(axis=2)
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
             every, worst = np.arange(len(active)), blame.argmax(axis=1)

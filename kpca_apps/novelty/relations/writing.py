@@ -17,7 +17,7 @@ import numpy as np
 from kpca_apps.system.arrays import IntArray
 
 # Share of the letters up to which a value may be another one mistyped; one letter is always few.
-MOST_EDITED = 0.4
+MOST_EDITED = 0.25
 # Levels that are compared, the most frequent, and letters of the longest.
 MAX_COMMON, LONGEST = 1_000, 400
 # Of few other values none is close by chance: as if of one more this share were.
@@ -35,32 +35,43 @@ class Writing:
         letters = sorted({*chain.from_iterable(common)})
         self._place = {letter: place for place, letter in enumerate(letters)}
         self._bags = np.array([self._bag(text) for text in common]).reshape(len(common), -1)
-        self._sizes = np.array([len(text) for text in common], dtype=np.int64)
         of_one = (self._bags > 0).sum(axis=0) == 1
         self._has_own = (self._bags[:, of_one] > 0).any(axis=1)
+        self._others: dict[int, tuple[IntArray, IntArray]] = {}
 
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
 
-        0 where `seen` is not the rarer one, or not close to it.
+        0 where `seen` is not the rarer one, or neither close to it nor it with words more or less.
         """
         text = self._texts[expected]
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
+        if not any(letter.isalpha() for letter in seen + text):
+            return 0.0  # numbers and dates lie close by nature
         most = int(max(MOST_EDITED * longest, 1.0))
-        if int(self._apart(self._bag(seen)[None], self._bag(text))[0]) > most:
+        is_within = f" {text} " in f" {seen} " or f" {seen} " in f" {text} "
+        if abs(len(text) - len(seen)) > most and not is_within:
             return 0.0
         distance = edits(seen, text)
-        if distance > most:
+        if distance > most and not is_within:
             return 0.0
-        others = self._common != expected
-        n_others = int(np.count_nonzero(others))
-        close = others & (np.abs(self._sizes - len(text)) <= distance)
+        others, of_kind = self._distances(expected)
         if any(letter not in self._place for letter in seen):
-            close &= self._has_own
-        n_close = np.count_nonzero(self._apart(self._bags[close], self._bag(text)) <= distance)
-        return float(np.log((n_close + CLOSE) / (n_others + 1)))
+            n_close = np.searchsorted(of_kind, distance, side="right")
+        else:
+            n_close = np.searchsorted(others, distance, side="right")
+        return float(np.log((int(n_close) + CLOSE) / (len(others) + 1)))
+
+    def _distances(self, expected: int) -> tuple[IntArray, IntArray]:
+        """At least how far common levels are from one, in order; and those with own letters."""
+        if expected not in self._others:
+            apart = self._apart(self._bags, self._bag(self._texts[expected]))
+            is_other = self._common != expected
+            of_kind = np.sort(apart[is_other & self._has_own])
+            self._others[expected] = np.sort(apart[is_other]), of_kind
+        return self._others[expected]
 
     def _bag(self, text: str) -> IntArray:
         """How often each letter occurs in a text; last, those that no common value has."""
