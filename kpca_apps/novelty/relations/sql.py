@@ -1,0 +1,278 @@
+r"""Rules as SQL: for each rule the condition that its broken rows meet.
+
+What is written is standard SQL but for three things, which DuckDB has: `TRY_CAST` where cells of
+text are read as numbers or dates, `rowid` for the order of rows, and ``\p{L}`` for a letter. A row
+that lacks a value breaks no rule, as a comparison with NULL is never true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from kpca_apps.names import one_line
+from kpca_apps.novelty.relations.formulas import Language, broken
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    Determines,
+    EmptyUnless,
+    Equal,
+    Linear,
+    Order,
+    PositiveOnlyIf,
+    Product,
+    Sorted,
+    Unique,
+    Within,
+)
+from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+from kpca_apps.novelty.relations.sentences import sentence
+from kpca_apps.tables.values import MISSING_WORDS
+
+_LINE = 1_000  # characters of a comment
+# Larger numbers are no measurements, and NaN is none; to a database it is the largest number.
+_LARGEST = "1e100"
+_EXACT_DIGITS = 15  # of a decimal literal that any database reads as the same double
+_HEAD = """\
+-- Rules between the columns of {table}: each query selects the rows that break one.
+-- Written for DuckDB. Where a cell is missing or cannot be read, a row breaks no rule.
+"""
+_NOT_PLAIN = """\
+-- These columns are to be numbers or dates in the database, as the file writes them otherwise than
+-- SQL does: {columns}.
+"""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What databases write in ways of their own."""
+
+    name: Callable[[str], str]  # quotes the name of a column or a table
+    literal: Callable[[str], str]  # quotes a text
+    double: str  # the type of floating-point numbers
+    text: str  # the type of texts
+    seconds: Callable[[str], str]  # of a date or moment, since 1970-01-01 UTC
+    has_form: Callable[[str, str], str]  # whether a text has the form of a code
+
+
+def standard_name(name: str) -> str:
+    """Quote a name as the standard has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def standard_literal(text: str) -> str:
+    """Quote a text as the standard has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def code_pattern(form: str) -> str:
+    r"""Return the regular expression of the form of a code.
+
+    >>> print(code_pattern("AA-9999"))
+    \p{L}{2}[-][0-9]{4}
+    """
+    parts = []
+    for run in re.finditer(r"(.)\1*", form, re.DOTALL):
+        sign, length = run[1], len(run[0])
+        signs = {"A": r"\p{L}", "9": "[0-9]"}.get(sign) or _one_sign(sign)
+        parts.append(signs + (f"{{{length}}}" if length > 1 else ""))
+    return "".join(parts)
+
+
+def _one_sign(sign: str) -> str:
+    if sign in r"\^[]":
+        return f"\\{sign}"
+    return f"[{sign}]" if sign.isascii() else sign
+
+
+STANDARD = Dialect(
+    name=standard_name,
+    literal=standard_literal,
+    double="DOUBLE PRECISION",
+    text="VARCHAR",
+    seconds=lambda moment: f"EXTRACT(EPOCH FROM {moment})",
+    has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
+)
+
+
+def rules_as_sql(rules: HeldRules, table: str) -> str:
+    """Write a query for each rule that selects the rows that break it from a table."""
+    parts = [_HEAD.format(table=one_line(rules.table))]
+    if others := [column.name for column in rules.columns if not column.is_plain]:
+        names = ", ".join(one_line(name) for name in others)
+        parts.append(_NOT_PLAIN.format(columns=one_line(names, _LINE)))
+    for held in rules.rules:
+        said = one_line(sentence(held, rules.by_name), _LINE)
+        where = broken_rows(held.rule, rules.by_name, table)
+        parts.append(f"\n-- {said}\nSELECT * FROM {standard_name(table)}\nWHERE {where};\n")
+    return "".join(parts)
+
+
+def broken_rows(rule: AnyRule, columns: Mapping[str, RuleColumn], table: str) -> str:
+    """Write the condition that rows of a table meet if they break a rule, to follow WHERE."""
+    writer = SqlWriter(columns, STANDARD)
+    match rule:
+        case Unique() | Determines():
+            cells = ", ".join(map(writer.key, rule.columns))
+            found = writer.broken_keys(rule, standard_name(table))
+            return f"({cells}) IN (\n{_indent(found)}\n)"
+        case Sorted():
+            found = writer.broken_places(rule, standard_name(table))
+            return f"rowid IN (\n{_indent(found)}\n)"
+        case _:
+            return writer.broken(rule)
+
+
+@dataclass(frozen=True)
+class SqlWriter:
+    """Writes conditions on the columns of a table in a dialect."""
+
+    columns: Mapping[str, RuleColumn]
+    dialect: Dialect
+
+    def broken(self, rule: AnyRule) -> str:
+        """Write when a row breaks a rule that looks at one row at a time."""
+        match rule:
+            case Equal() if not all(self.columns[name].format for name in rule.columns):
+                first, second = map(self.text, rule.columns)
+                return f"{first} <> {second}"
+            case Equal() | Order() | Linear() | Product() | Within():
+                return broken(rule, self._language)
+            case EmptyUnless():
+                first, second = rule.columns
+                other = f"{self.text(second)} IS NULL"
+                if rule.values:
+                    other = self._is_none_of(second, rule.values)
+                return f"{self.text(first)} IS NOT NULL AND {other}"
+            case PositiveOnlyIf():
+                first, second = rule.columns
+                above = broken(Within(columns=(first,), high=0.0), self._language)
+                return f"{above} AND {self._is_none_of(second, rule.values)}"
+            case Code():
+                text = self.text(rule.columns[0])
+                return f"NOT ({self.dialect.has_form(text, rule.form)})"
+            case Unique() | Determines() | Sorted():
+                raise TypeError("such a rule compares rows")
+            case _:
+                assert_never(rule)
+
+    def broken_keys(self, rule: Unique | Determines, table: str, more: str = "") -> str:
+        """Write a query for the values of the columns in rows that break a rule."""
+        names = [f"c{k}" for k in range(1, len(rule.columns) + 1)]
+        cells = self._cells(rule.columns, names, table)
+        listed = ", ".join(names)
+        if isinstance(rule, Unique):
+            return f"SELECT {listed} FROM (\n{_indent(cells)}\n) AS cells\nGROUP BY {listed} HAVING COUNT(*) > 1"
+        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        counted = (
+            f"SELECT {listed}, COUNT(*) AS n,\n"
+            f"  SUM(COUNT(*)) OVER (PARTITION BY {', '.join(names[:-1])}) AS n_of_key\n"
+            f"FROM (\n{_indent(cells)}\n) AS cells\nWHERE {known}\nGROUP BY {listed}"
+        )
+        return f"SELECT {listed} FROM (\n{_indent(counted)}\n) AS counted\nWHERE 2 * n <= n_of_key"
+
+    def broken_places(self, rule: Sorted, table: str) -> str:
+        """Write a query for the rowid of rows that break the order."""
+        before, after = ("<", ">") if rule.falling else (">", "<")
+        value = self.number(rule.columns[0])
+        rows = (
+            f"SELECT rowid AS place, {value} AS v,\n"
+            f"  LAG({value}) OVER (ORDER BY rowid) AS before,\n"
+            f"  LEAD({value}) OVER (ORDER BY rowid) AS after\n"
+            f"FROM {table}\nWHERE {self.known(rule.columns[0]) or f'{value} IS NOT NULL'}"
+        )
+        high = (
+            f"SELECT place, v, before,\n"
+            f"  COALESCE(v {before} after AND COALESCE(before {after}= after, TRUE), FALSE) AS high\n"
+            f"FROM (\n{_indent(rows)}\n) AS neighbours"
+        )
+        return (
+            "SELECT place FROM (\n"
+            "  SELECT place, high OR (\n"
+            f"    v {after} before AND NOT LAG(high, 1, FALSE) OVER (ORDER BY place)\n"
+            f"  ) AS is_broken\n  FROM (\n{_indent(high, 4)}\n  ) AS ordered\n) AS judged\nWHERE is_broken"
+        )
+
+    def value(self, name: str) -> str:
+        """Write a column of numbers or dates as what is compared."""
+        column, quoted = self.columns[name], self.dialect.name(name)
+        if column.typed:
+            return quoted
+        cast = "TRY_CAST" if column.is_plain else "CAST"
+        kind = self.dialect.double if column.dates is None else "TIMESTAMP"
+        if column.numbers is not None and column.numbers.clock:
+            kind = "TIME"
+        return f"{cast}({quoted} AS {kind})"
+
+    def number(self, name: str) -> str:
+        """Write a column as a floating-point number; dates in seconds since 1970 UTC."""
+        column, value = self.columns[name], self.value(name)
+        if column.dates is not None or (column.numbers is not None and column.numbers.clock):
+            return self.dialect.seconds(value)
+        return f"CAST({value} AS {self.dialect.double})" if column.typed else value
+
+    def text(self, name: str) -> str:
+        """Write a column as stripped text, NULL where it holds a word for missing."""
+        column, quoted = self.columns[name], self.dialect.name(name)
+        if column.typed and column.format is not None:
+            return quoted
+        stripped = f"TRIM(CAST({quoted} AS {self.dialect.text}))"
+        words = ", ".join(map(self.dialect.literal, sorted(MISSING_WORDS)))
+        return f"CASE WHEN LOWER({stripped}) NOT IN ({words}) THEN {stripped} END"
+
+    def key(self, name: str) -> str:
+        """Write a column as what rows are equal in."""
+        return self.text(name) if self.columns[name].format is None else self.value(name)
+
+    def known(self, name: str) -> str:
+        """Write that a number is one; "" for dates, which are NULL where they are not."""
+        column = self.columns[name]
+        is_number = column.numbers is not None and not column.numbers.clock
+        return f"{self.value(name)} < {_LARGEST}" if is_number else ""
+
+    def _cells(self, columns: Sequence[str], names: Sequence[str], table: str) -> str:
+        cells = (f"{self.key(of)} AS {name}" for of, name in zip(columns, names, strict=True))
+        return f"SELECT {', '.join(cells)} FROM {table}"
+
+    def _is_none_of(self, name: str, values: Sequence[str]) -> str:
+        column, text = self.columns[name], self.text(name)
+        if column.typed and column.numbers is not None and all(map(_is_number, values)):
+            return f"{text} NOT IN ({', '.join(values)})"
+        return f"{text} NOT IN ({', '.join(map(self.dialect.literal, values))})"
+
+    @property
+    def _language(self) -> Language:
+        return Language(
+            number=self.number,
+            value=self.value,
+            known=self.known,
+            constant=_constant,
+            absolute="ABS",
+            power="POWER",
+            both=" AND ",
+            either=" OR ",
+        )
+
+
+def _constant(value: float) -> str:
+    """Write a number so that a database reads the same one."""
+    text = str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+    # Without an exponent it is an exact decimal, of which long ones are not read exactly.
+    is_long = sum(map(str.isdigit, text)) > _EXACT_DIGITS
+    text = f"{text}e0" if is_long and "e" not in text else text
+    return f"({text})" if value < 0 else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return re.fullmatch(r"[0-9.eE+-]+", text) is not None
+
+
+def _indent(text: str, by: int = 2) -> str:
+    return "\n".join(" " * by + line for line in text.split("\n"))
