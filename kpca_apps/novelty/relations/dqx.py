@@ -40,8 +40,8 @@ SPARK = Dialect(
     literal=_spark_literal,
     double="DOUBLE",
     text="STRING",
-    # A date has no seconds of its own.
-    seconds=lambda moment: f"CAST(CAST({moment} AS TIMESTAMP) AS DOUBLE)",
+    moment=lambda cell: f"CAST({cell} AS TIMESTAMP)",  # a date has no seconds
+    seconds=lambda moment: f"CAST({moment} AS DOUBLE)",
     has_form=_has_form,
 )
 
@@ -69,26 +69,26 @@ def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
 
 def _check(held: HeldRule, columns: Mapping[str, RuleColumn]) -> dict[str, Any]:
     said = one_line(phrase(held.rule, columns), _LINE)
-    writer = SqlWriter(columns, SPARK)
-    if isinstance(held.rule, Unique):
-        keys = [writer.key(name) for name in held.rule.columns]
-        call: dict[str, Any] = {"function": "is_unique", "arguments": {"columns": keys}}
-    else:
-        if isinstance(held.rule, Determines):
-            broken = _minority(held.rule, writer)
-        else:
-            broken = writer.broken(held.rule)
-        arguments = {"expression": broken, "negate": True, "msg": f"breaks: {said}"}
-        call = {"function": "sql_expression", "arguments": arguments}
+    arguments = {
+        "expression": _broken(held.rule, SqlWriter(columns, SPARK)),
+        "negate": True,
+        "msg": f"breaks: {said}",
+    }
+    call = {"function": "sql_expression", "arguments": arguments}
     return {"name": said, "criticality": "warn", "check": call}
 
 
-def _minority(rule: Determines, writer: SqlWriter) -> str:
-    """Write that a row has another value than more than half of the rows of its key."""
-    *keys, value = map(writer.key, rule.columns)
-    key, known = ", ".join(keys), " AND ".join(f"{cell} IS NOT NULL" for cell in (*keys, value))
-    of_row = f"COUNT({value}) OVER (PARTITION BY {key}, {value})"
-    return f"{known} AND 2 * {of_row} <= COUNT({value}) OVER (PARTITION BY {key})"
+def _broken(rule: AnyRule, writer: SqlWriter) -> str:
+    """Write when a row breaks a rule; rows are compared by windows over those alike."""
+    if not isinstance(rule, Unique | Determines):
+        return writer.broken(rule)
+    cells = [*map(writer.key, rule.columns)]
+    known, of_row = " AND ".join(f"{cell} IS NOT NULL" for cell in cells), ", ".join(cells)
+    if isinstance(rule, Unique):
+        return f"{known} AND COUNT(*) OVER (PARTITION BY {of_row}) > 1"
+    n_alike = f"COUNT(*) OVER (PARTITION BY {of_row})"
+    n_of_key = f"COUNT({cells[-1]}) OVER (PARTITION BY {', '.join(cells[:-1])})"
+    return f"{known} AND 2 * {n_alike} <= {n_of_key}"
 
 
 def _yaml(value: Any, depth: int) -> str:

@@ -70,7 +70,7 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
         case PositiveOnlyIf():
             return f"{first} is above 0 only where {others[0]} is {_either(rule.values)}"
         case Code():
-            return f"{first} is written {one_line(rule.form, _NAME)}"
+            return f"{first} has the form {one_line(rule.form, _NAME)}"
         case Within():
             return _bounds(rule, first, columns)
         case _:
@@ -129,7 +129,7 @@ def _terms(rule: Linear, columns: Mapping[str, RuleColumn]) -> str:
 def _span(seconds: float, name: str) -> str:
     """Write a column of numbers that is added to a date."""
     unit, size = _unit(seconds)
-    words = f"{name} {unit}s"
+    words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"
 
 

@@ -54,7 +54,8 @@ class Dialect:
     literal: Callable[[str], str]  # quotes a text
     double: str  # the type of floating-point numbers
     text: str  # the type of texts
-    seconds: Callable[[str], str]  # of a date or moment, since 1970-01-01 UTC
+    moment: Callable[[str], str]  # a column of dates or moments as one that has seconds
+    seconds: Callable[[str], str]  # of a moment since 1970-01-01 UTC
     has_form: Callable[[str, str], str]  # whether a text has the form of a code
 
 
@@ -93,6 +94,7 @@ STANDARD = Dialect(
     literal=standard_literal,
     double="DOUBLE PRECISION",
     text="VARCHAR",
+    moment=lambda cell: cell,
     seconds=lambda moment: f"EXTRACT(EPOCH FROM {moment})",
     has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
 )
@@ -159,13 +161,14 @@ class SqlWriter:
             case _:
                 assert_never(rule)
 
-    def broken_keys(self, rule: Unique | Determines, table: str, more: str = "") -> str:
+    def broken_keys(self, rule: Unique | Determines, table: str) -> str:
         """Write a query for the values of the columns in rows that break a rule."""
         names = [f"c{k}" for k in range(1, len(rule.columns) + 1)]
         cells = self._cells(rule.columns, names, table)
         listed = ", ".join(names)
         if isinstance(rule, Unique):
-            return f"SELECT {listed} FROM (\n{_indent(cells)}\n) AS cells\nGROUP BY {listed} HAVING COUNT(*) > 1"
+            all_cells = f"SELECT {listed} FROM (\n{_indent(cells)}\n) AS cells"
+            return f"{all_cells}\nGROUP BY {listed} HAVING COUNT(*) > 1"
         known = " AND ".join(f"{name} IS NOT NULL" for name in names)
         counted = (
             f"SELECT {listed}, COUNT(*) AS n,\n"
@@ -175,26 +178,27 @@ class SqlWriter:
         return f"SELECT {listed} FROM (\n{_indent(counted)}\n) AS counted\nWHERE 2 * n <= n_of_key"
 
     def broken_places(self, rule: Sorted, table: str) -> str:
-        """Write a query for the rowid of rows that break the order."""
-        before, after = ("<", ">") if rule.falling else (">", "<")
-        value = self.number(rule.columns[0])
+        """Write a query for the rowid of rows that are not in order."""
+        beyond, short = ("<", ">") if rule.falling else (">", "<")
+        value, known = self.number(rule.columns[0]), self.known(rule.columns[0])
         rows = (
             f"SELECT rowid AS place, {value} AS v,\n"
-            f"  LAG({value}) OVER (ORDER BY rowid) AS before,\n"
-            f"  LEAD({value}) OVER (ORDER BY rowid) AS after\n"
-            f"FROM {table}\nWHERE {self.known(rule.columns[0]) or f'{value} IS NOT NULL'}"
+            f"  LAG({value}) OVER (ORDER BY rowid) AS above,\n"
+            f"  LEAD({value}) OVER (ORDER BY rowid) AS below\n"
+            f"FROM {table}\nWHERE {known or f'{value} IS NOT NULL'}"
         )
+        # Without such a row, those above and below it are in order.
         high = (
-            f"SELECT place, v, before,\n"
-            f"  COALESCE(v {before} after AND COALESCE(before {after}= after, TRUE), FALSE) AS high\n"
-            f"FROM (\n{_indent(rows)}\n) AS neighbours"
+            f"SELECT place, v, above,\n"
+            f"  COALESCE(v {beyond} below AND NOT COALESCE(above {beyond} below, FALSE), FALSE)"
+            f" AS is_high\nFROM (\n{_indent(rows)}\n) AS neighbours"
         )
-        return (
-            "SELECT place FROM (\n"
-            "  SELECT place, high OR (\n"
-            f"    v {after} before AND NOT LAG(high, 1, FALSE) OVER (ORDER BY place)\n"
-            f"  ) AS is_broken\n  FROM (\n{_indent(high, 4)}\n  ) AS ordered\n) AS judged\nWHERE is_broken"
+        judged = (
+            f"SELECT place, is_high OR (v {short} above\n"
+            f"  AND NOT LAG(is_high, 1, FALSE) OVER (ORDER BY place)) AS is_broken\n"
+            f"FROM (\n{_indent(high)}\n) AS ordered"
         )
+        return f"SELECT place FROM (\n{_indent(judged)}\n) AS judged\nWHERE is_broken"
 
     def value(self, name: str) -> str:
         """Write a column of numbers or dates as what is compared."""
@@ -210,7 +214,9 @@ class SqlWriter:
     def number(self, name: str) -> str:
         """Write a column as a floating-point number; dates in seconds since 1970 UTC."""
         column, value = self.columns[name], self.value(name)
-        if column.dates is not None or (column.numbers is not None and column.numbers.clock):
+        if column.dates is not None:
+            return self.dialect.seconds(self.dialect.moment(value) if column.typed else value)
+        if column.numbers is not None and column.numbers.clock:
             return self.dialect.seconds(value)
         return f"CAST({value} AS {self.dialect.double})" if column.typed else value
 
