@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.rule import AnyRule, Code, Determines, HeldRule, Sorted, Unique
+from kpca_apps.novelty.relations.rule import AnyRule, Determines, HeldRule, Sorted, Unique
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.novelty.relations.sql import Dialect, SqlWriter, code_pattern

@@ -50,8 +50,16 @@ def _conditions(rule: NumberRule, language: Language) -> Sequence[str]:
     if rule.relative:
         share = f"{language.constant(rule.relative)} * {language.absolute}({due})"
         allowed = f"{allowed} + {share}" if rule.tolerance else share
-    positive = [f"{language.value(name)} > 0" for name in others]
-    return [*positive, f"{apart} > {allowed}"]
+    pairs = zip(others, rule.exponents, strict=True)
+    return [*filter(None, (_domain(*pair, language) for pair in pairs)), f"{apart} > {allowed}"]
+
+
+def _domain(name: str, exponent: float, language: Language) -> str:
+    """Write that a number has this power; of others, a rule says nothing."""
+    value = language.value(name)
+    if exponent == round(exponent):
+        return f"{language.absolute}({value}) > 0" if exponent < 0 else ""
+    return f"{value} {'>' if exponent < 0 else '>='} 0"
 
 
 def _due(rule: Equal | Linear | Product, language: Language) -> str:

@@ -193,7 +193,7 @@ class _Writer:
                 above = f"({self.number(rule.columns[0])} > 0)"
                 return f"~({above} & {self._is_none_of(rule.columns[1], rule.values)})"
             case Code():
-                return f"~differ(form({_cells(rule.columns[0])}), {ascii(rule.form)})"
+                return f"~differ(form({_cells(rule.columns[0])}), {rule.form!a})"
             case _:
                 assert_never(rule)
 
@@ -233,7 +233,7 @@ class _Writer:
 
 
 def _cells(name: str) -> str:
-    return f"df[{ascii(name)}]"
+    return f"df[{name!a}]"
 
 
 def _list(values: tuple[str, ...]) -> str:
@@ -247,4 +247,4 @@ def _marks(format: NumberFormat | None) -> list[str]:
     units = [re.escape(unit) for unit in (*format.units, format.word) if unit]
     marks = {"decimal": format.decimal, "thousands": format.thousands, "unit": "|".join(units)}
     plain = {"decimal": "."}
-    return [f"{key}={ascii(x)}" for key, x in marks.items() if x != plain.get(key, "")]
+    return [f"{key}={x!a}" for key, x in marks.items() if x != plain.get(key, "")]

@@ -148,7 +148,8 @@ def _offset(offset: float) -> str:
 def _factors(rule: Product) -> str:
     """Write a product with its ratios and powers."""
     names = [_name(name) for name in rule.columns[1:]]
-    above, below = [], []
+    above: list[str] = []
+    below: list[str] = []
     for name, exponent in zip(names, rule.exponents, strict=True):
         size = abs(exponent)
         words = name if size == 1 else f"{name}^{_number(size)}"
