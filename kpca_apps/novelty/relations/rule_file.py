@@ -85,6 +85,7 @@ class _Document(_Head, frozen=True, forbid_unknown_fields=True):
     rules: tuple[_Record, ...]
     table: str = ""
     n_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    id: str | None = None
 
 
 def rules_to_json(rules: HeldRules) -> str:
@@ -94,7 +95,13 @@ def rules_to_json(rules: HeldRules) -> str:
         for of in rules.rules
     )
     document = _Document(
-        FORMAT, FORMAT_VERSION, rules.columns, records, table=rules.table, n_rows=rules.n_rows
+        FORMAT,
+        FORMAT_VERSION,
+        rules.columns,
+        records,
+        table=rules.table,
+        n_rows=rules.n_rows,
+        id=rules.id,
     )
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
@@ -156,6 +163,7 @@ def _rules_of(data: bytes) -> HeldRules:
         document.n_rows,
         tuple(column for column in document.columns if column.name in named),
         tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules),
+        document.id,
     )
 
 

@@ -47,6 +47,7 @@ class HeldRules:
     n_rows: int
     columns: tuple[RuleColumn, ...]  # that the rules name
     rules: tuple[HeldRule, ...]
+    id: str | None = None  # the column that names the rows
 
     @cached_property
     def by_name(self) -> dict[str, RuleColumn]:
