@@ -6,7 +6,7 @@ time, so that they can be checked on some rows of a table after the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -25,6 +25,7 @@ from kpca_apps.novelty.relations.rule import (
     Order,
     PositiveOnlyIf,
     Product,
+    Rule,
     Sorted,
     Unique,
     Within,
@@ -61,6 +62,10 @@ class Cells:
 
     def __len__(self) -> int:
         return self.table.frame.height
+
+    def take(self, names: Iterable[str]) -> Cells:
+        """Return some of the columns."""
+        return Cells(self.table, {name: self.formats[name] for name in names})
 
     def is_number(self, name: str) -> bool:
         """Whether a column holds numbers or dates."""
@@ -113,7 +118,7 @@ class Checked:
         return HeldRule(rule, int(self.applies.sum()), len(places), tuple(listed))
 
 
-def check(rule: AnyRule, cells: Cells) -> Checked:
+def check(rule: Rule, cells: Cells) -> Checked:
     """Check a rule on each row of a table that has its columns."""
     applies, holds = _check(rule, cells)
     return Checked(applies, applies & holds)

@@ -1,0 +1,500 @@
+"""Sums, other units, products, ratios and powers that tie columns of numbers and dates.
+
+Numbers are rounded, so a relation holds within what rounding does, and no more: columns that merely
+go together scatter wider. Candidates are sought in a few dozen rows, sums and products of three
+columns in all of these at once; who agrees in half of the rows is fitted and tried on the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+
+from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.rule import Equal, Linear, Product
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.values import DateFormat, NumberFormat
+
+_DAY = 86400.0  # seconds
+_TIME_UNITS = (1.0, 60.0, 3600.0, _DAY, 7 * _DAY, 365.25 * _DAY / 12, 365.25 * _DAY)
+_MOST_DECIMALS = 9
+_ROUNDED = 0.98  # share of the values that must have no more decimals
+_PRECISE = 1e-9  # of a column's size: what sums of floats lose
+_PAIRS = 32  # of rows that slopes are taken from
+_ROWS = 24  # that sums and products are first tried on
+_FEW_ROWS = 6  # of these, that must say something
+_AGREE = 0.5  # share of them that must agree
+_SLOPE = 0.03  # relative difference of slopes that agree
+_FEWEST_VALUES = 5  # distinct ones, for a slope other than 1 and -1
+_FINE = 20.0  # so many tolerances a column must span with the middle 95 % of its values
+_COARSE = 0.03  # relative rounding of a value that says little of a product
+_MOST_RELATIVE = 0.02  # of what a product may be off by the rounding of its factors
+_EXPONENTS = (-3.0, -2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1.5, 2.0, 3.0)
+_OF_THREE = tuple(
+    exponents
+    for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
+    if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
+)
+_MOST_SUMMED, _MOST_OF_FOUR, _MOST_MULTIPLIED, _MOST_TIMES = 100, 40, 60, 12
+_MOST_CANDIDATES = 300
+_DIGITS = range(1, 11)
+_NO_WORSE = 0.002  # share of the rows that shorter constants may lose
+_CHUNK = 1 << 22  # numbers compared at once
+
+_Tolerance = TypeVar("_Tolerance")
+_Made = TypeVar("_Made", Linear, Product)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The columns of numbers of a sample of rows."""
+
+    names: tuple[str, ...]
+    values: FloatArray  # (m, k), NaN where missing
+    units: FloatArray  # (k,), what each is rounded to, or what floats lose
+    precise: FloatArray  # (k,), what floats lose
+    spans: FloatArray  # (k,), of the middle 95 %
+    n_distinct: IntArray  # (k,)
+
+    @classmethod
+    def of(cls, cells: Cells, names: Sequence[str]) -> Numbers:
+        """Take columns of a table that hold more than one number."""
+        values = {name: cells.values(name) for name in names}
+        known = {name: column[~np.isnan(column)] for name, column in values.items()}
+        kept = [name for name in names if len(known[name]) and np.ptp(known[name]) > 0]
+        n = len(cells)
+        ends = np.array([np.quantile(known[name], [0.025, 0.975]) for name in kept]).reshape(-1, 2)
+        sizes = np.array([np.quantile(np.abs(known[name]), 0.99) for name in kept])
+        return cls(
+            tuple(kept),
+            np.column_stack([values[name] for name in kept]) if kept else np.empty((n, 0)),
+            np.array([rounding(known[name]) for name in kept]),
+            _PRECISE * sizes,
+            ends[:, 1] - ends[:, 0],
+            np.array([len(np.unique(known[name])) for name in kept], dtype=np.int64),
+        )
+
+    def take(self, keep: Sequence[int]) -> Numbers:
+        """Return some of the columns."""
+        places = np.array(keep, dtype=np.int64)
+        return Numbers(
+            tuple(self.names[i] for i in keep),
+            self.values[:, places],
+            self.units[places],
+            self.precise[places],
+            self.spans[places],
+            self.n_distinct[places],
+        )
+
+
+def rounding(values: FloatArray) -> float:
+    """Return what numbers are rounded to: 0.01 for cents, 1 for whole ones; 0 if nothing.
+
+    >>> rounding(np.array([0.25, 1.5, 3.0])), rounding(np.array([86400.0, 259200.0]))
+    (0.01, 1.0)
+    """
+    for decimals in range(_MOST_DECIMALS + 1):
+        rest = np.abs(values - np.round(values, decimals))
+        if np.mean(rest <= 1e-12 * np.maximum(np.abs(values), 1.0)) >= _ROUNDED:
+            return float(10.0**-decimals)
+    return 0.0
+
+
+def equal_numbers(numbers: Numbers, cells: Cells) -> Iterator[Equal]:
+    """Find columns that hold the same numbers, to the rounding of the coarser."""
+    for i, j in combinations(range(len(numbers.names)), 2):
+        for tolerance in (0.0, max(numbers.units[i], numbers.units[j]) / 2):
+            rule = Equal(columns=(numbers.names[i], numbers.names[j]), tolerance=tolerance)
+            fine = not tolerance or tolerance * _FINE <= numbers.spans[i]
+            if fine and check(rule, cells).share >= NEARLY:
+                yield rule
+                break
+
+
+def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
+    """Find columns that are another in other units, or a constant apart."""
+    best: dict[tuple[int, int], list[tuple[float, int, Linear]]] = {}
+    for j, i, slope in _slopes(numbers.values, numbers.units, rng):
+        few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
+        rule = _line(numbers, i, j, slope, cells)
+        if rule is None or (few and abs(rule.coefficients[0]) != 1):
+            continue
+        coarse = rule.tolerance / numbers.spans[i] if numbers.spans[i] else 0.0
+        length = len(f"{rule.coefficients[0]:.10g}{rule.offset:.10g}")
+        best.setdefault((min(i, j), max(i, j)), []).append((coarse, length, rule))
+    for found in best.values():
+        yield min(found, key=lambda one: (one[1], one[0]))[2]
+
+
+def powers(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
+    """Find columns that are a power of another, times a constant."""
+    logs, errors = _logs(numbers)
+    units = _medians(errors.T)
+    found = set()
+    for j, i, slope in _slopes(logs, units, rng):
+        exponent = min(_EXPONENTS, key=lambda e: abs(e / slope - 1))
+        few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEWEST_VALUES
+        if few or abs(exponent / slope - 1) > 2 * _SLOPE or (j, i) in found:
+            continue
+        rule = _product(numbers, cells, logs, i, (j,), (exponent,))
+        if rule is not None:
+            found.add((i, j))
+            yield rule
+
+
+def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
+    """Find columns that are sums and differences of two or three others, or of a run of them."""
+    numbers = numbers.take(range(min(len(numbers.names), _MOST_SUMMED)))
+    k = len(numbers.names)
+    says = np.isfinite(numbers.values) & (numbers.values != 0)
+    values = numbers.values[_telling_rows(says, rng)].T
+    of_four = k <= _MOST_OF_FOUR
+    ones, pairs, threes = _groups(k, 1), _groups(k, 2), _groups(k, 3)
+    sides = [(ones, pairs)]
+    if of_four:
+        sides += [(ones, threes), (pairs, pairs)]
+    sides += [(ones, np.arange(k - n + 1)[:, None] + np.arange(n)) for n in range(3 + of_four, k)]
+    for left, right in sides:
+        for i, j in _agreeing(values, left, right, numbers.units):
+            a, b = left[i].tolist(), right[j].tolist()
+            # What comes last is mostly what the others lead to.
+            plus, minus = (b, a) if len(a) == 1 or max(a) > max(b) else (a, b)
+            first = max(minus)
+            others = [*plus, *(n for n in minus if n != first)]
+            signs = [1.0] * len(plus) + [-1.0] * (len(minus) - 1)
+            rule = _sum(numbers, cells, first, others, signs)
+            if rule is not None:
+                yield rule
+    for groups in [threes, _groups(k, 4)] if of_four else [threes]:
+        for group in _constant(values, groups, numbers.units):
+            rule = _sum(numbers, cells, group[-1], group[:-1], [-1.0] * (len(group) - 1))
+            if rule is not None and rule.offset:
+                yield rule
+
+
+def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
+    """Find columns that are products and ratios of two others or their squares."""
+    numbers = numbers.take(range(min(len(numbers.names), _MOST_MULTIPLIED)))
+    logs, errors = _logs(numbers)
+    triples = _groups(len(numbers.names), 3)
+    if not len(triples):
+        return
+    rows = _telling_rows(errors < _COARSE, rng)
+    few_logs, few_errors = logs[rows].T, errors[rows].T
+    n_found = 0
+    for exponents in _OF_THREE:
+        e = np.array(exponents, dtype=np.float64)
+        for start in range(0, len(triples), step := _CHUNK // (3 * _ROWS)):
+            some = triples[start : start + step]
+            total = np.einsum("e,ter->tr", e, few_logs[some])
+            allowed = np.einsum("e,ter->tr", np.abs(e), few_errors[some])
+            total[allowed > _COARSE] = np.nan
+            for place in np.flatnonzero(_is_constant(total, 2 * allowed)):
+                n_found += 1
+                if n_found <= _MOST_CANDIDATES:
+                    yield from _best_product(numbers, cells, logs, some[place].tolist(), exponents)
+
+
+def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
+    """Find columns of numbers that are the time between two dates, or two times of day."""
+    dates, clocks = [], []
+    for name, format in cells.formats.items():
+        if isinstance(format, DateFormat):
+            dates.append(name)
+        elif isinstance(format, NumberFormat) and format.clock:
+            clocks.append(name)
+    for times in (dates[:_MOST_TIMES], clocks[:_MOST_TIMES]):
+        for start, end in combinations(times, 2):
+            between = cells.values(end) - cells.values(start)
+            known = between[~np.isnan(between)]
+            if not len(known) or np.ptp(known) == 0:
+                continue
+            both = np.column_stack([between, numbers.values])
+            units = np.concatenate([[rounding(known)], numbers.units])
+            for j, i, slope in _slopes(both, units, rng, only=0):
+                if j == 0 and numbers.names[i - 1] not in (start, end):
+                    rule = _duration(numbers, i - 1, (end, start), between, slope, cells)
+                    if rule is not None:
+                        yield rule
+
+
+def _slopes(
+    values: FloatArray, units: FloatArray, rng: np.random.Generator, only: int | None = None
+) -> Iterator[tuple[int, int, float]]:
+    """Find columns (m, k) that rise evenly with another: (the other, the column, its slope).
+
+    Slopes are those between rows in which the other is small and rows in which it is large.
+    """
+    for j in range(values.shape[1]) if only is None else (only,):
+        known = np.flatnonzero(~np.isnan(values[:, j]))
+        ordered = known[np.argsort(values[known, j], kind="stable")]
+        low = ordered[: -(-len(ordered) // 3)]
+        high = ordered[values[ordered, j] > values[low, j].max(initial=-np.inf)]
+        if not len(low) or not len(high):
+            continue
+        ends = values[rng.choice(high, _PAIRS)] - values[rng.choice(low, _PAIRS)]
+        slopes = ends / ends[:, [j]]
+        usual = _medians(slopes.T)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(ends - usual * ends[:, [j]])
+            agrees = (off <= _SLOPE * np.abs(usual * ends[:, [j]]) + units).sum(axis=0)
+        enough = np.isfinite(slopes).sum(axis=0)
+        for i in np.flatnonzero((agrees >= _AGREE * enough) & (enough >= _FEW_ROWS)).tolist():
+            if i != j and usual[i] != 0:
+                yield j, i, float(usual[i])
+
+
+def _medians(values: FloatArray) -> FloatArray:
+    """Return lower medians of rows (t, r), NaN where nothing is known."""
+    ordered = np.sort(values, axis=1)
+    n = np.isfinite(values).sum(axis=1)
+    return np.take_along_axis(ordered, np.maximum(n - 1, 0)[:, None] // 2, axis=1)[:, 0]
+
+
+def _telling_rows(says: BoolArray, rng: np.random.Generator) -> IntArray:
+    """Choose the rows in which most columns say something (m, k), of equals at random."""
+    order = rng.permutation(len(says))
+    most = np.argsort(-says[order].sum(axis=1), kind="stable")[:_ROWS]
+    return order[most]
+
+
+def _groups(k: int, size: int) -> IntArray:
+    """Return all groups of so many of k columns, (g, size)."""
+    return np.array(list(combinations(range(k), size)), dtype=np.int64).reshape(-1, size)
+
+
+def _agreeing(
+    values: FloatArray, left: IntArray, right: IntArray, units: FloatArray
+) -> Iterator[tuple[int, int]]:
+    """Find sums of columns (k, r) on the left that equal sums on the right in many rows."""
+    if not len(left) or not len(right):
+        return
+    sum_left, sum_right = values[left].sum(axis=1), values[right].sum(axis=1)
+    unit_left, unit_right = units[left].max(axis=1), units[right].max(axis=1)
+    step = max(1, _CHUNK // (len(right) * values.shape[1]))
+    n_found = 0
+    for start in range(0, len(left), step):
+        some = sum_left[start : start + step, None]
+        off = np.abs(some - sum_right)
+        unit = np.maximum(unit_left[start : start + step, None], unit_right)
+        size = _PRECISE * np.abs(some)
+        # Where both are 0 they say nothing.
+        says = np.isfinite(off) & (np.abs(some) + np.abs(sum_right) > 0)
+        agrees = says & (off <= 0.55 * unit[:, :, None] + size)
+        n = says.sum(axis=2)
+        for i, j in np.argwhere((agrees.sum(axis=2) >= _AGREE * n) & (n >= _FEW_ROWS)).tolist():
+            # Sums of as many columns are found from both sides.
+            twice = left.shape == right.shape and start + i >= j
+            if twice or np.isin(left[start + i], right[j]).any():
+                continue
+            n_found += 1
+            if n_found > _MOST_CANDIDATES:
+                return
+            yield start + i, j
+
+
+def _constant(values: FloatArray, groups: IntArray, units: FloatArray) -> Iterator[list[int]]:
+    """Find groups of columns (k, r) with the same sum in many rows."""
+    if not len(groups):
+        return
+    unit = units[groups].max(axis=1)
+    size = np.nan_to_num(np.abs(values)).max(axis=1)[groups].max(axis=1)
+    near = _is_constant(values[groups].sum(axis=1), (0.55 * unit + _PRECISE * size)[:, None])
+    for place in np.flatnonzero(near)[:_MOST_CANDIDATES]:
+        yield groups[place].tolist()
+
+
+def _is_constant(values: FloatArray, tolerance: FloatArray) -> BoolArray:
+    """Whether most of each row of numbers (t, r) lie about their median."""
+    agrees = (np.abs(values - _medians(values)[:, None]) <= tolerance).sum(axis=1)
+    n = np.isfinite(values).sum(axis=1)
+    near: BoolArray = (agrees >= _AGREE * n) & (n >= _FEW_ROWS)
+    return near
+
+
+def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the numbers above 0 (m, k), and how far their rounding may move them."""
+    positive = np.where(numbers.values > 0, numbers.values, np.nan)
+    return np.log(positive), numbers.units / 2 / positive + _PRECISE
+
+
+def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linear | None:
+    """Fit column i as a line of column j."""
+    a, b = numbers.values[:, i], numbers.values[:, j]
+    known = np.isfinite(a) & np.isfinite(b)
+    slope = _refined(a[known], b[known], slope)
+    precise = numbers.precise[i] + abs(slope) * numbers.precise[j]
+    half = numbers.units[i] / 2
+    tolerances = (precise, half + precise, half + abs(slope) * numbers.units[j] / 2 + precise)
+
+    def make(digits: int, tolerance: float) -> Linear:
+        k = _short(slope, digits)
+        c = _short(float(np.median(a[known] - k * b[known])), digits)
+        columns = numbers.names[i], numbers.names[j]
+        c = 0.0 if abs(c) <= tolerance else c
+        return Linear(columns=columns, coefficients=(k,), offset=c, tolerance=tolerance)
+
+    return _simplest(make, _fine(tolerances, precise, numbers.spans[i]), cells)
+
+
+def _duration(
+    numbers: Numbers,
+    i: int,
+    ends: tuple[str, str],
+    between: FloatArray,
+    slope: float,
+    cells: Cells,
+) -> Linear | None:
+    """Fit column i as a time between two columns (seconds) in a usual unit, as 1 + days."""
+    unit = min(_TIME_UNITS, key=lambda seconds: abs(abs(slope) * seconds - 1))
+    if abs(abs(slope) * unit - 1) > _SLOPE:
+        return None
+    k = float(np.sign(slope)) / unit
+    a = numbers.values[:, i]
+    rest = a - k * between
+    half = numbers.units[i] / 2
+    # Whole years and months are those that are over: half of one less, on average.
+    steps = np.array([half]) if half else np.array([1.0])
+    offset = float(np.round(np.median(rest[np.isfinite(rest)]) / steps[0]) * steps[0])
+    precise = numbers.precise[i]
+    ends = ends if k > 0 else ends[::-1]
+
+    def make(digits: int, tolerance: float) -> Linear:
+        return Linear(
+            columns=(numbers.names[i], *ends),
+            coefficients=(abs(k), -abs(k)),
+            offset=offset,
+            tolerance=tolerance,
+        )
+
+    tolerances = (precise, half + precise, 1.05 * half + precise)
+    return _simplest(make, _fine(tolerances, precise, numbers.spans[i]), cells)
+
+
+def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
+    """Fit the slope of a line to what lies near a first one."""
+    for _ in range(3):
+        offset = float(np.median(a - slope * b))
+        off = np.abs(a - slope * b - offset)
+        near = off <= 3 * np.median(off) + 1e-300
+        if np.ptp(b[near]) == 0:
+            break
+        slope = float(np.polyfit(b[near] - b[near].mean(), a[near] - a[near].mean(), 1)[0])
+    return slope
+
+
+def _sum(
+    numbers: Numbers, cells: Cells, first: int, others: Sequence[int], signs: Sequence[float]
+) -> Linear | None:
+    """Fit column `first` as a sum of others with these signs, and a constant if they all are -1."""
+    terms = numbers.values[:, list(others)] @ np.array(signs)
+    rest = numbers.values[:, first] - terms
+    rest = rest[np.isfinite(rest)]
+    free = all(sign < 0 for sign in signs)
+    offset = float(np.median(rest)) if free and len(rest) else 0.0
+    all_columns = [first, *others]
+    precise = float(numbers.precise[all_columns].sum())
+    unit = float(numbers.units[all_columns].max())
+    tolerances = (
+        precise,
+        unit / 2 + precise,
+        unit + precise,
+        float(numbers.units[all_columns].sum()) / 2 + precise,
+    )
+
+    def make(digits: int, tolerance: float) -> Linear:
+        return Linear(
+            columns=tuple(numbers.names[i] for i in all_columns),
+            coefficients=tuple(signs),
+            offset=_short(offset, digits),
+            tolerance=tolerance,
+        )
+
+    return _simplest(make, _fine(tolerances, precise, numbers.spans[first]), cells)
+
+
+def _best_product(
+    numbers: Numbers,
+    cells: Cells,
+    logs: FloatArray,
+    columns: Sequence[int],
+    exponents: tuple[int, ...],
+) -> Iterator[Product]:
+    """Write a relation of three columns as that of the column it explains best."""
+    found = []
+    for place, first in enumerate(columns):
+        if abs(exponents[place]) == 1:
+            others = [i for i in columns if i != first]
+            turned = [-exponents[p] / exponents[place] for p in range(3) if p != place]
+            rule = _product(numbers, cells, logs, first, others, turned)
+            if rule is not None:
+                is_product = min(turned) > 0 and rule.factor == 1
+                order = (rule.relative > 2 * _PRECISE, not is_product, -first)
+                found.append((order, rule))
+    if found:
+        yield min(found, key=lambda one: one[0])[1]
+
+
+def _product(
+    numbers: Numbers,
+    cells: Cells,
+    logs: FloatArray,
+    first: int,
+    others: Sequence[int],
+    exponents: Sequence[float],
+) -> Product | None:
+    """Fit column `first` as a constant times powers of others."""
+    terms = logs[:, list(others)] @ np.array(exponents)
+    rest = logs[:, first] - terms
+    rest = rest[np.isfinite(rest)]
+    if not len(rest):
+        return None
+    factor = float(np.exp(np.median(rest)))
+    positive = np.where(numbers.values > 0, numbers.values, np.nan)[:, list(others)]
+    moved = (np.abs(np.array(exponents)) * numbers.units[list(others)] / 2 / positive).sum(axis=1)
+    moved = moved[np.isfinite(moved)]
+    relative = float(np.quantile(moved, _ROUNDED)) if len(moved) else np.inf
+    half = numbers.units[first] / 2 + numbers.precise[first]
+    tolerances = [(0.0, _PRECISE), (half, _PRECISE)]
+    if relative <= _MOST_RELATIVE:
+        tolerances.append((half, relative + _PRECISE))
+    span = numbers.spans[first]
+    tolerances = [t for t in tolerances if t[0] * _FINE <= span or t[0] <= numbers.precise[first]]
+
+    def make(digits: int, tolerance: tuple[float, float]) -> Product:
+        return Product(
+            columns=tuple(numbers.names[i] for i in [first, *others]),
+            exponents=tuple(exponents),
+            factor=_short(factor, digits),
+            tolerance=tolerance[0],
+            relative=tolerance[1],
+        )
+
+    return _simplest(make, tolerances, cells)
+
+
+def _fine(tolerances: Sequence[float], precise: float, span: float) -> list[float]:
+    """Return the tolerances that are small beside what a column spans."""
+    return [t for t in tolerances if t <= precise or t * _FINE <= span]
+
+
+def _short(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _simplest(
+    make: Callable[[int, _Tolerance], _Made], tolerances: Sequence[_Tolerance], cells: Cells
+) -> _Made | None:
+    """Make a rule of the smallest tolerance that holds, with the shortest constants that do."""
+    for tolerance in tolerances:
+        made = [make(digits, tolerance) for digits in _DIGITS]
+        shares = [check(rule, cells).share for rule in made]
+        if max(shares) >= NEARLY:
+            good = max(shares) - _NO_WORSE
+            return next(rule for rule, share in zip(made, shares, strict=True) if share >= good)
+    return None

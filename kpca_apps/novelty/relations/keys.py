@@ -1,0 +1,239 @@
+"""Columns that name rows, and columns that settle another: a key and what belongs to it.
+
+That rows of one key have one value is a rule where the key is a name. A measurement settles others
+too, as far as neighbouring values of it do; such columns are no keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
+from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, majority
+from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
+from kpca_apps.novelty.relations.rule import Determines, Equal, Unique
+from kpca_apps.system.arrays import IntArray
+
+_REPEATS = 0.5  # share of the rows whose key must be in several
+_MOST_KEYS = 0.5  # distinct keys, of the rows
+_CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
+_NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
+_ROWS = 4_000  # that a key is tried on: those of some of its values
+_PER_PAIR = 4.0  # rows of a key of two columns, on average
+_NO_KEY = 0.9  # share of the rows that one column of two may settle alone
+_MOST_LEVELS = 200  # of a column of a key of two
+_MOST_COLUMNS = 40
+_MIN_ROWS = 30
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The columns of a table by what is equal in them."""
+
+    codes: Mapping[str, IntArray]  # (n,) of each, -1 where missing
+    counts: Mapping[str, IntArray]  # rows of each value
+
+    @classmethod
+    def of(cls, cells: Cells, names: Sequence[str]) -> Levels:
+        """Take the columns of more than one value."""
+        codes = {name: cells.codes(name) for name in names}
+        counts = {name: np.bincount(column[column >= 0]) for name, column in codes.items()}
+        kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
+        return cls({name: codes[name] for name in kept}, {name: counts[name] for name in kept})
+
+    def repeats(self, name: str) -> bool:
+        """Whether most rows share their value with others."""
+        counts = self.counts[name]
+        n_rows, n_values = counts.sum(), np.count_nonzero(counts)
+        often = counts[counts > 1].sum() >= _REPEATS * n_rows
+        return bool(often and n_values <= _MOST_KEYS * n_rows)
+
+
+def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[Determines | Unique]:
+    """Find columns that settle others, and pairs that name rows, without what follows."""
+    settled = _settled(cells, levels, rng)
+    names = list(levels.codes)
+    first = _first_of_same(settled, names)
+    return [
+        *(Determines(columns=pair) for pair in _reduced(settled, first)),
+        *_by_two(cells, levels, set(settled), rng),
+        *_unique_pairs(cells, levels, [name for name in names if first[name] == name]),
+    ]
+
+
+def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tuple[str, str]]:
+    """Find columns, each with one that it settles."""
+    keys = [name for name in levels.codes if levels.repeats(name) and _may_be_key(cells, name)]
+    keys = keys[:_MOST_COLUMNS]
+    n_tried = len(keys) * len(levels.codes)
+    found = []
+    for name in keys:
+        rows = _rows_of_some(levels.codes[name], rng)
+        key = levels.codes[name][rows]
+        order = rng.permutation(len(rows))
+        for other in levels.codes:
+            if other == name:
+                continue
+            value = levels.codes[other][rows]
+            seen = Checked(*majority(key, value))
+            if (
+                seen.share >= NEARLY
+                and _more_than_chance(seen, Checked(*majority(key, value[order])), n_tried)
+                and (not cells.is_number(name) or _is_code(name, key, value))
+            ):
+                found.append((name, other))
+    return found
+
+
+def equal_texts(cells: Cells) -> Iterator[Equal]:
+    """Find columns that hold the same texts."""
+    texts = {name: cells.texts(name) for name in cells.formats if not cells.is_number(name)}
+    for first, second in combinations(texts, 2):
+        equal = (texts[first] == texts[second]).drop_nulls()
+        if equal.sum() >= max(NEARLY * len(equal), 1):
+            yield Equal(columns=(first, second))
+
+
+def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
+    """Find columns that name rows."""
+    for spec in plan.specs:
+        if spec.role in ("identifier", "id"):
+            codes = cells.codes(spec.name)
+            n_known, n_values = int((codes >= 0).sum()), int(codes.max(initial=-1)) + 1
+            if n_known >= _MIN_ROWS and n_values >= NEARLY * n_known:
+                yield Unique(columns=(spec.name,))
+
+
+def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> Iterator[Unique]:
+    """Find pairs of columns, each of which repeats, that name rows together (country, year)."""
+    names = [name for name in names if levels.repeats(name) and _may_be_key(cells, name)][
+        :_MOST_COLUMNS
+    ]
+    n_tried = len(names) ** 2
+    for pair in combinations(names, 2):
+        n = len(cells)
+        alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
+        # Rows equal in both to another, if the columns had nothing to do with each other.
+        n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
+        if tail(0, n_expected) > LEVEL / n_tried:
+            continue
+        codes = join_codes([levels.codes[name] for name in pair])
+        counts = np.bincount(codes[codes >= 0])
+        n_repeated = int(counts[counts > 1].sum())
+        few = n_repeated * FEWER <= n_expected and n_repeated <= (1 - NEARLY) * counts.sum()
+        if few and tail(n_repeated, n_expected) <= LEVEL / n_tried:
+            yield Unique(columns=pair)
+
+
+def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
+    n_broken = int(seen.broken.sum())
+    n_expected = (1 - shuffled.share) * int(seen.applies.sum())
+    return n_broken * FEWER <= n_expected and tail(n_broken, n_expected) <= LEVEL / n_tried
+
+
+def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
+    """Take all rows of some values of a key, chosen at random, a few thousand in all."""
+    n_values = int(key.max(initial=-1)) + 1
+    rank = rng.permutation(n_values)
+    by_rank = np.bincount(rank[key[key >= 0]], minlength=n_values)
+    n_taken = max(2, int(np.searchsorted(np.cumsum(by_rank), _ROWS)) + 1)
+    rows = np.flatnonzero(key >= 0)
+    rows = rows[rank[key[rows]] < n_taken]
+    return rows if len(rows) <= 2 * _ROWS else np.sort(rng.choice(rows, _ROWS, replace=False))
+
+
+def _is_whole(cells: Cells, name: str) -> bool:
+    values = cells.values(name)
+    values = values[~np.isnan(values)]
+    return bool((values == np.round(values)).all())
+
+
+def _may_be_key(cells: Cells, name: str) -> bool:
+    return not cells.is_number(name) or _is_whole(cells, name)
+
+
+def _is_code(name: str, key: IntArray, value: IntArray) -> bool:
+    """Whether numbers name something: values of neighbouring numbers mostly differ.
+
+    Codes of numbers rise with them.
+    """
+    if is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name)):
+        return True
+    known = (key >= 0) & (value >= 0)
+    pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
+    most = np.lexsort((-counts, pairs[:, 0]))
+    _, first = np.unique(pairs[most, 0], return_index=True)
+    of_keys = pairs[most[first], 1]
+    return len(of_keys) > 1 and bool(np.mean(of_keys[1:] == of_keys[:-1]) <= _NEIGHBOURS)
+
+
+def _first_of_same(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+    """Return for each column the first of those that settle it and are settled by it."""
+    found = set(pairs)
+    return {
+        name: next(o for o in names if o == name or {(o, name), (name, o)} <= found)
+        for name in names
+    }
+
+
+def _reduced(pairs: Sequence[tuple[str, str]], first: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Leave out what follows: of columns that settle each other, the first stands for all."""
+    same = [p for p in pairs if first[p[0]] == first[p[1]] and first[p[0]] in p]
+    others = [
+        (key, value)
+        for key, value in pairs
+        if first[key] == key and first[value] == value and key != value
+    ]
+    known = set(others)
+    return same + [
+        (key, value)
+        for key, value in others
+        if not any((key, name) in known and (name, value) in known for name in first)
+    ]
+
+
+def _by_two(
+    cells: Cells, levels: Levels, settled: set[tuple[str, str]], rng: np.random.Generator
+) -> list[Determines]:
+    """Find columns that two others settle together and neither alone."""
+    names = [
+        name
+        for name in levels.codes
+        if levels.repeats(name) and np.count_nonzero(levels.counts[name]) <= _MOST_LEVELS
+    ]
+    names = [name for name in names if not cells.is_number(name)][:_MOST_COLUMNS]
+    n = len(cells)
+    rows = np.sort(rng.choice(n, min(n, _ROWS), replace=False))
+    codes = {name: column[rows] for name, column in levels.codes.items()}
+    order = rng.permutation(len(rows))
+    n_tried = len(names) ** 2 * len(codes) // 2 + 1
+    alone = {
+        (key, value): Checked(*majority(codes[key], codes[value])).share
+        for key in names
+        for value in codes
+        if key != value
+    }
+    found = []
+    for a, b in combinations(names, 2):
+        if (a, b) in settled or (b, a) in settled:
+            continue
+        key = join_codes([codes[a], codes[b]])
+        if key.max(initial=-1) + 1 > len(rows) / _PER_PAIR:
+            continue
+        for value in codes:
+            if value in (a, b) or max(alone[a, value], alone[b, value]) > _NO_KEY:
+                continue
+            seen = Checked(*majority(key, codes[value]))
+            if seen.share >= NEARLY and all(
+                _more_than_chance(
+                    seen, Checked(*majority(join_codes(list(keys)), codes[value])), n_tried
+                )
+                for keys in ((codes[a][order], codes[b]), (codes[a], codes[b][order]))
+            ):
+                found.append(Determines(columns=(a, b, value)))
+    return found

@@ -1,0 +1,148 @@
+"""Columns of which one is never below another: start and end, minimum and maximum, part and whole.
+
+Of two columns on different scales one is always below the other, and of two that rise together
+nearly always. An order is told where names or dates say that both belong together, or where the
+difference of two columns on one scale piles up on one side of 0 and nothing lies on the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from kpca_apps.novelty.columns.identifiers import name_words
+from kpca_apps.novelty.relations.arithmetic import Numbers, rounding
+from kpca_apps.novelty.relations.checking import Cells
+from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.rule import Order
+from kpca_apps.system.arrays import FloatArray
+from kpca_apps.tables.values import DateFormat, NumberFormat
+
+# Of two names that differ in these alone, the first is the lower, or comes earlier.
+_RISING = (
+    ("minimum", "mean", "maximum"),
+    ("minimum", "average", "maximum"),
+    ("min", "mean", "max"),
+    ("min", "median", "max"),
+    ("min", "avg", "max"),
+    ("min", "average", "max"),
+    ("mean", "worst"),
+    ("lowest", "highest"),
+    ("lower", "upper"),
+    ("low", "high"),
+    ("lo", "hi"),
+    ("smallest", "largest"),
+    ("start", "end"),
+    ("start", "stop"),
+    ("started", "ended"),
+    ("started", "finished"),
+    ("begin", "end"),
+    ("first", "last"),
+    ("from", "to"),
+    ("diastolic", "systolic"),
+    ("dia", "sys"),
+    ("dbp", "sbp"),
+    ("net", "gross"),
+    ("q1", "median", "q3"),
+    ("q25", "q50", "q75"),
+    ("p5", "p50", "p95"),
+    ("p10", "p50", "p90"),
+    ("used", "total"),
+)
+_NEAR = 0.2  # of the usual difference
+_SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # of the rows that lie so near, on a fine and a coarse scale
+_ACROSS = 0.1  # of these, at most as many lie as near on the other side
+_TOGETHER = 0.3  # rank correlation of columns on one scale
+
+
+def orders(numbers: Numbers, cells: Cells) -> Iterator[Order]:
+    """Find columns that are at most another."""
+    values = numbers.values
+    with np.errstate(invalid="ignore"):
+        for i, j in permutations(range(len(numbers.names)), 2):
+            low, high = numbers.names[i], numbers.names[j]
+            if not _one_kind(cells, low, high):
+                continue
+            difference = values[:, j] - values[:, i]
+            difference = difference[~np.isnan(difference)]
+            if not len(difference) or np.mean(difference >= 0) < NEARLY:
+                continue
+            dates = isinstance(cells.formats[low], DateFormat)
+            if dates or is_rising(low, high) or _piles_up(values[:, [i, j]]):
+                yield Order(columns=(low, high))
+
+
+def is_rising(low: str, high: str) -> bool:
+    """Whether two names say that one column is at most the other.
+
+    >>> is_rising("start_date", "endDate"), is_rising("tmin", "tmax"), is_rising("max", "min")
+    (True, True, False)
+    """
+    return any(
+        _differ_in(low, high, first, second)
+        for words in _RISING
+        for place, first in enumerate(words)
+        for second in words[place + 1 :]
+    )
+
+
+def neighbours(rules: Sequence[Order]) -> list[Order]:
+    """Leave out orders that follow from two others: of a <= b <= c, that of a and c."""
+    pairs = {rule.columns for rule in rules}
+    names = {name for pair in pairs for name in pair}
+    return [
+        rule
+        for rule in rules
+        if not any(
+            (rule.columns[0], name) in pairs and (name, rule.columns[1]) in pairs
+            for name in names - {*rule.columns}
+        )
+    ]
+
+
+def _differ_in(low: str, high: str, first: str, second: str) -> bool:
+    words, others = _words(low), _words(high)
+    if len(words) == len(others):
+        differing = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
+        if differing == [(first, second)]:
+            return True
+    # Written in one word: tmin, tmax.
+    return len(first) >= 3 and low != high and low.lower().replace(first, second) == high.lower()
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name with the numbers behind them (q25)."""
+    return name_words(name) if not re.search(r"\d", name) else re.findall(r"[^\W_]+", name.lower())
+
+
+def _one_kind(cells: Cells, first: str, second: str) -> bool:
+    """Whether two columns are both dates, or numbers of one unit."""
+    one, other = cells.formats[first], cells.formats[second]
+    if isinstance(one, NumberFormat) and isinstance(other, NumberFormat):
+        return (one.word, one.clock) == (other.word, other.clock)
+    return type(one) is type(other)
+
+
+def _piles_up(both: FloatArray) -> bool:
+    """Whether the differences of two columns on one scale (m, 2) begin at 0 all at once."""
+    both = both[~np.isnan(both).any(axis=1)]
+    units = [rounding(column) for column in both.T]
+    # That nothing is nothing in both columns says nothing of their scales.
+    both = both[(both != 0).any(axis=1)]
+    difference = both[:, 1] - both[:, 0]
+    usual = float(np.median(difference[difference > 0])) if (difference > 0).any() else 0.0
+    if not usual or units[0] != units[1]:
+        return False
+    near = max(_NEAR * usual, units[0])
+    coarse = units[0] >= _NEAR * usual
+    above = np.mean(difference == 0 if coarse else (difference >= 0) & (difference <= near))
+    below = np.mean((difference < 0) & (difference >= -near))
+    if above < (_SHARE_EQUAL if coarse else _SHARE_NEAR) or below > _ACROSS * above:
+        return False
+    if np.ptp(both, axis=0).min() == 0:
+        return False
+    return bool(spearmanr(both[:, 0], both[:, 1]).statistic >= _TOGETHER)
