@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -164,22 +164,26 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     hidden = tuple(options.hide or ())
     with running(options) as run:
         rows = run.read(table)
-        check_options(
-            ColumnOptions(id=options.id, hide=hidden), column_names(rows), rows.source.name
-        )
+        shown = ColumnOptions(id=options.id, hide=hidden)
+        check_options(shown, column_names(rows), rows.source.name)
         with run.working("Checking rules", rows):
             checked = count_rows(known, rows, run.execution)
-            checked, n_hidden = without_values(checked, frozenset(hidden))
             broken = listed_rows(
                 checked, rows, LISTED_ROWS, run.execution, id=options.id, hidden=hidden
             )
     console, name = run.console, one_line(rows.source.name)
-    n_broken = sum(held.n_broken > 0 for held in checked.rules)
-    verb = "is" if n_broken == 1 else "are"
-    console.say(f"{n_broken:,} of {len(checked.rules):,} rules {verb} broken in {name}.")
-    if silent := [held for held in checked.rules if not held.n_rows]:
-        console.say(f"Of no row of it says anything: {phrase(silent[0].rule, checked.by_name)}")
-    target.write(console, checked, broken_lines(checked, broken), check_result(checked, broken))
+    n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
+    verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
+    console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
+    for held in checked.rules:
+        if not held.n_rows:
+            said = phrase(held.rule, checked.by_name, hidden)
+            console.say(f"Note: no row of it has what this rule is about: {said}.")
+    for note in rows.source.notes:
+        console.say(note)
+    text = broken_lines(checked, broken, hidden)
+    exported, _ = without_values(checked, frozenset(hidden))
+    target.write(console, exported, text, check_result(checked, broken, hidden))
     return n_broken > 0
 
 
@@ -189,13 +193,15 @@ def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> li
     for held, first in zip(rules.rules, rows, strict=True):
         said = sentence(held, rules.by_name)
         if first:
-            more = f" and {held.n_broken - len(first):,} more" * (held.n_broken > len(first))
-            said += f"; not in {', '.join(map(_place, first))}{more}"
+            more = held.n_broken - len(first)
+            said += f"; not in {_places(first)}{f' and {more:,} more' * (more > 0)}"
         lines += _wrapped(said)
     return lines
 
 
-def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
+def broken_lines(
+    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
+) -> list[str]:
     """Lay out the rules that a table breaks, each with its rows and what they hold."""
     lines = []
     for held, found in zip(rules.rules, rows, strict=True):
@@ -203,7 +209,7 @@ def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> l
             continue
         noun = "row breaks" if held.n_broken == 1 else "rows break"
         of = f"{held.n_broken:,} of {held.n_rows:,} {noun} it"
-        lines += _wrapped(f"{phrase(held.rule, rules.by_name)}: {of}")
+        lines += _wrapped(f"{phrase(held.rule, rules.by_name, hidden)}: {of}")
         for row in found[:ROWS]:
             cells = (
                 f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
@@ -216,7 +222,9 @@ def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> l
     return lines
 
 
-def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> dict[str, Any]:
+def check_result(
+    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
+) -> dict[str, Any]:
     """Return what a check found, for JSON."""
     return {
         "table": rules.table,
@@ -225,7 +233,7 @@ def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> d
         "n_broken_rules": sum(held.n_broken > 0 for held in rules.rules),
         "rules": [
             {
-                "says": phrase(held.rule, rules.by_name),
+                "says": phrase(held.rule, rules.by_name, hidden),
                 "columns": held.rule.columns,
                 "n_rows": held.n_rows,
                 "n_broken": held.n_broken,
@@ -244,6 +252,15 @@ def reading_lines(rules: HeldRules) -> list[str]:
         how = column.format.describe() if column.format else ""
         rows.append((one_line(column.name, 40), kind, one_line(how, 60)))
     return column_lines(rows)
+
+
+def _places(rows: Sequence[BrokenRow]) -> str:
+    """Name rows: ``lines 17, 402``."""
+    if len(rows) == 1 or any(row.file for row in rows):
+        return ", ".join(map(_place, rows))
+    numbers = [row.row if row.line is None else row.line for row in rows]
+    noun = "rows" if rows[0].line is None else "lines"
+    return f"{noun} {', '.join(f'{number:,}' for number in numbers)}"
 
 
 def _place(row: BrokenRow) -> str:

@@ -83,11 +83,12 @@ def _broken(rule: AnyRule, writer: SqlWriter) -> str:
     if not isinstance(rule, Unique | Determines):
         return writer.broken(rule)
     cells = [*map(writer.key, rule.columns)]
-    known, of_row = " AND ".join(f"{cell} IS NOT NULL" for cell in cells), ", ".join(cells)
+    known, of_row = " AND ".join(map(writer.has_key, rule.columns)), ", ".join(cells)
     if isinstance(rule, Unique):
         return f"{known} AND COUNT(*) OVER (PARTITION BY {of_row}) > 1"
     n_alike = f"COUNT(*) OVER (PARTITION BY {of_row})"
-    n_of_key = f"COUNT({cells[-1]}) OVER (PARTITION BY {', '.join(cells[:-1])})"
+    has_value = f"CASE WHEN {writer.has_key(rule.columns[-1])} THEN 1 END"
+    n_of_key = f"COUNT({has_value}) OVER (PARTITION BY {', '.join(cells[:-1])})"
     return f"{known} AND 2 * {n_alike} <= {n_of_key}"
 
 

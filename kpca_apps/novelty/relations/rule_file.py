@@ -38,6 +38,7 @@ from kpca_apps.novelty.relations.rule import (
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS
+from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
 FORMAT_VERSION = 1
@@ -103,7 +104,13 @@ def rules_to_json(rules: HeldRules) -> str:
         n_rows=rules.n_rows,
         id=rules.id,
     )
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    plain = msgspec.to_builtins(document)
+    for column in plain["columns"]:
+        for kind, standard in (("numbers", NumberFormat()), ("dates", DateFormat())):
+            if kind in column:  # what is as usual goes without saying
+                usual = msgspec.to_builtins(standard)
+                column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
 
 
 def read_rules(path: str | Path) -> HeldRules:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import assert_never
 
 from kpca_apps.names import join, one_line
+from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
@@ -22,7 +23,7 @@ from kpca_apps.novelty.relations.rule import (
     Unique,
     Within,
 )
-from kpca_apps.novelty.relations.rules import RuleColumn
+from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
 from kpca_apps.tables.values import date_text
 
 _NAME = 40  # characters of a name or a value
@@ -45,8 +46,12 @@ def counts(held: HeldRule) -> str:
     return f"{held.n_rows - held.n_broken:,} of {held.n_rows:,} {rows}"
 
 
-def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
-    """Say a rule alone: ``departure <= arrival``; the columns say which are dates."""
+def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[str] = ()) -> str:
+    """Say a rule alone: ``departure <= arrival``; the columns say which are dates.
+
+    Values of hidden columns are not said.
+    """
+    is_hidden = not {*cites_values(rule)}.isdisjoint(hidden)
     first, *others = map(_name, rule.columns)
     match rule:
         case Equal():
@@ -65,14 +70,17 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
             *keys, value = [first, *others]
             return f"rows of the same {join(keys)} have the same {value}"
         case EmptyUnless():
-            where = f"is {_either(rule.values)}" if rule.values else "has a value"
+            where = "has a value"
+            if rule.values:
+                where = f"is {HIDDEN if is_hidden else _either(rule.values)}"
             return f"{first} is empty unless {others[0]} {where}"
         case PositiveOnlyIf():
-            return f"{first} is above 0 only where {others[0]} is {_either(rule.values)}"
+            values = HIDDEN if is_hidden else _either(rule.values)
+            return f"{first} is above 0 only where {others[0]} is {values}"
         case Code():
             return f"{first} has the form {one_line(rule.form, _NAME)}"
         case Within():
-            return _bounds(rule, first, columns)
+            return f"{first} within {HIDDEN}" if is_hidden else _bounds(rule, first, columns)
         case _:
             assert_never(rule)
 

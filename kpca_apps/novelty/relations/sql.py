@@ -57,6 +57,7 @@ class Dialect:
     moment: Callable[[str], str]  # a column of dates or moments as one that has seconds
     seconds: Callable[[str], str]  # of a moment since 1970-01-01 UTC
     has_form: Callable[[str, str], str]  # whether a text has the form of a code
+    both: str = " AND "  # between two conditions
 
 
 def standard_name(name: str) -> str:
@@ -97,6 +98,7 @@ STANDARD = Dialect(
     moment=lambda cell: cell,
     seconds=lambda moment: f"EXTRACT(EPOCH FROM {moment})",
     has_form=lambda text, form: f"{text} SIMILAR TO {standard_literal(code_pattern(form))}",
+    both="\n  AND ",
 )
 
 
@@ -137,25 +139,27 @@ class SqlWriter:
 
     def broken(self, rule: AnyRule) -> str:
         """Write when a row breaks a rule that looks at one row at a time."""
+        return self.dialect.both.join(self._conditions(rule))
+
+    def _conditions(self, rule: AnyRule) -> list[str]:
+        first, *others = rule.columns
         match rule:
             case Equal() if not all(self.columns[name].format for name in rule.columns):
-                first, second = map(self.text, rule.columns)
-                return f"{first} <> {second}"
+                differ = f"{self.text(first)} <> {self.text(others[0])}"
+                return [differ, *map(self.present, rule.columns)]
             case Equal() | Order() | Linear() | Product() | Within():
-                return broken(rule, self._language)
+                return [broken(rule, self._language)]
             case EmptyUnless():
-                first, second = rule.columns
-                other = f"{self.text(second)} IS NULL"
+                other = [f"NOT ({self.present(others[0])})"]
                 if rule.values:
-                    other = self._is_none_of(second, rule.values)
-                return f"{self.text(first)} IS NOT NULL AND {other}"
+                    other = self._is_none_of(others[0], rule.values)
+                return [self.present(first), *other]
             case PositiveOnlyIf():
-                first, second = rule.columns
                 above = broken(Within(columns=(first,), high=0.0), self._language)
-                return f"{above} AND {self._is_none_of(second, rule.values)}"
+                return [above, *self._is_none_of(others[0], rule.values)]
             case Code():
-                text = self.text(rule.columns[0])
-                return f"NOT ({self.dialect.has_form(text, rule.form)})"
+                has_form = self.dialect.has_form(self.text(first), rule.form)
+                return [f"NOT ({has_form})", self.present(first)]
             case Unique() | Determines() | Sorted():
                 raise TypeError("such a rule compares rows")
             case _:
@@ -164,28 +168,31 @@ class SqlWriter:
     def broken_keys(self, rule: Unique | Determines, table: str) -> str:
         """Write a query for the values of the columns in rows that break a rule."""
         names = [f"c{k}" for k in range(1, len(rule.columns) + 1)]
-        cells = self._cells(rule.columns, names, table)
         listed = ", ".join(names)
+        keys = (f"{self.key(of)} AS {name}" for of, name in zip(rule.columns, names, strict=True))
+        cells = (
+            f"SELECT {', '.join(keys)}\nFROM {table}\n"
+            f"WHERE {self.dialect.both.join(map(self.has_key, rule.columns))}"
+        )
         if isinstance(rule, Unique):
             all_cells = f"SELECT {listed} FROM (\n{_indent(cells)}\n) AS cells"
             return f"{all_cells}\nGROUP BY {listed} HAVING COUNT(*) > 1"
-        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
         counted = (
             f"SELECT {listed}, COUNT(*) AS n,\n"
             f"  SUM(COUNT(*)) OVER (PARTITION BY {', '.join(names[:-1])}) AS n_of_key\n"
-            f"FROM (\n{_indent(cells)}\n) AS cells\nWHERE {known}\nGROUP BY {listed}"
+            f"FROM (\n{_indent(cells)}\n) AS cells\nGROUP BY {listed}"
         )
         return f"SELECT {listed} FROM (\n{_indent(counted)}\n) AS counted\nWHERE 2 * n <= n_of_key"
 
     def broken_places(self, rule: Sorted, table: str) -> str:
         """Write a query for the rowid of rows that are not in order."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
-        value, known = self.number(rule.columns[0]), self.known(rule.columns[0])
+        value = self.number(rule.columns[0])
         rows = (
             f"SELECT rowid AS place, {value} AS v,\n"
             f"  LAG({value}) OVER (ORDER BY rowid) AS above,\n"
             f"  LEAD({value}) OVER (ORDER BY rowid) AS below\n"
-            f"FROM {table}\nWHERE {known or f'{value} IS NOT NULL'}"
+            f"FROM {table}\nWHERE {self.has_key(rule.columns[0])}"
         )
         # Without such a row, those above and below it are in order.
         high = (
@@ -221,17 +228,26 @@ class SqlWriter:
         return f"CAST({value} AS {self.dialect.double})" if column.typed else value
 
     def text(self, name: str) -> str:
-        """Write a column as stripped text, NULL where it holds a word for missing."""
-        column, quoted = self.columns[name], self.dialect.name(name)
-        if column.typed and column.format is not None:
-            return quoted
-        stripped = f"TRIM(CAST({quoted} AS {self.dialect.text}))"
-        words = ", ".join(map(self.dialect.literal, sorted(MISSING_WORDS)))
-        return f"CASE WHEN LOWER({stripped}) NOT IN ({words}) THEN {stripped} END"
+        """Write a column as stripped text."""
+        return f"TRIM(CAST({self.dialect.name(name)} AS {self.dialect.text}))"
 
     def key(self, name: str) -> str:
         """Write a column as what rows are equal in."""
         return self.text(name) if self.columns[name].format is None else self.value(name)
+
+    def has_key(self, name: str) -> str:
+        """Write that a cell has what rows may be equal in."""
+        if self.columns[name].format is None:
+            return self.present(name)
+        return self.known(name) or f"{self.value(name)} IS NOT NULL"
+
+    def present(self, name: str) -> str:
+        """Write that a cell holds anything; a word for missing is nothing."""
+        column = self.columns[name]
+        if column.typed and column.format is not None:
+            return f"{self.dialect.name(name)} IS NOT NULL"
+        words = ", ".join(map(self.dialect.literal, sorted(MISSING_WORDS)))
+        return f"COALESCE(LOWER({self.text(name)}), '') NOT IN ({words})"
 
     def known(self, name: str) -> str:
         """Write that a number is one; "" for dates, which are NULL where they are not."""
@@ -239,15 +255,13 @@ class SqlWriter:
         is_number = column.numbers is not None and not column.numbers.clock
         return f"{self.value(name)} < {_LARGEST}" if is_number else ""
 
-    def _cells(self, columns: Sequence[str], names: Sequence[str], table: str) -> str:
-        cells = (f"{self.key(of)} AS {name}" for of, name in zip(columns, names, strict=True))
-        return f"SELECT {', '.join(cells)} FROM {table}"
-
-    def _is_none_of(self, name: str, values: Sequence[str]) -> str:
-        column, text = self.columns[name], self.text(name)
+    def _is_none_of(self, name: str, values: Sequence[str]) -> list[str]:
+        """Write that a cell holds something, but none of some values."""
+        column, text, listed = self.columns[name], self.text(name), None
         if column.typed and column.numbers is not None and all(map(_is_number, values)):
-            return f"{text} NOT IN ({', '.join(values)})"
-        return f"{text} NOT IN ({', '.join(map(self.dialect.literal, values))})"
+            text, listed = self.value(name), ", ".join(values)
+        listed = listed or ", ".join(map(self.dialect.literal, values))
+        return [f"{text} NOT IN ({listed})", self.present(name)]
 
     @property
     def _language(self) -> Language:
@@ -258,7 +272,7 @@ class SqlWriter:
             constant=_constant,
             absolute="ABS",
             power="POWER",
-            both=" AND ",
+            both=self.dialect.both,
             either=" OR ",
         )
 

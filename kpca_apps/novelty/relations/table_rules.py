@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -57,7 +58,7 @@ def find_table_rules(
     table = in_parts(table)
     sample = draw_sample(table, seed, execution)
     plan = infer_plan(sample.table, options)
-    found = find_rules(sample.table, plan, seed=seed)
+    found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
     rules = HeldRules(one_line(table.source.name), row_count(table), columns, found, id)
@@ -66,6 +67,11 @@ def find_table_rules(
         held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
         rules = replace(rules, rules=tuple(held))
     return without_values(rules, frozenset(options.hide))
+
+
+def _plain(held: HeldRule) -> HeldRule:
+    """Make Python's numbers of those of numpy, which no file holds."""
+    return msgspec.convert(msgspec.to_builtins(held, enc_hook=lambda x: x.item()), HeldRule)
 
 
 def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldRules:
