@@ -12,20 +12,19 @@ from typing import Any
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
 from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
-from kpca_apps.errors import ConfigError, InputError, OptionError, RefusedError
-from kpca_apps.names import one_line, reason_of, safe_stem
+from kpca_apps.errors import ConfigError, OptionError
+from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.parts import column_names
 from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
-from kpca_apps.novelty.relations.checking import LISTED_ROWS
 from kpca_apps.novelty.relations.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
-from kpca_apps.novelty.relations.rule_file import read_rules, rules_to_json
+from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
 from kpca_apps.novelty.relations.rules import HeldRules, without_values
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.novelty.relations.sql import rules_as_sql
 from kpca_apps.novelty.relations.table_rules import (
     BrokenRow,
-    count_rows,
+    check_table_rules,
     find_table_rules,
     listed_rows,
 )
@@ -33,9 +32,6 @@ from kpca_apps.novelty.screening.options import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, RuleFormat
 from kpca_apps.system.output import atomic_write
 
-_HEAD = "Rules between the columns of"
-_MARKS = (_HEAD.encode(), b'"format": "kpca-rules"')  # one of them is in the first bytes of a file
-_FIRST_BYTES = 200
 _BY_SUFFIX: dict[str, RuleFormat] = {
     ".json": "json", ".sql": "sql", ".py": "pandera", ".yaml": "dqx", ".yml": "dqx",
 }  # fmt: skip
@@ -77,7 +73,7 @@ class Target:
                 if getattr(options, name):
                     raise OptionError(name, "says how rules are found: leave it out with --rules")
         if out is not None and not options.dry_run:
-            _refuse(out, force=options.force)
+            check_target(out, force=options.force)
         return target
 
     def write(self, console: Console, rules: HeldRules, text: list[str], result: Any) -> None:
@@ -99,35 +95,7 @@ class Target:
 def _export(format: RuleFormat, rules: HeldRules, text: list[str]) -> str:
     if format != "text":
         return _EXPORTS[format](rules)
-    return "".join(f"{line}\n" for line in [f"{_HEAD} {rules.table}", "", *text])
-
-
-def _refuse(out: Path, *, force: bool) -> None:
-    """Refuse a file that may not be written: nothing but rules is ever replaced, by force."""
-    label = one_line(str(out), 200)
-    try:
-        is_there = out.is_symlink() or out.exists()
-        if not out.parent.is_dir():
-            raise InputError(f"{label}: its folder does not exist; make it first.")
-        if not is_there:
-            return
-        is_ours = False
-        if out.is_file() and not out.is_symlink():
-            with out.open("rb") as file:
-                head = file.read(_FIRST_BYTES)
-            is_ours = any(mark in head for mark in _MARKS)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
-    if not is_ours:
-        raise RefusedError(
-            f"{label}: exists and holds no rules, so it is never replaced; choose another file."
-        )
-    if not force:
-        raise RefusedError(
-            f"{label}: exists already; replace it with --force, or choose another file with --out."
-        )
+    return "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
 
 
 def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
@@ -139,18 +107,13 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
             print_plan(run, rows, ScreeningOptions(columns=chosen, seed=options.seed))
             return
         with run.working("Finding rules", rows):
-            found, n_hidden = find_table_rules(
-                rows, chosen, seed=options.seed, execution=run.execution
-            )
+            found = find_table_rules(rows, chosen, seed=options.seed, execution=run.execution)
             first = listed_rows(found, rows, FIRST, run.execution, hidden=chosen.hide)
     console, name = run.console, one_line(rows.source.name)
     n = len(found.rules)
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
-    if n_hidden:
-        left_out = "1 rule is" if n_hidden == 1 else f"{n_hidden:,} rules are"
-        console.say(f"{left_out} left out for quoting values of hidden columns.")
-    for note in rows.source.notes:
+    for note in found.notes:
         console.say(note)
     target.write(console, found, found_lines(found, first), json.loads(rules_to_json(found)))
 
@@ -167,23 +130,18 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
         shown = ColumnOptions(id=options.id, hide=hidden)
         check_options(shown, column_names(rows), rows.source.name)
         with run.working("Checking rules", rows):
-            checked = count_rows(known, rows, run.execution)
-            broken = listed_rows(
-                checked, rows, LISTED_ROWS, run.execution, id=options.id, hidden=hidden
+            checked, broken = check_table_rules(
+                known, rows, run.execution, id=options.id, hidden=hidden
             )
     console, name = run.console, one_line(rows.source.name)
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
     console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
-    for held in checked.rules:
-        if not held.n_rows:
-            said = phrase(held.rule, checked.by_name, hidden)
-            console.say(f"Note: no row of it has what this rule is about: {said}.")
-    for note in rows.source.notes:
+    for note in checked.notes:
         console.say(note)
     text = broken_lines(checked, broken, hidden)
-    exported, _ = without_values(checked, frozenset(hidden))
-    target.write(console, exported, text, check_result(checked, broken, hidden))
+    result = check_result(checked, broken, hidden)
+    target.write(console, without_values(checked, hidden), text, result)
     return n_broken > 0
 
 

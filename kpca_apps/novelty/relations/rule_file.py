@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 import polars as pl
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.relations.checking import code_forms
@@ -37,10 +37,14 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
+from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
+TITLE = "Rules between the columns of"  # in the first line of every other file of rules
+_MARKS = (TITLE.encode(), f'"format": "{FORMAT}"'.encode())
+_FIRST_BYTES = 200
 FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
 _MOST_RULES = 10_000
@@ -111,6 +115,45 @@ def rules_to_json(rules: HeldRules) -> str:
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+
+
+def save_rules(rules: HeldRules, path: str | Path) -> None:
+    """Write rules to a file, whole or not at all; rules there are replaced, and nothing else."""
+    check_target(Path(path), force=True)
+    with atomic_write(path) as file:
+        file.write(rules_to_json(rules).encode("utf-8"))
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """Refuse a path at which no rules may be written; a run asks before it starts work.
+
+    Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
+    """
+    label = one_line(str(path), 200)
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f"{label}: its folder does not exist; make it first.")
+        if not path.is_symlink() and not path.exists():
+            return
+        is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
+    if not is_ours:
+        raise RefusedError(
+            f"{label}: exists and holds no rules, so it is never replaced; choose another file."
+        )
+    if not force:
+        raise RefusedError(
+            f"{label}: exists already; replace it with --force, or choose another file with --out."
+        )
+
+
+def _is_of_rules(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(_FIRST_BYTES)
+    return any(mark in head for mark in _MARKS)
 
 
 def read_rules(path: str | Path) -> HeldRules:

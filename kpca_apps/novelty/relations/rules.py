@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -48,6 +49,7 @@ class HeldRules:
     columns: tuple[RuleColumn, ...]  # that the rules name
     rules: tuple[HeldRule, ...]
     id: str | None = None  # the column that names the rows
+    notes: tuple[str, ...] = ()  # sentences a reader should know
 
     @cached_property
     def by_name(self) -> dict[str, RuleColumn]:
@@ -78,7 +80,10 @@ def cites_values(rule: AnyRule) -> tuple[str, ...]:
     return rule.columns if isinstance(rule, Within) else ()
 
 
-def without_values(rules: HeldRules, hidden: frozenset[str]) -> tuple[HeldRules, int]:
-    """Leave out rules that quote values of hidden columns; return how many they were."""
-    kept = tuple(held for held in rules.rules if hidden.isdisjoint(cites_values(held.rule)))
-    return replace(rules, rules=kept), len(rules.rules) - len(kept)
+def without_values(rules: HeldRules, hidden: Collection[str]) -> HeldRules:
+    """Leave out rules that quote values of hidden columns, and note how many they were."""
+    kept = tuple(held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(hidden))
+    n = len(rules.rules) - len(kept)
+    left_out = "1 rule is" if n == 1 else f"{n:,} rules are"
+    note = f"{left_out} left out for quoting values of hidden columns."
+    return replace(rules, rules=kept, notes=(*rules.notes, *[note] * (n > 0)))

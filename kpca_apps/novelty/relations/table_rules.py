@@ -34,6 +34,7 @@ from kpca_apps.novelty.relations.discovery import find_rules
 from kpca_apps.novelty.relations.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
+from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.system.limits import require_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import ValueFormat
@@ -52,8 +53,8 @@ class BrokenRow:
 
 def find_table_rules(
     table: AnyTable, options: ColumnOptions, *, seed: int, execution: Execution
-) -> tuple[HeldRules, int]:
-    """Find the rules of a table; return with them how many quote hidden values and are left out."""
+) -> HeldRules:
+    """Find the rules of a table; those that quote values of hidden columns are left out."""
     check_options(options, column_names(table), table.source.name)
     table = in_parts(table)
     sample = draw_sample(table, seed, execution)
@@ -61,12 +62,13 @@ def find_table_rules(
     found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
-    rules = HeldRules(one_line(table.source.name), row_count(table), columns, found, id)
+    name, notes = one_line(table.source.name), table.source.notes
+    rules = HeldRules(name, row_count(table), columns, found, id, notes)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)
         held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
         rules = replace(rules, rules=tuple(held))
-    return without_values(rules, frozenset(options.hide))
+    return without_values(rules, options.hide)
 
 
 def _plain(held: HeldRule) -> HeldRule:
@@ -74,8 +76,13 @@ def _plain(held: HeldRule) -> HeldRule:
     return msgspec.convert(msgspec.to_builtins(held, enc_hook=lambda x: x.item()), HeldRule)
 
 
-def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldRules:
-    """Check rules on all rows of a table; InputError where it lacks a column of theirs."""
+def count_rows(
+    rules: HeldRules, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
+) -> HeldRules:
+    """Check rules on all rows of a table; InputError where it lacks a column of theirs.
+
+    Notes say which rules are about no row of it, without values of hidden columns.
+    """
     names = column_names(table)
     for column in rules.columns:
         if column.name not in names:
@@ -92,7 +99,24 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
         cells = Cells(_columns_of(table, together, execution), formats)
         counted |= {rule: check(rule, cells).summary(rule) for rule in together}
     held = tuple(counted[rule] for rule in known)
-    return replace(rules, table=one_line(table.source.name), n_rows=row_count(table), rules=held)
+    silent = [phrase(of.rule, rules.by_name, hidden) for of in held if not of.n_rows]
+    notes = (*table.source.notes, *(f"No row has what this rule is about: {s}." for s in silent))
+    name, n_rows = one_line(table.source.name), row_count(table)
+    return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
+
+
+def check_table_rules(
+    rules: HeldRules,
+    table: AnyTable,
+    execution: Execution,
+    *,
+    id: str | None = None,
+    hidden: Collection[str] = (),
+) -> tuple[HeldRules, tuple[tuple[BrokenRow, ...], ...]]:
+    """Check rules on all rows of a table; return the first 1,000 that break each, too."""
+    checked = count_rows(rules, table, execution, hidden)
+    rows = listed_rows(checked, table, LISTED_ROWS, execution, id=id, hidden=hidden)
+    return checked, rows
 
 
 def _count(
