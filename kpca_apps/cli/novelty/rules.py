@@ -20,7 +20,7 @@ from kpca_apps.novelty.relations.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
 from kpca_apps.novelty.relations.rules import HeldRules, without_values
-from kpca_apps.novelty.relations.sentences import phrase, sentence
+from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.sql import rules_as_sql
 from kpca_apps.novelty.relations.table_rules import (
     BrokenRow,
@@ -165,9 +165,7 @@ def broken_lines(
     for held, found in zip(rules.rules, rows, strict=True):
         if not held.n_broken:
             continue
-        noun = "row breaks" if held.n_broken == 1 else "rows break"
-        of = f"{held.n_broken:,} of {held.n_rows:,} {noun} it"
-        lines += _wrapped(f"{phrase(held.rule, rules.by_name, hidden)}: {of}")
+        lines += _wrapped(f"{phrase(held.rule, rules.by_name, hidden)}: {broken_in(held)}")
         for row in found[:ROWS]:
             cells = (
                 f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"

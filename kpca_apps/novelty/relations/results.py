@@ -13,7 +13,7 @@ from kpca_apps.novelty.relations.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.rule_file import save_rules
 from kpca_apps.novelty.relations.rules import HeldRules
-from kpca_apps.novelty.relations.sentences import phrase, sentence
+from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.sql import rules_as_sql
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.tables.frames import frame_like
@@ -49,8 +49,10 @@ class Rules(HeldRules):
     >>> rules
     1 rule of table, 200 rows
     low <= high in all of 200 rows
-    >>> print(rules.to_sql("prices").splitlines()[-1])
-    WHERE "low" > "high"
+    >>> print(rules.to_sql("prices").split("\\n", 4)[-1])
+    SELECT * FROM "prices"
+    WHERE ("low" > "high")
+      AND ("low" < 1e100);
     """
 
     @property
@@ -128,7 +130,7 @@ class RuleCheck(HeldRules):
     >>> rules = find_rules({"low": low, "high": [x + i % 3 for i, x in enumerate(low)]})
     >>> check_rules({"low": [1, 5], "high": [2, 3]}, rules)
     1 of 1 rules broken in table, 2 rows
-    low <= high: 1 of 2 rows break it
+    low <= high: broken in 1 of 2 rows
     """
 
     rows: tuple[tuple[BrokenRow, ...], ...] = ()
@@ -149,15 +151,15 @@ class RuleCheck(HeldRules):
             Of the library of the table, with the columns rule, row, line, file, id and cells.
         """
         said = [phrase(held.rule, self.by_name, self._hidden) for held in self.rules]
-        cells = [
-            (held.rule.columns, rows) for held, rows in zip(self.rules, self.rows, strict=True)
+        found = [
+            (says, held.rule.columns, row)
+            for says, held, rows in zip(said, self.rules, self.rows, strict=True)
+            for row in rows
         ]
-        rules = [said[k] for k, rows in enumerate(self.rows) for _ in rows]
-        rows = [row for rows in self.rows for row in rows]
-        texts = [
+        rows = [row for *_, row in found]
+        cells = [
             ", ".join(f"{name} {cell}" for name, cell in zip(names, row.cells, strict=True))
-            for names, of_rule in cells
-            for row in of_rule
+            for _, names, row in found
         ]
         return frame_like(
             self._frame,
@@ -178,9 +180,7 @@ class RuleCheck(HeldRules):
             f"{self.n_rows:,} rows"
         )
         said = (
-            f"{phrase(held.rule, self.by_name, self._hidden)}: {held.n_broken:,} of "
-            f"{held.n_rows:,} rows break it"
-            for held in broken
+            f"{phrase(held.rule, self.by_name, self._hidden)}: {broken_in(held)}" for held in broken
         )
         return _few([title, *said])
 

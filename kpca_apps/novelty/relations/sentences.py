@@ -40,10 +40,17 @@ def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
 
 def counts(held: HeldRule) -> str:
     """Say in how many rows a rule holds: ``1,198 of 1,200 rows``."""
-    rows = "row" if held.n_rows == 1 else "rows"
-    if held.n_broken == 0:
-        return f"all of {held.n_rows:,} {rows}"
-    return f"{held.n_rows - held.n_broken:,} of {held.n_rows:,} {rows}"
+    n_holds = f"{held.n_rows - held.n_broken:,}" if held.n_broken else "all"
+    return f"{n_holds} of {_rows(held)}"
+
+
+def broken_in(held: HeldRule) -> str:
+    """Say in how many rows a rule is broken: ``broken in 2 of 1,200 rows``."""
+    return f"broken in {held.n_broken:,} of {_rows(held)}"
+
+
+def _rows(held: HeldRule) -> str:
+    return f"{held.n_rows:,} row{'s' * (held.n_rows != 1)}"
 
 
 def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[str] = ()) -> str:
