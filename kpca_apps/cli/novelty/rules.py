@@ -70,7 +70,7 @@ class Target:
             )
         if known:
             for name in _OF_FINDING:
-                if getattr(options, name):
+                if getattr(options, name) not in (None, []):
                     raise OptionError(name, "says how rules are found: leave it out with --rules")
         if out is not None and not options.dry_run:
             check_target(out, force=options.force)

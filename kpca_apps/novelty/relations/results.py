@@ -23,7 +23,7 @@ _SHOWN, _WIDTH = 8, 79  # lines that `repr` shows, and their length
 
 @dataclass(frozen=True, repr=False)
 class Rules(HeldRules):
-    """What holds between the columns of a table in nearly all of its rows.
+    r"""What holds between the columns of a table in nearly all of its rows.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Rules(HeldRules):
     >>> rules
     1 rule of table, 200 rows
     low <= high in all of 200 rows
-    >>> print(rules.to_sql("prices").split("\\n", 4)[-1])
+    >>> print(rules.to_sql("prices").split("\n", 4)[-1])
     SELECT * FROM "prices"
     WHERE ("low" > "high")
       AND ("low" < 1e100);

@@ -133,6 +133,7 @@ def _terms(rule: Linear, columns: Mapping[str, RuleColumn]) -> str:
             words = _span(size, name)
         terms.append(sign + words)
     text = " ".join(terms).removeprefix("+ ")
+    text = f"-{text[2:]}" if text.startswith("- ") else text
     if total.dates is None or not any(part.dates for part in parts):
         return text + _offset(rule.offset)
     unit, seconds = _unit(rule.offset)

@@ -120,14 +120,13 @@ def broken_rows(rule: AnyRule, columns: Mapping[str, RuleColumn], table: str) ->
     writer = SqlWriter(columns, STANDARD)
     match rule:
         case Unique() | Determines():
-            cells = ", ".join(map(writer.key, rule.columns))
-            found = writer.broken_keys(rule, standard_name(table))
-            return f"({cells}) IN (\n{_indent(found)}\n)"
+            cells = f"({', '.join(map(writer.key, rule.columns))})"
+            query = writer.broken_keys(rule, standard_name(table))
         case Sorted():
-            found = writer.broken_places(rule, standard_name(table))
-            return f"rowid IN (\n{_indent(found)}\n)"
+            cells, query = "rowid", writer.broken_places(rule, standard_name(table))
         case _:
             return writer.broken(rule)
+    return "\n".join([f"{cells} IN (", *_indented(query), ")"])
 
 
 @dataclass(frozen=True)
@@ -165,47 +164,43 @@ class SqlWriter:
             case _:
                 assert_never(rule)
 
-    def broken_keys(self, rule: Unique | Determines, table: str) -> str:
+    def broken_keys(self, rule: Unique | Determines, table: str) -> list[str]:
         """Write a query for the values of the columns in rows that break a rule."""
         names = [f"c{k}" for k in range(1, len(rule.columns) + 1)]
         listed = ", ".join(names)
         keys = (f"{self.key(of)} AS {name}" for of, name in zip(rule.columns, names, strict=True))
-        cells = (
-            f"SELECT {', '.join(keys)}\nFROM {table}\n"
-            f"WHERE {self.dialect.both.join(map(self.has_key, rule.columns))}"
-        )
+        cells = [
+            f"SELECT {', '.join(keys)}",
+            f"FROM {table}",
+            f"WHERE {self.dialect.both.join(map(self.has_key, rule.columns))}",
+        ]
         if isinstance(rule, Unique):
-            all_cells = f"SELECT {listed} FROM (\n{_indent(cells)}\n) AS cells"
-            return f"{all_cells}\nGROUP BY {listed} HAVING COUNT(*) > 1"
-        counted = (
-            f"SELECT {listed}, COUNT(*) AS n,\n"
-            f"  SUM(COUNT(*)) OVER (PARTITION BY {', '.join(names[:-1])}) AS n_of_key\n"
-            f"FROM (\n{_indent(cells)}\n) AS cells\nGROUP BY {listed}"
-        )
-        return f"SELECT {listed} FROM (\n{_indent(counted)}\n) AS counted\nWHERE 2 * n <= n_of_key"
+            repeated = f"GROUP BY {listed} HAVING COUNT(*) > 1"
+            return [*_from(f"SELECT {listed}", cells, "cells"), repeated]
+        n_of_key = f"SUM(COUNT(*)) OVER (PARTITION BY {', '.join(names[:-1])})"
+        counts = f"SELECT {listed}, COUNT(*) AS n, {n_of_key} AS n_of_key"
+        counted = [*_from(counts, cells, "cells"), f"GROUP BY {listed}"]
+        return [*_from(f"SELECT {listed}", counted, "counted"), "WHERE 2 * n <= n_of_key"]
 
-    def broken_places(self, rule: Sorted, table: str) -> str:
+    def broken_places(self, rule: Sorted, table: str) -> list[str]:
         """Write a query for the rowid of rows that are not in order."""
         beyond, short = ("<", ">") if rule.falling else (">", "<")
         value = self.number(rule.columns[0])
-        rows = (
-            f"SELECT rowid AS place, {value} AS v,\n"
-            f"  LAG({value}) OVER (ORDER BY rowid) AS above,\n"
-            f"  LEAD({value}) OVER (ORDER BY rowid) AS below\n"
-            f"FROM {table}\nWHERE {self.has_key(rule.columns[0])}"
-        )
+        rows = [
+            f"SELECT rowid AS place, {value} AS v,",
+            f"  LAG({value}) OVER (ORDER BY rowid) AS above,",
+            f"  LEAD({value}) OVER (ORDER BY rowid) AS below",
+            f"FROM {table}",
+            f"WHERE {self.has_key(rule.columns[0])}",
+        ]
         # Without such a row, those above and below it are in order.
-        high = (
-            f"SELECT place, v, above,\n"
-            f"  COALESCE(v {beyond} below AND NOT COALESCE(above {beyond} below, FALSE), FALSE)"
-            f" AS is_high\nFROM (\n{_indent(rows)}\n) AS neighbours"
+        is_high = f"v {beyond} below AND NOT COALESCE(above {beyond} below, FALSE)"
+        high = _from(
+            f"SELECT place, v, above, COALESCE({is_high}, FALSE) AS is_high", rows, "neighbours"
         )
-        judged = (
-            f"SELECT place, is_high OR (v {short} above\n"
-            f"  AND NOT LAG(is_high, 1, FALSE) OVER (ORDER BY place)) AS is_broken\n"
-            f"FROM (\n{_indent(high)}\n) AS ordered"
-        )
-        return f"SELECT place FROM (\n{_indent(judged)}\n) AS judged\nWHERE is_broken"
+        is_low = f"v {short} above AND NOT LAG(is_high, 1, FALSE) OVER (ORDER BY place)"
+        judged = _from(f"SELECT place, is_high OR ({is_low}) AS is_broken", high, "ordered")
+        return [*_from("SELECT place", judged, "judged"), "WHERE is_broken"]
 
     def value(self, name: str) -> str:
         """Write a column of numbers or dates as what is compared."""
@@ -294,5 +289,11 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[0-9.eE+-]+", text) is not None
 
 
-def _indent(text: str, by: int = 2) -> str:
-    return "\n".join(" " * by + line for line in text.split("\n"))
+def _from(select: str, query: list[str], name: str) -> list[str]:
+    """Write a query on another, by lines."""
+    return [f"{select} FROM (", *_indented(query), f") AS {name}"]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Indent lines; a name with a line break in it stays as it is."""
+    return [f"  {line}" for line in lines]
