@@ -34,7 +34,7 @@ SAID: tuple[tuple[AnyRule, str], ...] = (
     (Linear(columns=("a", "b", "c"), coefficients=(1.0, 1.0)), "a = b + c"),
     (
         Linear(columns=("a", "b", "c"), coefficients=(-1.0, 0.5), offset=3.0),
-        "a = - b + 0.5 * c + 3",
+        "a = -b + 0.5 * c + 3",
     ),
     (Linear(columns=("a", "b"), coefficients=(1000.0,), offset=-2.5), "a = 1,000 * b - 2.5"),
     (
