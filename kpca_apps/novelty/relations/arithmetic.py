@@ -7,7 +7,7 @@ columns in all of these at once; who agrees in half of the rows is fitted and tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.evidence import NEARLY
-from kpca_apps.novelty.relations.rule import Equal, Linear, Product
+from kpca_apps.novelty.relations.rule import Linear, Product
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
@@ -79,6 +79,10 @@ class Numbers:
             np.array([len(np.unique(known[name])) for name in kept], dtype=np.int64),
         )
 
+    def without(self, names: Container[str]) -> Numbers:
+        """Return the other columns."""
+        return self.take([i for i, name in enumerate(self.names) if name not in names])
+
     def take(self, keep: Sequence[int]) -> Numbers:
         """Return some of the columns."""
         places = np.array(keep, dtype=np.int64)
@@ -103,17 +107,6 @@ def rounding(values: FloatArray) -> float:
         if np.mean(rest <= 1e-12 * np.maximum(np.abs(values), 1.0)) >= _ROUNDED:
             return float(10.0**-decimals)
     return 0.0
-
-
-def equal_numbers(numbers: Numbers, cells: Cells) -> Iterator[Equal]:
-    """Find columns that hold the same numbers, to the rounding of the coarser."""
-    for i, j in combinations(range(len(numbers.names)), 2):
-        for tolerance in (0.0, max(numbers.units[i], numbers.units[j]) / 2):
-            rule = Equal(columns=(numbers.names[i], numbers.names[j]), tolerance=tolerance)
-            fine = not tolerance or tolerance * _FINE <= numbers.spans[i]
-            if fine and check(rule, cells).share >= NEARLY:
-                yield rule
-                break
 
 
 def lines(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Linear]:
@@ -459,12 +452,12 @@ def _product(
     moved = (np.abs(np.array(exponents)) * numbers.units[list(others)] / 2 / positive).sum(axis=1)
     moved = moved[np.isfinite(moved)]
     relative = float(np.quantile(moved, _ROUNDED)) if len(moved) else np.inf
-    half = numbers.units[first] / 2 + numbers.precise[first]
+    half = float(numbers.units[first] / 2 + numbers.precise[first])
     tolerances = [(0.0, _PRECISE), (half, _PRECISE)]
     if relative <= _MOST_RELATIVE:
         tolerances.append((half, relative + _PRECISE))
     span = numbers.spans[first]
-    tolerances = [t for t in tolerances if t[0] * _FINE <= span or t[0] <= numbers.precise[first]]
+    tolerances = [t for t in tolerances if is_fine(t[0], numbers.precise[first], span)]
 
     def make(digits: int, tolerance: tuple[float, float]) -> Product:
         return Product(
@@ -478,9 +471,13 @@ def _product(
     return _simplest(make, tolerances, cells)
 
 
+def is_fine(tolerance: float, precise: float, span: float) -> bool:
+    """Whether a tolerance is what floats lose, or small beside what a column spans."""
+    return tolerance <= precise or tolerance * _FINE <= span
+
+
 def _fine(tolerances: Sequence[float], precise: float, span: float) -> list[float]:
-    """Return the tolerances that are small beside what a column spans."""
-    return [t for t in tolerances if t <= precise or t * _FINE <= span]
+    return [float(t) for t in tolerances if is_fine(t, precise, span)]
 
 
 def _short(value: float, digits: int) -> float:

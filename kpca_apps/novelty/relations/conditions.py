@@ -13,9 +13,12 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat
 
 _MIN_ROWS = 30
-_MOST_LEVELS = 20
-_FILLED = 0.3  # share of the rows of the levels named that hold a value
+_MOST_LEVELS, _MOST_NUMBERS = 20, 2
+_FILLED = 0.5  # share of the rows of the levels named that hold a value
 _MOST_TOGETHER = 3  # columns that are empty in the same rows
+_ALIKE = 0.8  # share of the rows in which one of two columns is empty that both are
+_MORE = 1.25  # as many empty cells as in the column it depends on
+_FEW_NAMED = 3  # levels, or half of them: of most, it is the others that should be named
 
 
 def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
@@ -25,25 +28,20 @@ def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
     """
     present = {name: cells.present(name) for name in cells.formats}
     partly = [name for name, filled in present.items() if _varies(filled)]
-    of_pattern: dict[bytes, list[str]] = {}
-    for name in partly:
-        of_pattern.setdefault(present[name].tobytes(), []).append(name)
     for name in partly:
         filled = present[name]
         for other, texts, codes in _few_levels(cells, name):
             if (values := _levels_of(filled, codes)) is not None:
-                named = tuple(texts[i] for i in values)
-                yield (
-                    EmptyUnless(columns=(name, other), values=named),
-                    _share(filled, np.isin(codes, values)),
-                )
-        together = of_pattern[filled.tobytes()]
-        for other in partly:
-            if other in together and (
-                len(together) > _MOST_TOGETHER or together.index(other) >= together.index(name)
-            ):
-                continue
-            if (~present[other]).any() and np.mean(~filled[~present[other]]) >= NEARLY:
+                rule = EmptyUnless(columns=(name, other), values=tuple(texts[i] for i in values))
+                yield rule, _share(filled, np.isin(codes, values))
+        together = [other for other in partly if _alike(~filled, ~present[other])]
+        for place, other in enumerate(partly):
+            n_empty = int((~present[other]).sum())
+            if other in together:
+                usable = len(together) <= _MOST_TOGETHER and place < partly.index(name)
+            else:
+                usable = n_empty * _MORE <= (~filled).sum()
+            if usable and np.mean(~filled[~present[other]]) >= NEARLY:
                 yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
 
 
@@ -79,7 +77,9 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
     for other in cells.formats:
         if other != name:
             levels = cells.table.column(other).levels
-            if 1 < len(levels.texts) <= _MOST_LEVELS:
+            # Numbers of more steps are amounts.
+            most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
+            if 1 < len(levels.texts) <= most:
                 yield other, levels.texts.to_list(), levels.codes.astype(np.int64)
 
 
@@ -89,10 +89,14 @@ def _levels_of(flags: BoolArray, codes: IntArray) -> list[int] | None:
     n = np.bincount(codes[known])
     share = np.bincount(codes[known], flags[known]) / np.maximum(n, 1)
     named = np.flatnonzero(share > 1 - NEARLY)
-    if not len(named) or len(named) == len(n):
+    if not 0 < len(named) <= max(_FEW_NAMED, len(n) // 2) or len(named) == len(n):
         return None
     return named.tolist() if _share(flags, np.isin(codes, named)) >= _FILLED else None
 
 
 def _share(flags: BoolArray, rows: BoolArray) -> float:
     return float(np.mean(flags[rows])) if rows.any() else 0.0
+
+
+def _alike(one: BoolArray, other: BoolArray) -> bool:
+    return bool((one & other).sum() >= _ALIKE * (one | other).sum())

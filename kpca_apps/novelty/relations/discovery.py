@@ -8,18 +8,18 @@ follows from other rules is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations import arithmetic, conditions, keys, orders, single
+from kpca_apps.novelty.relations import arithmetic, conditions, equality, keys, orders, single
+from kpca_apps.novelty.relations.arithmetic import Numbers
 from kpca_apps.novelty.relations.checking import Cells, check
 from kpca_apps.novelty.relations.evidence import NEARLY, beyond_chance
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
-    Equal,
     HeldRule,
     Linear,
     Order,
@@ -27,11 +27,11 @@ from kpca_apps.novelty.relations.rule import (
     Rule,
 )
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import DateFormat, NumberFormat
+from kpca_apps.tables.values import DateFormat
 
 SAMPLE_ROWS = 2_000
-_MIN_ROWS = 20
-_MIN_SAID = 20  # rows a rule must say something of
+_MIN_ROWS = 20  # that a rule says something of
+_LEFT_OUT = ("excluded", "label", "empty", "constant")
 _INDEPENDENT = 1e-3  # part of an equation that does not follow from others
 
 _Kind = TypeVar("_Kind", bound=Rule)
@@ -42,73 +42,72 @@ def find_rules(table: Table, plan: ColumnPlan, *, seed: int = 0) -> tuple[HeldRu
 
     Columns that the user left out are left out, and so are labels.
     """
-    rng = np.random.default_rng(seed)
-    cells = Cells.of(table, plan)
-    kept = {
-        spec.name: cells.formats[spec.name]
-        for spec in plan.specs
-        if spec.role not in ("excluded", "label", "empty", "constant")
-    }
-    cells = Cells(table, kept)
+    kept = [spec.name for spec in plan.specs if spec.role not in _LEFT_OUT]
+    cells = Cells.of(table, plan).take(kept)
     if len(cells) < _MIN_ROWS:
         return ()
+    found = _candidates(cells, plan, np.random.default_rng(seed))
+    counted = (check(rule, cells).summary(rule) for rule in found)
     return tuple(
         held
-        for held in (check(rule, cells).summary(rule) for rule in _candidates(cells, plan, rng))
-        if held.n_rows >= _MIN_SAID and held.n_broken <= (1 - NEARLY) * held.n_rows
+        for held in counted
+        if held.n_rows >= _MIN_ROWS and held.n_broken <= (1 - NEARLY) * held.n_rows
     )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a table, in which rules are sought."""
+
+    cells: Cells
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, cells: Cells, rng: np.random.Generator) -> _Sample:
+        """Take some rows, in their order."""
+        table, n = cells.table, len(cells)
+        if n > SAMPLE_ROWS:
+            rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+            table = replace(table, frame=table.frame[rows], lines=None)
+        return cls(replace(cells, table=table), rng)
+
+    def proven(self, rules: Iterable[_Kind], n_tried: float) -> list[_Kind]:
+        """Keep the rules that hold by more than chance."""
+        return [rule for rule in rules if beyond_chance(rule, self.cells, n_tried, self.rng)]
+
+    def best(self, rules: Iterable[tuple[_Kind, float]], n_tried: float) -> list[_Kind]:
+        """Of the rules of a first column, keep the one whose rows hold most values."""
+        best: dict[str, tuple[float, _Kind]] = {}
+        for rule, share in rules:
+            if share > best.get(rule.columns[0], (0.0, rule))[0] and self.proven([rule], n_tried):
+                best[rule.columns[0]] = share, rule
+        return [rule for _, rule in best.values()]
 
 
 def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> list[AnyRule]:
     """Find the rules that a sample of the rows shows."""
-    sample = _sampled(cells, rng)
-    n_columns = len(cells.formats)
-
-    def proven(rules: Iterable[_Kind], n_tried: int) -> list[_Kind]:
-        return [rule for rule in rules if beyond_chance(rule, sample, n_tried, rng)]
-
-    def where(rules: Iterable[tuple[_Kind, float]]) -> list[tuple[_Kind, float]]:
-        return [(rule, share) for rule, share in rules if proven([rule], n_columns**2)]
-
-    valued = arithmetic.Numbers.of(sample, [n for n in cells.formats if cells.is_number(n)])
-    equal: list[Equal] = proven(
-        [*arithmetic.equal_numbers(valued, sample), *keys.equal_texts(sample)], n_columns**2
-    )
+    sample = _Sample.of(cells, rng)
+    n_pairs = len(cells.formats) ** 2
+    numbers = Numbers.of(sample.cells, [n for n in cells.formats if cells.is_number(n)])
+    equal = sample.proven(equality.equal_columns(numbers, sample.cells), n_pairs)
     # From here on, columns that are equal are one.
     repeated = {rule.columns[1] for rule in equal}
     names = [name for name in cells.formats if name not in repeated]
-    cells, sample = cells.take(names), sample.take(names)
-    valued = valued.take([i for i, name in enumerate(valued.names) if name in names])
-    measured = valued.take([i for i, name in enumerate(valued.names) if _measured(cells, name)])
-    linear = proven(
-        [
-            *arithmetic.sums(measured, sample, rng),
-            *arithmetic.lines(measured, sample, rng),
-            *arithmetic.durations(sample, measured, rng),
-        ],
-        n_columns**3,
-    )
-    products = proven(
-        [
-            *arithmetic.powers(measured, sample, rng),
-            *arithmetic.products(measured, sample, rng),
-        ],
-        n_columns**3,
-    )
-    linear, products = _independent(linear, products)
-    ordered = proven(orders.orders(valued, sample), n_columns**2)
-    ordered = orders.neighbours(
-        [rule for rule in ordered if not _follows(rule, [*linear, *products], sample)]
-    )
-    levels = keys.Levels.of(cells, names)
+    cells, numbers = cells.take(names), numbers.without(repeated)
+    sample = replace(sample, cells=sample.cells.take(names))
+    equations = _equations(numbers, sample)
+    settled = keys.key_rules(cells, keys.Levels.of(cells, names), rng)
+    # Two columns that are tied need no second rule.
+    in_equation = {frozenset(rule.columns) for rule in equations}
+    tied = in_equation | {frozenset(rule.columns) for rule in settled}
+    positive = sample.best(conditions.positive_only_if(sample.cells), n_pairs)
     return [
         *equal,
-        *linear,
-        *products,
-        *orders.neighbours(ordered),
-        *keys.key_rules(cells, levels, rng),
-        *_best(where(conditions.empty_unless(sample))),
-        *_best(where(conditions.positive_only_if(sample))),
+        *equations,
+        *_orders(numbers, sample, equations),
+        *(rule for rule in settled if frozenset(rule.columns) not in in_equation),
+        *sample.best(conditions.empty_unless(sample.cells), n_pairs),
+        *(rule for rule in positive if frozenset(rule.columns) not in tied),
         *keys.unique_columns(cells, plan),
         *single.sorted_columns(cells),
         *single.codes(cells),
@@ -116,31 +115,36 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
     ]
 
 
-def _sampled(cells: Cells, rng: np.random.Generator) -> Cells:
-    """Take some rows, in their order."""
-    n = len(cells)
-    if n <= SAMPLE_ROWS:
-        return cells
-    rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    return replace(cells, table=replace(cells.table, frame=cells.table.frame[rows], lines=None))
+def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
+    """Find what numbers, and the times between dates, can be computed from."""
+    cells, rng = sample.cells, sample.rng
+    dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
+    measured = numbers.without(dates)
+    n_tried = len(numbers.names) ** 3
+    linear = [
+        *arithmetic.sums(measured, cells, rng),
+        *arithmetic.lines(measured, cells, rng),
+        *arithmetic.durations(cells, measured, rng),
+    ]
+    products = [
+        *arithmetic.powers(measured, cells, rng),
+        *arithmetic.products(measured, cells, rng),
+    ]
+    return independent(sample.proven(linear, n_tried), sample.proven(products, n_tried))
 
 
-def _measured(cells: Cells, name: str) -> bool:
-    return isinstance(cells.formats[name], NumberFormat)
+def _orders(
+    numbers: Numbers, sample: _Sample, equations: Sequence[Linear | Product]
+) -> list[Order]:
+    """Find orders that do not follow from others, nor from what is told of the same columns."""
+    by_name, by_values = orders.orders(numbers, sample.cells)
+    found = [*by_name, *sample.proven(by_values, len(numbers.names) ** 2)]
+    return orders.neighbours(
+        [rule for rule in found if not _follows(rule, equations, sample.cells)]
+    )
 
 
-def _best(rules: Iterable[tuple[_Kind, float]]) -> list[_Kind]:
-    """Of rules of one first column, keep the one whose rows hold most values."""
-    best: dict[str, tuple[float, _Kind]] = {}
-    for rule, share in rules:
-        if share > best.get(rule.columns[0], (0.0, rule))[0]:
-            best[rule.columns[0]] = share, rule
-    return [rule for _, rule in best.values()]
-
-
-def _independent(
-    linear: Sequence[Linear], products: Sequence[Product]
-) -> tuple[list[Linear], list[Product]]:
+def independent(linear: Sequence[Linear], products: Sequence[Product]) -> list[Linear | Product]:
     """Leave out equations that follow from others: plain sums stay, then what has fewer columns."""
     plain = sorted(
         linear,
@@ -151,7 +155,7 @@ def _independent(
             rule.tolerance,
         ),
     )
-    kept_linear = []
+    kept_linear: list[Linear] = []
     system = _Equations()
     for rule in plain:
         if system.add(rule.columns, (1.0, *(-k for k in rule.coefficients))):
@@ -160,11 +164,11 @@ def _independent(
     for rule in kept_linear:
         if len(rule.columns) == 2 and not rule.offset and rule.coefficients[0] > 0:
             system.add(rule.columns, (1.0, -1.0))
-    kept = []
+    kept: list[Product] = []
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
         if system.add(product.columns, (1.0, *(-e for e in product.exponents))):
             kept.append(product)
-    return kept_linear, kept
+    return [*kept_linear, *kept]
 
 
 class _Equations:

@@ -51,7 +51,7 @@ class Shuffled(Cells):
         return present[self.order] if name == self.name else present
 
 
-def beyond_chance(rule: Rule, cells: Cells, n_tried: int, rng: np.random.Generator) -> bool:
+def beyond_chance(rule: Rule, cells: Cells, n_tried: float, rng: np.random.Generator) -> bool:
     """Whether a rule of several columns holds in these rows by more than chance."""
     seen = check(rule, cells)
     if seen.share < NEARLY:

@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_w
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, majority
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
-from kpca_apps.novelty.relations.rule import Determines, Equal, Unique
+from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
 
 _REPEATS = 0.5  # share of the rows whose key must be in several
@@ -25,6 +25,7 @@ _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "nu
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
 _ROWS = 4_000  # that a key is tried on: those of some of its values
 _PER_PAIR = 4.0  # rows of a key of two columns, on average
+_NEARLY_BY_TWO = 0.98  # share of the rows in which two columns must settle another
 _NO_KEY = 0.9  # share of the rows that one column of two may settle alone
 _MOST_LEVELS = 200  # of a column of a key of two
 _MOST_COLUMNS = 40
@@ -90,15 +91,6 @@ def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tup
     return found
 
 
-def equal_texts(cells: Cells) -> Iterator[Equal]:
-    """Find columns that hold the same texts."""
-    texts = {name: cells.texts(name) for name in cells.formats if not cells.is_number(name)}
-    for first, second in combinations(texts, 2):
-        equal = (texts[first] == texts[second]).drop_nulls()
-        if equal.sum() >= max(NEARLY * len(equal), 1):
-            yield Equal(columns=(first, second))
-
-
 def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
     """Find columns that name rows."""
     for spec in plan.specs:
@@ -109,8 +101,13 @@ def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
                 yield Unique(columns=(spec.name,))
 
 
-def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> Iterator[Unique]:
-    """Find pairs of columns, each of which repeats, that name rows together (country, year)."""
+def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Unique]:
+    """Find two columns, each of which repeats, that name rows together (country, year).
+
+    Other columns that go with one of them (age with year) name rows too: those of fewest values are
+    told.
+    """
+    found: list[tuple[int, Unique]] = []
     names = [name for name in names if levels.repeats(name) and _may_be_key(cells, name)][
         :_MOST_COLUMNS
     ]
@@ -127,7 +124,9 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> Iterato
         n_repeated = int(counts[counts > 1].sum())
         few = n_repeated * FEWER <= n_expected and n_repeated <= (1 - NEARLY) * counts.sum()
         if few and tail(n_repeated, n_expected) <= LEVEL / n_tried:
-            yield Unique(columns=pair)
+            n_values = int(np.prod([np.count_nonzero(levels.counts[name]) for name in pair]))
+            found.append((n_values, Unique(columns=pair)))
+    return [min(found, key=lambda one: one[0])[1]] if found else []
 
 
 def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
@@ -218,7 +217,7 @@ def _by_two(
         for value in codes
         if key != value
     }
-    found = []
+    found: dict[frozenset[str], Determines] = {}
     for a, b in combinations(names, 2):
         if (a, b) in settled or (b, a) in settled:
             continue
@@ -228,12 +227,16 @@ def _by_two(
         for value in codes:
             if value in (a, b) or max(alone[a, value], alone[b, value]) > _NO_KEY:
                 continue
+            # Of three columns, each two may settle the third, as parts of a whole do.
+            if frozenset((a, b, value)) in found:
+                continue
             seen = Checked(*majority(key, codes[value]))
-            if seen.share >= NEARLY and all(
+            if seen.share >= _NEARLY_BY_TWO and all(
                 _more_than_chance(
                     seen, Checked(*majority(join_codes(list(keys)), codes[value])), n_tried
                 )
                 for keys in ((codes[a][order], codes[b]), (codes[a], codes[b][order]))
             ):
-                found.append(Determines(columns=(a, b, value)))
-    return found
+                found[frozenset((a, b, value))] = Determines(columns=(a, b, value))
+    one_each = {rule.columns[-1]: rule for rule in reversed(found.values())}
+    return list(one_each.values())

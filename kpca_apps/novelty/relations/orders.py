@@ -8,7 +8,7 @@ difference of two columns on one scale piles up on one side of 0 and nothing lie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -56,12 +56,18 @@ _RISING = (
 _NEAR = 0.2  # of the usual difference
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # of the rows that lie so near, on a fine and a coarse scale
 _ACROSS = 0.1  # of these, at most as many lie as near on the other side
-_TOGETHER = 0.3  # rank correlation of columns on one scale
+_TOGETHER, _SIGMAS = 0.3, 4.0  # rank correlation of columns that belong together
+_MIN_ROWS = 20
 
 
-def orders(numbers: Numbers, cells: Cells) -> Iterator[Order]:
-    """Find columns that are at most another."""
+def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
+    """Find columns that are at most another: those whose names say so, and those that show it.
+
+    Those with the names rise together, so that they belong to each other; that one is below the
+    other shuffling may leave so.
+    """
     values = numbers.values
+    by_name, by_values = [], []
     with np.errstate(invalid="ignore"):
         for i, j in permutations(range(len(numbers.names)), 2):
             low, high = numbers.names[i], numbers.names[j]
@@ -71,9 +77,13 @@ def orders(numbers: Numbers, cells: Cells) -> Iterator[Order]:
             difference = difference[~np.isnan(difference)]
             if not len(difference) or np.mean(difference >= 0) < NEARLY:
                 continue
-            dates = isinstance(cells.formats[low], DateFormat)
-            if dates or is_rising(low, high) or _piles_up(values[:, [i, j]]):
-                yield Order(columns=(low, high))
+            rule = Order(columns=(low, high))
+            if is_rising(low, high):
+                if _go_together(values[:, [i, j]]):
+                    by_name.append(rule)
+            elif isinstance(cells.formats[low], DateFormat) or _piles_up(values[:, [i, j]]):
+                by_values.append(rule)
+    return by_name, by_values
 
 
 def is_rising(low: str, high: str) -> bool:
@@ -143,6 +153,20 @@ def _piles_up(both: FloatArray) -> bool:
     below = np.mean((difference < 0) & (difference >= -near))
     if above < (_SHARE_EQUAL if coarse else _SHARE_NEAR) or below > _ACROSS * above:
         return False
-    if np.ptp(both, axis=0).min() == 0:
+    if not _go_together(both):
         return False
-    return bool(spearmanr(both[:, 0], both[:, 1]).statistic >= _TOGETHER)
+    if (both < 0).any():
+        return True
+    # Of sizes from small to large, differences of small ones are small without being near 0.
+    relative = difference / both.max(axis=1)
+    usual = float(np.median(relative[relative > 0]))
+    return bool(np.mean((relative >= 0) & (relative <= _NEAR * usual)) >= _SHARE_NEAR)
+
+
+def _go_together(both: FloatArray) -> bool:
+    """Whether two columns (m, 2) rise together."""
+    both = both[~np.isnan(both).any(axis=1)]
+    if len(both) < _MIN_ROWS or np.ptp(both, axis=0).min() == 0:
+        return False
+    together = float(spearmanr(both[:, 0], both[:, 1]).statistic)
+    return bool(together >= max(_TOGETHER, _SIGMAS / np.sqrt(len(both))))

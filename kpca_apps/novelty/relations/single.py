@@ -23,6 +23,7 @@ _SHARES = {"pct", "percent", "percentage", "share", "rate", "ratio", "fraction",
 _NATURAL = (1.0, 100.0)
 _REACHES = 0.95  # of a natural bound that numbers must come to
 _PILED, _FEWEST_PILED = 0.01, 8  # cells at a bound
+_TIMES_BEYOND = 20.0  # as many cells at the end of a scale as beyond it
 _TIMES_NEXT = 4.0  # as many as at any other of the largest values
 _SCALES = (5, 6, 7, 10, 12, 23, 24, 31)  # last steps: marks, weekdays, months, hours, days
 _STEP = 0.1  # of the way from the middle to a bound, at most, the last step to it
@@ -53,9 +54,9 @@ def codes(cells: Cells) -> Iterator[Code]:
         known = texts.drop_nulls()
         if len(known) < _MIN_ROWS or known.n_unique() < _MIN_VALUES:
             continue
-        forms = code_forms(known).value_counts(sort=True, name="count")
-        form = str(forms[name][0])
-        if forms["count"][0] >= NEARLY * len(known) and _is_code(form, name, cells):
+        forms = code_forms(known)
+        form = str(forms.mode().sort()[0])
+        if (forms == form).sum() >= NEARLY * len(known) and _is_code(form, name, cells):
             yield Code(columns=(name,), form=form)
 
 
@@ -119,7 +120,7 @@ def _scale_top(distinct: FloatArray, counts: IntArray) -> float | None:
     no_gap = length[top] == top + 1 and steps[top] in _SCALES
     n_inside = int(n_steps[: top + 1].sum())
     beyond = n - n_inside
-    if no_gap and n_inside >= NEARLY * n and beyond * _TIMES_NEXT <= n_steps[top]:
+    if no_gap and n_inside >= NEARLY * n and beyond * _TIMES_BEYOND <= n_steps[top]:
         return float(steps[top])
     return None
 

@@ -1,0 +1,54 @@
+"""Columns that hold the same, number for number or text for text."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from kpca_apps.novelty.relations.arithmetic import Numbers, is_fine
+from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.rule import Equal
+
+_TELLING = 20  # rows in which one of them holds something else than mostly
+_AGREE = 0.9  # share of these in which they are equal
+
+
+def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
+    """Find columns that hold the same numbers, to the rounding of the coarser, or the same texts.
+
+    Of several that do, each is told equal to the first alone.
+    """
+    place = {name: i for i, name in enumerate(numbers.names)}
+    texts = [name for name in cells.formats if not cells.is_number(name)]
+    first: dict[str, str] = {}
+    found = []
+    for one, other in [*combinations(numbers.names, 2), *combinations(texts, 2)]:
+        if one in first or other in first:
+            continue
+        tolerances = [0.0]
+        if one in place:
+            i, j = place[one], place[other]
+            half = float(max(numbers.units[i], numbers.units[j])) / 2
+            tolerances += [half] if is_fine(half, 0.0, numbers.spans[i]) else []
+        for tolerance in tolerances:
+            rule = Equal(columns=(one, other), tolerance=tolerance)
+            if _says_enough(rule, cells):
+                first[other] = one
+                found.append(rule)
+                break
+    return found
+
+
+def _says_enough(rule: Equal, cells: Cells) -> bool:
+    """Whether two columns are equal also where they hold something else than mostly."""
+    seen = check(rule, cells)
+    if seen.share < NEARLY:
+        return False
+    telling = np.zeros(len(cells), dtype=np.bool_)
+    for name in rule.columns:
+        codes = cells.codes(name)
+        usual = np.argmax(np.bincount(codes[codes >= 0]))
+        telling |= seen.applies & (codes != usual)
+    return bool(telling.sum() >= _TELLING and np.mean(seen.holds[telling]) >= _AGREE)
