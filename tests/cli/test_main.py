@@ -72,6 +72,10 @@ OPTIONS = {
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
+    "novelty rules": (
+        "rules out format id exclude categorical numeric hide dayfirst monthfirst seed jobs force "
+        f"{READING} json quiet dry-run config"
+    ),
     "novelty diff": "out force json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.cli.novelty.lines import say_warnings
 from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
 from kpca_apps.errors import ConfigError, OptionError
@@ -113,8 +114,7 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
     n = len(found.rules)
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
-    for note in found.notes:
-        console.say(note)
+    say_warnings(console, found.notes)
     target.write(console, found, found_lines(found, first), json.loads(rules_to_json(found)))
 
 
@@ -137,8 +137,7 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
     console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
-    for note in checked.notes:
-        console.say(note)
+    say_warnings(console, checked.notes)
     text = broken_lines(checked, broken, hidden)
     result = check_result(checked, broken, hidden)
     target.write(console, without_values(checked, hidden), text, result)

@@ -58,11 +58,11 @@ def find_table_rules(
     check_options(options, column_names(table), table.source.name)
     table = in_parts(table)
     sample = draw_sample(table, seed, execution)
-    plan = infer_plan(sample.table, options)
+    plan = infer_plan(sample.table, options, for_model=False)
     found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
-    name, notes = one_line(table.source.name), table.source.notes
+    name, notes = one_line(table.source.name), (*table.source.notes, *plan.warnings)
     rules = HeldRules(name, row_count(table), columns, found, id, notes)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)

@@ -107,6 +107,6 @@ def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
 def held(frame: pl.DataFrame, rules: tuple[AnyRule, ...] = RULES) -> HeldRules:
     """How rules hold in a frame, by `check`."""
     table = table_from_frame(frame, "ruled")
-    cells = Cells.of(table, infer_plan(table))
+    cells = Cells.of(table, infer_plan(table, for_model=False))
     found = tuple(check(rule, cells).summary(rule) for rule in rules)
     return HeldRules("ruled", frame.height, columns_of(found, cells), found)
