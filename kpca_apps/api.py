@@ -681,10 +681,12 @@ def find_rules(
         drawn with the seed, and verified on all.
     id : str, optional
         Column that names the rows; see `screen_table`.
-    exclude, categorical, numeric, dayfirst : optional
-        What its columns are; see `screen_table`.
+    exclude, categorical, numeric : str or sequence of str
+        Columns to leave out, to take as categories, and to take as numbers.
     hide : str or sequence of str
         Columns whose values are not shown: rules that quote them are left out.
+    dayfirst : bool, optional
+        Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
     delimiter, encoding, sheet, skip_rows, bad_lines
