@@ -233,9 +233,8 @@ def _slopes(
         ends = values[rng.choice(high, _PAIRS)] - values[rng.choice(low, _PAIRS)]
         slopes = ends / ends[:, [j]]
         usual = _medians(slopes.T)
-        with np.errstate(invalid="ignore"):
-            off = np.abs(ends - usual * ends[:, [j]])
-            agrees = (off <= _SLOPE * np.abs(usual * ends[:, [j]]) + units).sum(axis=0)
+        off = np.abs(ends - usual * ends[:, [j]])
+        agrees = (off <= _SLOPE * np.abs(usual * ends[:, [j]]) + units).sum(axis=0)
         enough = np.isfinite(slopes).sum(axis=0)
         for i in np.flatnonzero((agrees >= _AGREE * enough) & (enough >= _FEW_ROWS)).tolist():
             if i != j and usual[i] != 0:
@@ -352,8 +351,8 @@ def _duration(
     rest = a - k * between
     half = numbers.units[i] / 2
     # Whole years and months are those that are over: half of one less, on average.
-    steps = np.array([half]) if half else np.array([1.0])
-    offset = float(np.round(np.median(rest[np.isfinite(rest)]) / steps[0]) * steps[0])
+    step = float(half) or 1.0
+    offset = float(np.round(np.median(rest[np.isfinite(rest)]) / step)) * step
     precise = numbers.precise[i]
     ends = ends if k > 0 else ends[::-1]
 
@@ -375,9 +374,10 @@ def _refined(a: FloatArray, b: FloatArray, slope: float) -> float:
         offset = float(np.median(a - slope * b))
         off = np.abs(a - slope * b - offset)
         near = off <= 3 * np.median(off) + 1e-300
-        if np.ptp(b[near]) == 0:
+        if not near.any() or np.ptp(b[near]) == 0:
             break
-        slope = float(np.polyfit(b[near] - b[near].mean(), a[near] - a[near].mean(), 1)[0])
+        x, y = b[near] - b[near].mean(), a[near] - a[near].mean()
+        slope = float(x @ y / (x @ x))
     return slope
 
 

@@ -120,7 +120,9 @@ class Checked:
 
 def check(rule: Rule, cells: Cells) -> Checked:
     """Check a rule on each row of a table that has its columns."""
-    applies, holds = _check(rule, cells)
+    # What is no finite number says nothing.
+    with np.errstate(all="ignore"):
+        applies, holds = _check(rule, cells)
     return Checked(applies, applies & holds)
 
 
@@ -151,9 +153,8 @@ def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
         terms = zip(rule.coefficients, others, strict=True)
         return rule.offset + sum((k * values for k, values in terms), np.zeros(len(cells)))
     due = np.full(len(cells), rule.factor)
-    with np.errstate(all="ignore"):
-        for exponent, values in zip(rule.exponents, others, strict=True):
-            due = due * values**exponent
+    for exponent, values in zip(rule.exponents, others, strict=True):
+        due = due * values**exponent
     return np.where(np.isfinite(due), due, np.nan)
 
 
@@ -215,14 +216,16 @@ def _(rule: Unique, cells: Cells) -> tuple[BoolArray, BoolArray]:
 @_check.register
 def _(rule: Determines, cells: Cells) -> tuple[BoolArray, BoolArray]:
     *keys, value = (cells.codes(name) for name in rule.columns)
-    return majority(join_codes(keys), value)
+    checked = settles(join_codes(keys), value)
+    return checked.applies, checked.holds
 
 
-def majority(key: IntArray, value: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Return rows whose key repeats, and those with the value of more than half of its rows."""
+def settles(key: IntArray, value: IntArray) -> Checked:
+    """Check that rows of a key (n,) that repeats have the value of more than half of these."""
     known = (key >= 0) & (value >= 0)
     of_key = _counts(np.where(known, key, -1))
-    return known & (of_key > 1), 2 * _counts(join_codes([key, value])) > of_key
+    applies = known & (of_key > 1)
+    return Checked(applies, applies & (2 * _counts(join_codes([key, value])) > of_key))
 
 
 @_check.register

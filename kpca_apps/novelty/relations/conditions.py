@@ -15,6 +15,7 @@ from kpca_apps.tables.values import NumberFormat
 _MIN_ROWS = 30
 _MOST_LEVELS, _MOST_NUMBERS = 20, 2
 _FILLED = 0.5  # share of the rows of the levels named that hold a value
+_CLEARLY = 0.99  # share of the rows with an empty cell in which another is empty
 _MOST_TOGETHER = 3  # columns that are empty in the same rows
 _ALIKE = 0.8  # share of the rows in which one of two columns is empty that both are
 _MORE = 1.25  # as many empty cells as in the column it depends on
@@ -41,7 +42,7 @@ def empty_unless(cells: Cells) -> Iterator[tuple[EmptyUnless, float]]:
                 usable = len(together) <= _MOST_TOGETHER and place < partly.index(name)
             else:
                 usable = n_empty * _MORE <= (~filled).sum()
-            if usable and np.mean(~filled[~present[other]]) >= NEARLY:
+            if usable and np.mean(~filled[~present[other]]) >= _CLEARLY:
                 yield EmptyUnless(columns=(name, other)), _share(filled, present[other])
 
 

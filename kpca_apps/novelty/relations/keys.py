@@ -6,7 +6,7 @@ too, as far as neighbouring values of it do; such columns are no keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,18 +14,25 @@ import numpy as np
 
 from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, majority
+from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
+
+NAMING = ("identifier", "id")
+"""Roles of columns that name rows."""
 
 _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
+_CHANGES = 5  # of the value, from one number to the next
+_FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those in their range
+_SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
 _PER_PAIR = 4.0  # rows of a key of two columns, on average
 _NEARLY_BY_TWO = 0.98  # share of the rows in which two columns must settle another
+_AGREE = 0.9  # share of the rows with another value than mostly that must agree
 _NO_KEY = 0.9  # share of the rows that one column of two may settle alone
 _MOST_LEVELS = 200  # of a column of a key of two
 _MOST_COLUMNS = 40
@@ -62,17 +69,19 @@ def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[De
     first = _first_of_same(settled, names)
     return [
         *(Determines(columns=pair) for pair in _reduced(settled, first)),
-        *_by_two(cells, levels, set(settled), rng),
+        *_by_two(cells, levels, settled, rng),
         *_unique_pairs(cells, levels, [name for name in names if first[name] == name]),
     ]
 
 
-def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Find columns, each with one that it settles."""
-    keys = [name for name in levels.codes if levels.repeats(name) and _may_be_key(cells, name)]
+def _settled(
+    cells: Cells, levels: Levels, rng: np.random.Generator
+) -> dict[tuple[str, str], float]:
+    """Find columns, each with one that it settles, and the share of the rows that break this."""
+    keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
-    found = []
+    found = {}
     for name in keys:
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
@@ -81,20 +90,21 @@ def _settled(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[tup
             if other == name:
                 continue
             value = levels.codes[other][rows]
-            seen = Checked(*majority(key, value))
+            seen = settles(key, value)
             if (
                 seen.share >= NEARLY
-                and _more_than_chance(seen, Checked(*majority(key, value[order])), n_tried)
-                and (not cells.is_number(name) or _is_code(name, key, value))
+                and _agrees_elsewhere(seen, value)
+                and _more_than_chance(seen, settles(key, value[order]), n_tried)
+                and (not cells.is_number(name) or _is_code(name, key, value, seen))
             ):
-                found.append((name, other))
+                found[name, other] = 1 - seen.share
     return found
 
 
 def unique_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Unique]:
     """Find columns that name rows."""
     for spec in plan.specs:
-        if spec.role in ("identifier", "id"):
+        if spec.role in NAMING and spec.name in cells.formats:
             codes = cells.codes(spec.name)
             n_known, n_values = int((codes >= 0).sum()), int(codes.max(initial=-1)) + 1
             if n_known >= _MIN_ROWS and n_values >= NEARLY * n_known:
@@ -108,7 +118,7 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     told.
     """
     found: list[tuple[int, Unique]] = []
-    names = [name for name in names if levels.repeats(name) and _may_be_key(cells, name)][
+    names = [name for name in names if levels.repeats(name) and may_be_key(cells, name)][
         :_MOST_COLUMNS
     ]
     n_tried = len(names) ** 2
@@ -129,6 +139,13 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     return [min(found, key=lambda one: one[0])[1]] if found else []
 
 
+def _agrees_elsewhere(seen: Checked, value: IntArray) -> bool:
+    """Whether a rule holds also where the value is another than mostly."""
+    usual = np.argmax(np.bincount(value[seen.applies]))
+    telling = seen.applies & (value != usual)
+    return bool(telling.any() and np.mean(seen.holds[telling]) >= _AGREE)
+
+
 def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
     n_broken = int(seen.broken.sum())
     n_expected = (1 - shuffled.share) * int(seen.applies.sum())
@@ -146,58 +163,78 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
     return rows if len(rows) <= 2 * _ROWS else np.sort(rng.choice(rows, _ROWS, replace=False))
 
 
-def _is_whole(cells: Cells, name: str) -> bool:
-    values = cells.values(name)
+def may_be_key(cells: Cells, name: str) -> bool:
+    """Whether a column may name something: no numbers but whole ones that were handed out."""
+    if not cells.is_number(name) or _is_named_code(name):
+        return True
+    values = np.unique(cells.values(name))
     values = values[~np.isnan(values)]
-    return bool((values == np.round(values)).all())
+    dense = len(values) <= _FEW_NUMBERS or len(values) >= _DENSE * (1 + np.ptp(values))
+    return bool(dense and (values == np.round(values)).all())
 
 
-def _may_be_key(cells: Cells, name: str) -> bool:
-    return not cells.is_number(name) or _is_whole(cells, name)
+def _is_named_code(name: str) -> bool:
+    return is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name))
 
 
-def _is_code(name: str, key: IntArray, value: IntArray) -> bool:
+def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
     """Whether numbers name something: values of neighbouring numbers mostly differ.
 
-    Codes of numbers rise with them.
+    Where they do not, numbers were handed out in the order of the values, if no row breaks the rule
+    though these change often; of a measurement, values run into each other where they change.
     """
-    if is_named_as_identifier(name) or not _CODES.isdisjoint(name_words(name)):
+    if _is_named_code(name):
         return True
     known = (key >= 0) & (value >= 0)
+    # Codes of numbers rise with them.
     pairs, counts = np.unique(np.column_stack([key, value])[known], axis=0, return_counts=True)
     most = np.lexsort((-counts, pairs[:, 0]))
     _, first = np.unique(pairs[most, 0], return_index=True)
     of_keys = pairs[most[first], 1]
-    return len(of_keys) > 1 and bool(np.mean(of_keys[1:] == of_keys[:-1]) <= _NEIGHBOURS)
+    n_changes = np.count_nonzero(np.diff(of_keys))
+    if n_changes >= (1 - _NEIGHBOURS) * (len(of_keys) - 1) > 0:
+        return True
+    return bool(n_changes >= _CHANGES and not seen.broken.any())
 
 
-def _first_of_same(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
+def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
     """Return for each column the first of those that settle it and are settled by it."""
-    found = set(pairs)
     return {
-        name: next(o for o in names if o == name or {(o, name), (name, o)} <= found)
+        name: next(
+            other
+            for other in names
+            if other == name or ((other, name) in pairs and (name, other) in pairs)
+        )
         for name in names
     }
 
 
-def _reduced(pairs: Sequence[tuple[str, str]], first: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Leave out what follows: of columns that settle each other, the first stands for all."""
-    same = [p for p in pairs if first[p[0]] == first[p[1]] and first[p[0]] in p]
-    others = [
-        (key, value)
-        for key, value in pairs
+def _reduced(
+    broken: Mapping[tuple[str, str], float], first: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Leave out what follows: of columns that settle each other, the first stands for all.
+
+    `broken` is the share of the rows in which the first of two columns does not settle the second.
+    """
+    same = [p for p in broken if first[p[0]] == first[p[1]] and first[p[0]] in p]
+    others = {
+        (key, value): share
+        for (key, value), share in broken.items()
         if first[key] == key and first[value] == value and key != value
-    ]
-    known = set(others)
+    }
     return same + [
         (key, value)
-        for key, value in others
-        if not any((key, name) in known and (name, value) in known for name in first)
+        for (key, value), share in others.items()
+        # A key that settles it better than the column between does is told all the same.
+        if not any(
+            (key, name) in others and others.get((name, value), 1.0) <= 2 * share + _SPARE
+            for name in first
+        )
     ]
 
 
 def _by_two(
-    cells: Cells, levels: Levels, settled: set[tuple[str, str]], rng: np.random.Generator
+    cells: Cells, levels: Levels, settled: Container[tuple[str, str]], rng: np.random.Generator
 ) -> list[Determines]:
     """Find columns that two others settle together and neither alone."""
     names = [
@@ -212,7 +249,7 @@ def _by_two(
     order = rng.permutation(len(rows))
     n_tried = len(names) ** 2 * len(codes) // 2 + 1
     alone = {
-        (key, value): Checked(*majority(codes[key], codes[value])).share
+        (key, value): settles(codes[key], codes[value]).share
         for key in names
         for value in codes
         if key != value
@@ -230,11 +267,10 @@ def _by_two(
             # Of three columns, each two may settle the third, as parts of a whole do.
             if frozenset((a, b, value)) in found:
                 continue
-            seen = Checked(*majority(key, codes[value]))
-            if seen.share >= _NEARLY_BY_TWO and all(
-                _more_than_chance(
-                    seen, Checked(*majority(join_codes(list(keys)), codes[value])), n_tried
-                )
+            seen = settles(key, codes[value])
+            enough = seen.share >= _NEARLY_BY_TWO and _agrees_elsewhere(seen, codes[value])
+            if enough and all(
+                _more_than_chance(seen, settles(join_codes(list(keys)), codes[value]), n_tried)
                 for keys in ((codes[a][order], codes[b]), (codes[a], codes[b][order]))
             ):
                 found[frozenset((a, b, value))] = Determines(columns=(a, b, value))

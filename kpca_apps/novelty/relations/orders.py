@@ -53,8 +53,11 @@ _RISING = (
     ("p10", "p50", "p90"),
     ("used", "total"),
 )
+_CLEARLY = 0.99  # share of the rows in which numbers without such names must be in order
+_FEW_VALUES = 5  # distinct ones: of so few, all must be
 _NEAR = 0.2  # of the usual difference
 _SHARE_NEAR, _SHARE_EQUAL = 0.03, 0.1  # of the rows that lie so near, on a fine and a coarse scale
+_FEWEST_NEAR = 10
 _ACROSS = 0.1  # of these, at most as many lie as near on the other side
 _TOGETHER, _SIGMAS = 0.3, 4.0  # rank correlation of columns that belong together
 _MIN_ROWS = 20
@@ -68,20 +71,22 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     """
     values = numbers.values
     by_name, by_values = [], []
-    with np.errstate(invalid="ignore"):
-        for i, j in permutations(range(len(numbers.names)), 2):
-            low, high = numbers.names[i], numbers.names[j]
-            if not _one_kind(cells, low, high):
-                continue
-            difference = values[:, j] - values[:, i]
-            difference = difference[~np.isnan(difference)]
-            if not len(difference) or np.mean(difference >= 0) < NEARLY:
-                continue
-            rule = Order(columns=(low, high))
-            if is_rising(low, high):
-                if _go_together(values[:, [i, j]]):
-                    by_name.append(rule)
-            elif isinstance(cells.formats[low], DateFormat) or _piles_up(values[:, [i, j]]):
+    for i, j in permutations(range(len(numbers.names)), 2):
+        low, high = numbers.names[i], numbers.names[j]
+        if not _one_kind(cells, low, high):
+            continue
+        difference = values[:, j] - values[:, i]
+        difference = difference[~np.isnan(difference)]
+        if not len(difference) or np.mean(difference >= 0) < NEARLY:
+            continue
+        rule = Order(columns=(low, high))
+        if is_rising(low, high) and _go_together(values[:, [i, j]]):
+            by_name.append(rule)
+        elif is_rising(low, high) or isinstance(cells.formats[low], DateFormat):
+            by_values.append(rule)
+        elif np.mean(difference >= 0) >= _CLEARLY and _piles_up(values[:, [i, j]]):
+            few = min(numbers.n_distinct[i], numbers.n_distinct[j]) < _FEW_VALUES
+            if not few or (difference >= 0).all():
                 by_values.append(rule)
     return by_name, by_values
 
@@ -151,7 +156,8 @@ def _piles_up(both: FloatArray) -> bool:
     coarse = units[0] >= _NEAR * usual
     above = np.mean(difference == 0 if coarse else (difference >= 0) & (difference <= near))
     below = np.mean((difference < 0) & (difference >= -near))
-    if above < (_SHARE_EQUAL if coarse else _SHARE_NEAR) or below > _ACROSS * above:
+    least = max(_SHARE_EQUAL if coarse else _SHARE_NEAR, _FEWEST_NEAR / len(both))
+    if above < least or below > _ACROSS * above:
         return False
     if not _go_together(both):
         return False

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
+from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.keys import NAMING, may_be_key
 from kpca_apps.novelty.relations.rule import Code, Sorted, Within
 from kpca_apps.system.arrays import FloatArray, IntArray
-from kpca_apps.tables.values import NumberFormat
+from kpca_apps.tables.values import DateFormat, NumberFormat
 
 _MIN_ROWS = 30
 _MIN_VALUES = 20  # distinct ones of a column that is sorted, ends at a bound or has a form
@@ -30,10 +32,16 @@ _STEP = 0.1  # of the way from the middle to a bound, at most, the last step to 
 _STEP_SHARE = 0.5  # of an even share, that the last step of a scale must have
 
 
-def sorted_columns(cells: Cells) -> Iterator[Sorted]:
-    """Find columns that rise or fall with the rows."""
-    for name in cells.formats:
-        if cells.is_number(name):
+def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
+    """Find dates, times and codes that rise or fall with the rows.
+
+    That a table was sorted by a measurement says nothing of the next one.
+    """
+    running = {spec.name for spec in plan.specs if spec.runs_on or spec.role in NAMING}
+    for name, format in cells.formats.items():
+        if cells.is_number(name) and (
+            name in running or isinstance(format, DateFormat) or may_be_key(cells, name)
+        ):
             values = cells.values(name)
             values = values[~np.isnan(values)]
             if len(values) < _MIN_ROWS or len(np.unique(values)) < _MIN_VALUES:

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import time
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.discovery import find_rules
+from kpca_apps.novelty.relations.rule import AnyRule, Determines, HeldRule, Linear, Order, Sorted
+from kpca_apps.tables.frames import table_from_frame
+from tests.novelty.relations.planted import RULES, named, planted, shuffled, with_faults
+
+
+def rules_of(frame: pl.DataFrame) -> tuple[HeldRule, ...]:
+    table = table_from_frame(frame, "table")
+    return find_rules(table, infer_plan(table))
+
+
+def kinds_of(frame: pl.DataFrame) -> set[tuple[str, frozenset[str]]]:
+    return named(held.rule for held in rules_of(frame))
+
+
+def fields(rule: AnyRule) -> dict[str, object]:
+    """What a rule says but for its tolerances, numbers to six digits."""
+    plain = msgspec.to_builtins(rule)
+    del_ = {"tolerance", "relative"}
+    return {name: _rounded(value) for name, value in plain.items() if name not in del_}
+
+
+def _rounded(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def between(held: HeldRule) -> bool:
+    """Whether a rule says more than that a column is as it is."""
+    return len(held.rule.columns) > 1 or isinstance(held.rule, Sorted)
+
+
+def test_the_planted_rules_are_found_and_no_others() -> None:
+    found = [fields(held.rule) for held in rules_of(planted())]
+    wanted = [fields(rule) for rule in RULES]
+    assert [rule for rule in wanted if rule not in found] == []
+    assert [rule for rule in found if rule not in wanted] == []
+
+
+def test_the_rows_that_break_a_rule_are_named_exactly() -> None:
+    frame, broken = with_faults(planted(), n_each=6)
+    found = {" ".join(held.rule.columns): held for held in rules_of(frame) if held.n_broken}
+    assert {name: set(held.broken) for name, held in found.items()} == broken
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_table_of_text_has_the_same_rules(text: bool) -> None:
+    frame = planted()
+    if text:
+        frame = frame.select(pl.all().cast(pl.String))
+    assert kinds_of(frame) == named(RULES)
+
+
+@given(seed=st.integers(0, 99))
+@settings(max_examples=2)
+def test_the_order_of_rows_and_columns_is_of_no_account(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Of two columns that are equal, the first stands for both.
+    frame = planted().drop("town again")
+    wanted = named(RULES) - {("Equal", frozenset({"town", "town again"}))}
+    rows = frame[rng.permutation(frame.height)]
+    columns = frame.select(rng.permutation(frame.columns).tolist())
+    assert kinds_of(columns) == wanted
+    assert kinds_of(rows) == wanted - {("Sorted", frozenset({"case"}))}
+
+
+def test_shuffled_columns_have_no_rules_between_them() -> None:
+    sets = [load() for load in (load_breast_cancer, load_diabetes, load_iris, load_wine)]
+    frames = [pl.DataFrame(of.data, schema=list(of.feature_names)) for of in sets]
+    for seed, frame in enumerate([*[planted(300, seed) for seed in range(4)], *frames]):
+        assert [held for held in rules_of(shuffled(frame, seed)) if between(held)] == []
+
+
+def test_columns_that_only_go_together_have_no_rules() -> None:
+    """Iris: its lengths correlate at .96, and no measure names a species."""
+    iris = load_iris()
+    frame = pl.DataFrame(iris.data, schema=list(iris.feature_names))
+    frame = frame.with_columns(species=pl.Series(iris.target_names[iris.target]))
+    assert rules_of(frame[np.random.default_rng(0).permutation(150)]) == ()
+
+
+def test_an_order_needs_one_scale_or_names() -> None:
+    rng = np.random.default_rng(0)
+    n = 500
+    size = rng.lognormal(0, 0.4, n)
+    frame = pl.DataFrame(
+        {
+            "wing": (10 * size + rng.normal(0, 0.1, n)).round(2),
+            "bill": (1 * size + rng.normal(0, 0.1, n)).round(2),
+            "low water": (size + 1).round(2),
+            "high water": (size + 4 + rng.normal(0, 0.2, n)).round(2),
+            "part": (part := rng.integers(0, 50, n)),
+            "total": part + rng.integers(0, 30, n) * rng.integers(0, 2, n),
+        }
+    )
+    orders = {held.rule.columns for held in rules_of(frame) if isinstance(held.rule, Order)}
+    assert orders == {("low water", "high water"), ("part", "total")}
+
+
+def test_of_a_chain_of_orders_neighbours_are_told() -> None:
+    rng = np.random.default_rng(0)
+    first = np.datetime64("2020-01-01") + rng.integers(0, 900, 400)
+    second, third = first + rng.integers(0, 40, 400), first + rng.integers(40, 90, 400)
+    frame = pl.DataFrame({"ordered": first, "packed": second, "sent": third})
+    assert {held.rule.columns for held in rules_of(frame)} == {
+        ("ordered", "packed"),
+        ("packed", "sent"),
+    }
+
+
+def test_of_equations_those_that_follow_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0, 10, (2, 300)).round(2)
+    frame = pl.DataFrame(
+        {"a": a, "b": b, "sum": a + b, "cents": 100 * a, "both": 100 * a + 100 * b}
+    )
+    found = [held.rule for held in rules_of(frame)]
+    assert len(found) == 3 and all(isinstance(rule, Linear) for rule in found)
+
+
+def test_two_columns_may_settle_a_third() -> None:
+    rng = np.random.default_rng(0)
+    state, child = rng.integers(0, 12, 2000), rng.integers(0, 2, 2000)
+    amount = rng.permutation(24)[2 * state + child] * 100.0
+    frame = pl.DataFrame(
+        {
+            "state": [f"S{k}" for k in state],
+            "child": np.where(child == 1, "yes", "no"),
+            "amount": amount,
+            "other": rng.normal(size=2000),
+        }
+    )
+    settled = [held.rule for held in rules_of(frame) if isinstance(held.rule, Determines)]
+    assert Determines(columns=("state", "child", "amount")) in settled
+
+
+def test_the_same_seed_finds_the_same_and_a_large_table_takes_seconds() -> None:
+    frame = planted(10_000).select(planted(1).columns[:20])
+    start = time.process_time()
+    first = rules_of(frame)
+    assert time.process_time() - start < 5
+    assert rules_of(frame) == first
+    assert {type(held.rule) for held in first} >= {Linear, Order}
