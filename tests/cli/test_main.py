@@ -315,6 +315,8 @@ def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
         ),
         ["novelty", "score", "BAD", "birds.csv"],
         ["novelty", "fit", "birds.csv", "--model", "no/BAD"],
+        ["novelty", "rules", "birds.csv", "--rules", "BAD"],
+        ["novelty", "rules", "birds.csv", "--out", "no/BAD"],
         ["denoise", "run", "BAD"],
         ["denoise", "noise", "BAD"],
         ["denoise", "run", "birds.csv", "--model", "BAD"],

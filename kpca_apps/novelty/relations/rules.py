@@ -10,7 +10,14 @@ import msgspec
 import polars as pl
 
 from kpca_apps.novelty.relations.checking import Cells
-from kpca_apps.novelty.relations.rule import AnyRule, EmptyUnless, HeldRule, PositiveOnlyIf, Within
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    EmptyUnless,
+    HeldRule,
+    PositiveOnlyIf,
+    Within,
+)
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 
@@ -74,10 +81,10 @@ def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, .
 
 
 def cites_values(rule: AnyRule) -> tuple[str, ...]:
-    """Return the columns of which a rule quotes values."""
+    """Return the columns of which a rule quotes values, or what follows from them."""
     if isinstance(rule, EmptyUnless | PositiveOnlyIf):
         return rule.columns[1:]
-    return rule.columns if isinstance(rule, Within) else ()
+    return rule.columns if isinstance(rule, Within | Code) else ()
 
 
 def without_values(rules: HeldRules, hidden: Collection[str]) -> HeldRules:

@@ -85,7 +85,8 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
             values = HIDDEN if is_hidden else _either(rule.values)
             return f"{first} is above 0 only where {others[0]} is {values}"
         case Code():
-            return f"{first} has the form {one_line(rule.form, _NAME)}"
+            form = HIDDEN if is_hidden else one_line(rule.form, _NAME)
+            return f"{first} has the form {form}"
         case Within():
             return f"{first} within {HIDDEN}" if is_hidden else _bounds(rule, first, columns)
         case _:

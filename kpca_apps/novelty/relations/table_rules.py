@@ -62,7 +62,7 @@ def find_table_rules(
     found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
-    name, notes = one_line(table.source.name), (*table.source.notes, *plan.warnings)
+    name, notes = one_line(table.source.name), table.source.notes
     rules = HeldRules(name, row_count(table), columns, found, id, notes)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)

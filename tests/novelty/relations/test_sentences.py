@@ -94,6 +94,7 @@ def test_a_sentence_says_in_how_many_rows_a_rule_holds() -> None:
         (EmptyUnless(columns=("a", "city"), values=("x",)), "city", "unless city is (hidden)"),
         (PositiveOnlyIf(columns=("a", "city"), values=("x",)), "city", "where city is (hidden)"),
         (Within(columns=("a",), low=7.0), "a", "a within (hidden)"),
+        (Code(columns=("ZIP",), form="AA-9"), "ZIP", "ZIP has the form (hidden)"),
     ],
 )
 def test_values_of_hidden_columns_are_not_said(rule: AnyRule, column: str, said: str) -> None:
