@@ -35,12 +35,16 @@ _FINE = 20.0  # so many tolerances a column must span with the middle 95 % of it
 _COARSE = 0.03  # relative rounding of a value that says little of a product
 _MOST_RELATIVE = 0.02  # of what a product may be off by the rounding of its factors
 _EXPONENTS = (-3.0, -2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1.5, 2.0, 3.0)
-_OF_THREE = tuple(
+_OF_THREE: tuple[tuple[int, ...], ...] = tuple(
     exponents
     for exponents in ((p, q, r) for p in (1, 2) for q in (-2, -1, 1, 2) for r in (-2, -1, 1, 2))
     if sorted(map(abs, exponents)) in ([1, 1, 1], [1, 1, 2])
 )
-_MOST_SUMMED, _MOST_OF_FOUR, _MOST_MULTIPLIED, _MOST_TIMES = 100, 40, 60, 12
+_OF_FOUR: tuple[tuple[int, ...], ...] = tuple(
+    (1, p, q, r) for p in (-1, 1) for q in (-1, 1) for r in (-1, 1)
+)
+_MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES = 100, 60, 12
+_MOST_OF_FOUR, _MOST_FACTORS_OF_FOUR = 40, 24
 _MOST_CANDIDATES = 300
 _DIGITS = range(1, 11)
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
@@ -171,26 +175,36 @@ def sums(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[L
 
 
 def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
-    """Find columns that are products and ratios of two others or their squares."""
-    numbers = numbers.take(range(min(len(numbers.names), _MOST_MULTIPLIED)))
+    """Find columns that are products and ratios of two others or their squares, or of three."""
+    k = min(len(numbers.names), _MOST_MULTIPLIED)
+    numbers = numbers.take(range(k))
     logs, errors = _logs(numbers)
-    triples = _groups(len(numbers.names), 3)
-    if not len(triples):
-        return
     rows = _telling_rows(errors < _COARSE, rng)
     few_logs, few_errors = logs[rows].T, errors[rows].T
-    n_found = 0
-    for exponents in _OF_THREE:
-        e = np.array(exponents, dtype=np.float64)
-        for start in range(0, len(triples), step := _CHUNK // (3 * _ROWS)):
-            some = triples[start : start + step]
-            total = np.einsum("e,ter->tr", e, few_logs[some])
-            allowed = np.einsum("e,ter->tr", np.abs(e), few_errors[some])
-            total[allowed > _COARSE] = np.nan
-            for place in np.flatnonzero(_is_constant(total, 2 * allowed)):
+    sought = [(_groups(k, 3), _OF_THREE)]
+    if k <= _MOST_FACTORS_OF_FOUR:
+        sought.append((_groups(k, 4), _OF_FOUR))
+    for groups, all_exponents in sought:
+        n_found = 0
+        for exponents in all_exponents:
+            for group in _steady(few_logs, few_errors, groups, exponents):
                 n_found += 1
                 if n_found <= _MOST_CANDIDATES:
-                    yield from _best_product(numbers, cells, logs, some[place].tolist(), exponents)
+                    yield from _best_product(numbers, cells, logs, group, exponents)
+
+
+def _steady(
+    logs: FloatArray, errors: FloatArray, groups: IntArray, exponents: tuple[int, ...]
+) -> Iterator[list[int]]:
+    """Find groups of columns (k, r) whose product is the same in many rows, to their rounding."""
+    e = np.array(exponents, dtype=np.float64)
+    step = _CHUNK // (len(exponents) * _ROWS)
+    for some in (groups[start : start + step] for start in range(0, len(groups), step)):
+        total = np.einsum("e,ger->gr", e, logs[some])
+        allowed = np.einsum("e,ger->gr", np.abs(e), errors[some])
+        total[allowed > _COARSE] = np.nan
+        for place in np.flatnonzero(_is_constant(total, 2 * allowed)):
+            yield some[place].tolist()
 
 
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
@@ -418,12 +432,12 @@ def _best_product(
     columns: Sequence[int],
     exponents: tuple[int, ...],
 ) -> Iterator[Product]:
-    """Write a relation of three columns as that of the column it explains best."""
+    """Write a relation of columns as that of the column it explains best."""
     found = []
     for place, first in enumerate(columns):
         if abs(exponents[place]) == 1:
             others = [i for i in columns if i != first]
-            turned = [-exponents[p] / exponents[place] for p in range(3) if p != place]
+            turned = [-exponents[p] / exponents[place] for p in range(len(columns)) if p != place]
             rule = _product(numbers, cells, logs, first, others, turned)
             if rule is not None:
                 is_product = min(turned) > 0 and rule.factor == 1

@@ -6,7 +6,7 @@ time, so that they can be checked on some rows of a table after the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -32,13 +32,15 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column, ValueFormat
+from kpca_apps.tables.values import Column, NumberFormat, ValueFormat
 
 WHOLE_TABLE = (Sorted, Unique, Determines)
 """Kinds of rule that compare rows with each other."""
 LISTED_ROWS = 1_000
 
 _READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
+_EXACT = 2.0**53
+_SPARSE = 8  # so many codes for each row are counted as they are, not made dense
 _LEFT_OUT = ("excluded", "label", "empty")
 
 
@@ -52,10 +54,12 @@ class Cells:
     @classmethod
     def of(cls, table: Table, plan: ColumnPlan) -> Cells:
         """Take the formats of a plan; columns the model does not see are read as they look."""
+        written = [spec.format for spec in plan.specs]
+        comma = any(isinstance(one, NumberFormat) and one.decimal == "," for one in written)
         formats = {
             spec.name: spec.format
             if spec.used or spec.role in _LEFT_OUT
-            else _format(table.column(spec.name))
+            else _format(table.column(spec.name), comma)
             for spec in plan.specs
         }
         return cls(table, formats)
@@ -135,15 +139,17 @@ def code_forms(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(r"\pL", "A").str.replace_all("[0-9]", "9")
 
 
-def join_codes(codes: list[IntArray]) -> IntArray:
+def join_codes(codes: Sequence[IntArray]) -> IntArray:
     """Give rows equal codes where all of some codes (n,) are equal, -1 where one is missing."""
-    joined, known = codes[0], codes[0] >= 0
+    joined = codes[0]
     for more in codes[1:]:
-        known = known & (more >= 0)
-        joined = joined * (more.max(initial=0) + 1) + more
-        # Made dense again: a product of several numbers of levels may pass 64 bits.
-        joined = np.unique(np.where(known, joined, -1), return_inverse=True)[1]
-    return np.where(known, joined, -1)
+        known = (joined >= 0) & (more >= 0)
+        n_more = int(more.max(initial=0)) + 1
+        size = (int(joined.max(initial=0)) + 1) * n_more
+        joined = np.where(known, joined * n_more + more, -1)
+        if size > _SPARSE * (len(joined) + 1):
+            joined = np.unique(joined, return_inverse=True)[1] - (not known.all())
+    return joined
 
 
 def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
@@ -277,13 +283,15 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
     return texts.is_in(list(values)).fill_null(False).to_numpy()
 
 
-def _format(column: Column) -> ValueFormat | None:
+def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
     """Infer how a column is read that the model does not see."""
     known = len(column) - int(column.texts.null_count())
-    number, date = column.number_format(), column.date_format()
-    for format in (number, date):
-        if format is not None:
-            unreadable = int(column.read(format).unreadable.sum())
-            if unreadable <= (1 - _READS_AS) * known:
-                return format
+    for format in (column.number_format(prefer_comma), column.date_format()):
+        if format is None:
+            continue
+        read = column.read(format)
+        # From 2^53 on, numbers that differ may be one float.
+        exact = np.nanmax(np.abs(read.values), initial=0.0) < _EXACT
+        if exact and read.unreadable.sum() <= (1 - _READS_AS) * known:
+            return format
     return None

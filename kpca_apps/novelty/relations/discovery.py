@@ -112,7 +112,7 @@ def _candidates(cells: Cells, plan: ColumnPlan, rng: np.random.Generator) -> lis
         *(rule for rule in positive if frozenset(rule.columns) not in tied),
         *keys.unique_columns(cells, plan),
         *single.sorted_columns(cells, plan),
-        *single.codes(cells),
+        *single.codes(sample.cells),
         *single.bounds(cells),
     ]
 
@@ -122,7 +122,7 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
     cells, rng = sample.cells, sample.rng
     dates = {n for n in numbers.names if isinstance(cells.formats[n], DateFormat)}
     measured = numbers.without(dates)
-    n_tried = len(numbers.names) ** 3
+    n_tried = len(numbers.names) ** 4
     linear = [
         *arithmetic.sums(measured, cells, rng),
         *arithmetic.lines(measured, cells, rng),

@@ -18,16 +18,19 @@ from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, set
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
+from kpca_apps.tables.values import DateFormat
 
 NAMING = ("identifier", "id")
 """Roles of columns that name rows."""
 
+_DAY = 86400.0  # seconds
 _REPEATS = 0.5  # share of the rows whose key must be in several
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
 _CHANGES = 5  # of the value, from one number to the next
 _FEW_NUMBERS, _DENSE = 30, 0.3  # whole numbers that were handed out: of those in their range
+_SPARE_VALUES = 0.5  # of the rows: those whose key is in no other
 _SPARE = 0.005  # share of the rows
 _ROWS = 4_000  # that a key is tried on: those of some of its values
 _PER_PAIR = 4.0  # rows of a key of two columns, on average
@@ -54,12 +57,15 @@ class Levels:
         kept = [name for name in names if np.count_nonzero(counts[name]) > 1]
         return cls({name: codes[name] for name in kept}, {name: counts[name] for name in kept})
 
+    def n_values(self, name: str) -> int:
+        """Distinct values of a column."""
+        return int(np.count_nonzero(self.counts[name]))
+
     def repeats(self, name: str) -> bool:
         """Whether most rows share their value with others."""
         counts = self.counts[name]
-        n_rows, n_values = counts.sum(), np.count_nonzero(counts)
-        often = counts[counts > 1].sum() >= _REPEATS * n_rows
-        return bool(often and n_values <= _MOST_KEYS * n_rows)
+        often = counts[counts > 1].sum() >= _REPEATS * counts.sum()
+        return bool(often and self.n_values(name) <= _MOST_KEYS * counts.sum())
 
 
 def key_rules(cells: Cells, levels: Levels, rng: np.random.Generator) -> list[Determines | Unique]:
@@ -87,7 +93,9 @@ def _settled(
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
         for other in levels.codes:
-            if other == name:
+            # Of too many values one key or another must have several.
+            most = levels.n_values(name) + _SPARE_VALUES * len(cells)
+            if other == name or levels.n_values(other) > most:
                 continue
             value = levels.codes[other][rows]
             seen = settles(key, value)
@@ -121,9 +129,13 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     names = [name for name in names if levels.repeats(name) and may_be_key(cells, name)][
         :_MOST_COLUMNS
     ]
-    n_tried = len(names) ** 2
+    n, n_tried = len(cells), len(names) ** 2
     for pair in combinations(names, 2):
-        n = len(cells)
+        n_values = levels.n_values(pair[0]) * levels.n_values(pair[1])
+        n_known = min(int(levels.counts[name].sum()) for name in pair)
+        # So few values must repeat.
+        if n_values < NEARLY * n_known:
+            continue
         alike = [float(np.sum((levels.counts[name] / n) ** 2)) for name in pair]
         # Rows equal in both to another, if the columns had nothing to do with each other.
         n_expected = n * (1 - np.exp(-n * alike[0] * alike[1]))
@@ -134,7 +146,6 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
         n_repeated = int(counts[counts > 1].sum())
         few = n_repeated * FEWER <= n_expected and n_repeated <= (1 - NEARLY) * counts.sum()
         if few and tail(n_repeated, n_expected) <= LEVEL / n_tried:
-            n_values = int(np.prod([np.count_nonzero(levels.counts[name]) for name in pair]))
             found.append((n_values, Unique(columns=pair)))
     return [min(found, key=lambda one: one[0])[1]] if found else []
 
@@ -164,11 +175,13 @@ def _rows_of_some(key: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def may_be_key(cells: Cells, name: str) -> bool:
-    """Whether a column may name something: no numbers but whole ones that were handed out."""
+    """Whether a column may name something: days, and whole numbers that were handed out."""
     if not cells.is_number(name) or _is_named_code(name):
         return True
     values = np.unique(cells.values(name))
     values = values[~np.isnan(values)]
+    if isinstance(cells.formats[name], DateFormat):
+        values = values / _DAY
     dense = len(values) <= _FEW_NUMBERS or len(values) >= _DENSE * (1 + np.ptp(values))
     return bool(dense and (values == np.round(values)).all())
 
@@ -240,7 +253,7 @@ def _by_two(
     names = [
         name
         for name in levels.codes
-        if levels.repeats(name) and np.count_nonzero(levels.counts[name]) <= _MOST_LEVELS
+        if levels.repeats(name) and levels.n_values(name) <= _MOST_LEVELS
     ]
     names = [name for name in names if not cells.is_number(name)][:_MOST_COLUMNS]
     n = len(cells)
@@ -259,7 +272,7 @@ def _by_two(
         if (a, b) in settled or (b, a) in settled:
             continue
         key = join_codes([codes[a], codes[b]])
-        if key.max(initial=-1) + 1 > len(rows) / _PER_PAIR:
+        if np.count_nonzero(np.bincount(key + 1)) > len(rows) / _PER_PAIR:
             continue
         for value in codes:
             if value in (a, b) or max(alone[a, value], alone[b, value]) > _NO_KEY:

@@ -157,6 +157,7 @@ def test_cells_are_read_as_the_plan_says_and_identifiers_as_they_look() -> None:
             "price": [f"{i},50 €" for i in range(n)],
             "again": [f"{i},50 €" for i in range(n)],
             "plain": [f"{i + 0.5}" for i in range(n)],
+            "card": [f"{4 * 10**17 + i}" for i in range(n)],
         }
     )
     table = table_from_frame(frame, "table")
@@ -166,6 +167,8 @@ def test_cells_are_read_as_the_plan_says_and_identifiers_as_they_look() -> None:
     for other in ("again", "plain"):
         assert check(Equal(columns=("price", other)), cells).share == 1.0
     assert check(Order(columns=("price", "id")), cells).share == 1.0
+    # As floats, some of these would be equal.
+    assert check(Unique(columns=("card",)), cells).share == 1.0
 
 
 def test_a_summary_lists_the_first_rows_from_one() -> None:

@@ -12,7 +12,15 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.discovery import find_rules
-from kpca_apps.novelty.relations.rule import AnyRule, Determines, HeldRule, Linear, Order, Sorted
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Determines,
+    HeldRule,
+    Linear,
+    Order,
+    Product,
+    Sorted,
+)
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.relations.planted import RULES, named, planted, shuffled, with_faults
 
@@ -130,6 +138,40 @@ def test_of_equations_those_that_follow_are_left_out() -> None:
     )
     found = [held.rule for held in rules_of(frame)]
     assert len(found) == 3 and all(isinstance(rule, Linear) for rule in found)
+
+
+def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give() -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    born = np.datetime64("1950-01-01") + rng.integers(0, 20_000, n)
+    seen = np.datetime64("2015-03-01") + rng.integers(0, 2_000, n)
+    sides = rng.uniform(1, 50, (3, n)).round(1)
+    frame = pl.DataFrame(
+        {
+            "born": born,
+            "seen": seen,
+            "age": ((seen - born).astype(int) / 365.25).astype(int),
+            "nights": (seen - np.datetime64("2015-03-01")).astype(int) % 60,
+            "length": sides[0],
+            "width": sides[1],
+            "height": sides[2],
+            "volume": np.prod(sides, axis=0).round(1),
+        }
+    )
+    frame = frame.with_columns(left=pl.col("seen") + pl.duration(days=pl.col("nights") - 1))
+    found = {held.rule.columns[0]: held.rule for held in rules_of(frame)}
+    age, nights, volume = found["age"], found["nights"], found["volume"]
+    assert isinstance(age, Linear) and isinstance(nights, Linear)
+    assert age.columns == ("age", "seen", "born") and age.offset == -0.5
+    assert age.coefficients[0] == pytest.approx(1 / (365.25 * 86400)) and age.tolerance < 0.53
+    # The first day counts: 1 + the days between.
+    assert nights.columns == ("nights", "left", "seen") and nights.offset == 1
+    assert volume == Product(
+        columns=("volume", "length", "width", "height"),
+        exponents=(1.0, 1.0, 1.0),
+        tolerance=pytest.approx(0.05, rel=0.01),
+        relative=pytest.approx(0, abs=1e-8),
+    )
 
 
 def test_two_columns_may_settle_a_third() -> None:
