@@ -84,10 +84,11 @@ def clock(cells):
 def form(cells):
     """Return texts with A for each letter and 9 for each digit 0 to 9."""
     signs = dict.fromkeys("0123456789", "9")
-    return texts(cells).map(
+    written = texts(cells).map(
         lambda text: "".join("A" if x.isalpha() else signs.get(x, x) for x in text),
         na_action="ignore",
     )
+    return written.astype("string")
 
 
 def differ(cells, others):

@@ -120,13 +120,27 @@ def broken_rows(rule: AnyRule, columns: Mapping[str, RuleColumn], table: str) ->
     writer = SqlWriter(columns, STANDARD)
     match rule:
         case Unique() | Determines():
-            cells = f"({', '.join(map(writer.key, rule.columns))})"
-            query = writer.broken_keys(rule, standard_name(table))
+            names = _aliases(rule.columns)
+            query = writer.broken_keys(rule, names, standard_name(table))
+            pairs = zip(names, map(writer.key, rule.columns), strict=True)
+            same = STANDARD.both.join(f"broken.{name} = {key}" for name, key in pairs)
+            return _lines("EXISTS (", [*_from("SELECT 1", query, "broken"), f"WHERE {same}"])
         case Sorted():
-            cells, query = "rowid", writer.broken_places(rule, standard_name(table))
+            return _lines("rowid IN (", writer.broken_places(rule, standard_name(table)))
         case _:
             return writer.broken(rule)
-    return "\n".join([f"{cells} IN (", *_indented(query), ")"])
+
+
+def _aliases(columns: Sequence[str]) -> list[str]:
+    """Name the columns of a query so that no column of the table has such a name."""
+    prefix = "c"
+    while any(name.lower().startswith(prefix) and name[-1:].isdigit() for name in columns):
+        prefix += "c"
+    return [f"{prefix}{k}" for k in range(1, len(columns) + 1)]
+
+
+def _lines(opened: str, query: list[str]) -> str:
+    return "\n".join([opened, *_indented(query), ")"])
 
 
 @dataclass(frozen=True)
@@ -164,9 +178,8 @@ class SqlWriter:
             case _:
                 assert_never(rule)
 
-    def broken_keys(self, rule: Unique | Determines, table: str) -> list[str]:
-        """Write a query for the values of the columns in rows that break a rule."""
-        names = [f"c{k}" for k in range(1, len(rule.columns) + 1)]
+    def broken_keys(self, rule: Unique | Determines, names: list[str], table: str) -> list[str]:
+        """Write a query for the values of the columns in rows that break a rule, by new names."""
         listed = ", ".join(names)
         keys = (f"{self.key(of)} AS {name}" for of, name in zip(rule.columns, names, strict=True))
         cells = [

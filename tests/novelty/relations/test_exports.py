@@ -154,6 +154,20 @@ def test_no_name_or_value_ends_what_quotes_it(name: str) -> None:
     )
 
 
+def test_names_that_queries_use_are_names_of_columns_too() -> None:
+    names = ["c1", "c2", "C3", "cc1", "v", "place", "above", "below", "n", "cells", "is_high"]
+    frame = pl.DataFrame({name: [1, 1, 3, 2, 5, 1] for name in names}).with_columns(c2=7, cells=2)
+    kinds = (
+        Determines(columns=("c2", "c1")),
+        Unique(columns=("C3", "n")),
+        Unique(columns=("cc1", "c1")),
+        *(Sorted(columns=(name,)) for name in names),
+    )
+    rules = held(frame, kinds)
+    assert by_sql(frame, rules) == [of.broken for of in rules.rules]
+    assert sum(of.n_broken > 0 for of in rules.rules) >= 10
+
+
 # What dqx's documentation says of a check, and of the arguments of the one function used here.
 CHECK = {"name": str, "criticality": str, "check": dict}
 ARGUMENTS = {"expression": str, "msg": str, "negate": bool}
