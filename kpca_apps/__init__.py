@@ -10,7 +10,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kpca_apps.api import Screening, fit_model, score_table, screen_table
+    from kpca_apps.api import (
+        RuleCheck,
+        Rules,
+        Screening,
+        check_rules,
+        find_rules,
+        fit_model,
+        score_table,
+        screen_table,
+    )
     from kpca_apps.denoise.batch.run import run_batch
     from kpca_apps.denoise.denoiser import (
         DenoiseInfo,
@@ -56,13 +65,17 @@ __all__ = [
     "OptionError",
     "PyodNovelty",
     "RefusedError",
+    "RuleCheck",
+    "Rules",
     "Screening",
     "StoppedError",
     "Workers",
     "__version__",
+    "check_rules",
     "denoise_kpca",
     "denoise_mosaic",
     "denoise_with_info",
+    "find_rules",
     "fit_model",
     "load_model",
     "measure_noise",
@@ -89,12 +102,16 @@ _HOMES = {
     "OptionError": "errors",
     "PyodNovelty": "novelty.detector.pyod",
     "RefusedError": "errors",
+    "RuleCheck": "api",
+    "Rules": "api",
     "Screening": "api",
     "StoppedError": "errors",
     "Workers": "system.workers",
+    "check_rules": "api",
     "denoise_kpca": "denoise.denoiser",
     "denoise_mosaic": "denoise.mosaic",
     "denoise_with_info": "denoise.denoiser",
+    "find_rules": "api",
     "fit_model": "api",
     "load_model": "novelty.screening.model",
     "measure_noise": "denoise.denoiser",

@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
+from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.relations.results import RuleCheck, Rules
+from kpca_apps.novelty.relations.rule_file import read_rules
+from kpca_apps.novelty.relations.rules import HeldRules
+from kpca_apps.novelty.relations.table_rules import check_table_rules, find_table_rules
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
@@ -51,7 +56,16 @@ from kpca_apps.tables.frames import (
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 
-__all__ = ["Screening", "fit_model", "score_table", "screen_table"]
+__all__ = [
+    "RuleCheck",
+    "Rules",
+    "Screening",
+    "check_rules",
+    "find_rules",
+    "fit_model",
+    "score_table",
+    "screen_table",
+]
 
 # Any: a frame of another library is known by what it can do.
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
@@ -621,6 +635,155 @@ def score_table(
             execution=work,
         )
     return _screening(result, model, opened)
+
+
+def find_rules(
+    table: TableLike,
+    *,
+    id: Hashable | None = None,
+    exclude: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    hide: Columns = (),
+    dayfirst: bool | None = None,
+    seed: int = 0,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: BadLinesName = "refuse",
+    execution: Execution | None = None,
+) -> Rules:
+    """Find the rules between the columns of a table: what holds in nearly all of its rows.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        The table, as for `screen_table`. Of more than 100,000 rows, rules are found in 100,000
+        drawn with the seed, and verified on all.
+    id : str, optional
+        Column that names the rows; see `screen_table`.
+    exclude, categorical, numeric : str or sequence of str
+        Columns to leave out, to take as categories, and to take as numbers.
+    hide : str or sequence of str
+        Columns whose values are not shown: rules that quote them are left out.
+    dayfirst : bool, optional
+        Order of day and month; see `screen_table`.
+    seed : int
+        Of every random draw.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
+
+    Returns
+    -------
+    Rules
+        `sentences` says them, `save` keeps them for `check_rules`, `to_sql`, `to_pandera` and
+        `to_dqx` take them elsewhere.
+
+    Raises
+    ------
+    ConfigError
+        If the options contradict each other or the table.
+    InputError
+        If the table cannot be used.
+
+    Examples
+    --------
+    >>> net, tax = [100 + i * i % 97 for i in range(200)], [i * i % 31 for i in range(200)]
+    >>> gross = [a + b for a, b in zip(net, tax)]
+    >>> gross[7] = 1000
+    >>> rules = find_rules({"net": net, "tax": tax, "gross": gross})
+    >>> rules.sentences
+    ('gross = net + tax in 199 of 200 rows',)
+    """
+    asked = {
+        "exclude": exclude, "categorical": categorical, "numeric": numeric, "hide": hide,
+        "dayfirst": dayfirst, "seed": seed, "delimiter": delimiter, "encoding": encoding,
+        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
+    }  # fmt: skip
+    with _in_python():
+        check_limits(SimpleNamespace(seed=seed))
+        opened = _opened(table, id, _reading(asked, table))
+        given = {"by": (), "label": None} | asked
+        options = _options(given, opened.id, opened.categories)
+        work = execution or Execution()
+        found = find_table_rules(opened.table, options.columns, seed=seed, execution=work)
+    return Rules(**_fields_of(found))
+
+
+def check_rules(
+    table: TableLike,
+    rules: HeldRules | str | Path,
+    *,
+    id: Hashable | None = None,
+    hide: Columns = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | int | None = None,
+    skip_rows: int = 0,
+    bad_lines: BadLinesName = "refuse",
+    execution: Execution | None = None,
+) -> RuleCheck:
+    """Check rules on a table: which hold in all of its rows, and which rows break the others.
+
+    Parameters
+    ----------
+    table : DataFrame, dict, array, str, Path, Table or PartedTable
+        The table, as for `screen_table`, with at least the columns of the rules, in any order. Its
+        cells are read as those were that the rules were found in.
+    rules : Rules, str or Path
+        As of `find_rules`, or a file that their `save` wrote.
+    id : str, optional
+        Column that names the rows; by default that of the rules.
+    hide : str or sequence of str
+        Columns whose values are not shown.
+    delimiter, encoding, sheet, skip_rows, bad_lines
+        How a file is read; see `read_table`.
+    execution : Execution, optional
+        Who works on a table that is read in parts.
+
+    Returns
+    -------
+    RuleCheck
+        `passed`, and `to_frame` with the rows that break a rule.
+
+    Raises
+    ------
+    ConfigError
+        If an option names a column that the table does not have.
+    InputError
+        If the file of rules or the table cannot be used, or a column of the rules is missing.
+
+    Examples
+    --------
+    >>> from kpca_apps import find_rules
+    >>> low = [i * i % 97 for i in range(200)]
+    >>> rules = find_rules({"low": low, "high": [x + i % 3 for i, x in enumerate(low)]})
+    >>> check = check_rules({"low": [1, 5], "high": [2, 3]}, rules)
+    >>> check.passed
+    False
+    >>> check.to_frame().select("rule", "row", "cells").rows()
+    [('low <= high', 2, 'low 5, high 3')]
+    """
+    asked = {
+        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
+        "bad_lines": bad_lines,
+    }  # fmt: skip
+    with _in_python():
+        known = read_rules(rules) if isinstance(rules, str | Path) else rules
+        opened = _opened(table, id, _reading(asked, table))
+        shown = ColumnOptions(id=opened.id, hide=_names(hide))
+        check_options(shown, opened.table.columns, opened.table.source.name)
+        checked, rows = check_table_rules(
+            known, opened.table, execution or Execution(), id=shown.id, hidden=shown.hide
+        )
+    return RuleCheck(**_fields_of(checked), rows=rows, _frame=opened.given, _hidden=shown.hide)
+
+
+def _fields_of(rules: HeldRules) -> dict[str, Any]:
+    return {one.name: getattr(rules, one.name) for one in fields(HeldRules)}
 
 
 def _opened(

@@ -24,6 +24,7 @@ WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet", "same"]
 BadLinesName = Literal["refuse", "skip"]
 FlaggedFormat = Literal["csv", "xlsx"]
+RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 
 # Limits of numbers: a ridge below is lost in rounding and above drowns the variance, squares of
 # widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.

@@ -10,7 +10,9 @@ from numpydoc.validate import validate
 import kpca_apps
 
 # Results, which functions make and whose fields are attributes; errors; and what runs the work.
-OTHERS = {"DenoiseInfo", "Screening", "Execution", "Workers", "__version__"}
+OTHERS = {
+    "DenoiseInfo", "RuleCheck", "Rules", "Screening", "Execution", "Workers", "__version__",
+}  # fmt: skip
 # No summary, parameters missing, unknown or out of order, nothing on what is returned.
 ASKED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR10", "RT01"}
 

@@ -72,6 +72,10 @@ OPTIONS = {
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
+    "novelty rules": (
+        "rules out format id exclude categorical numeric hide dayfirst monthfirst seed jobs force "
+        f"{READING} json quiet dry-run config"
+    ),
     "novelty diff": "out force json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "
@@ -311,6 +315,8 @@ def test_output_that_cannot_be_written_is_no_bug(tmp_path: Path) -> None:
         ),
         ["novelty", "score", "BAD", "birds.csv"],
         ["novelty", "fit", "birds.csv", "--model", "no/BAD"],
+        ["novelty", "rules", "birds.csv", "--rules", "BAD"],
+        ["novelty", "rules", "birds.csv", "--out", "no/BAD"],
         ["denoise", "run", "BAD"],
         ["denoise", "noise", "BAD"],
         ["denoise", "run", "birds.csv", "--model", "BAD"],

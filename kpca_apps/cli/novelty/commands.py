@@ -1,4 +1,4 @@
-"""``kpca novelty``: screen, fit, score, explain, compare."""
+"""``kpca novelty``: screen, fit, score, explain, compare, rules, diff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
-from kpca_apps.options import NoveltyOptions
+from kpca_apps.options import NoveltyOptions, RuleFormat
+
+RULES_BROKEN = 5
 
 app = typer.Typer(
     name="novelty",
@@ -277,6 +279,52 @@ def compare(
         run.console.say(verdict(evaluation))
     say_warnings(run.console, result.warnings)
     print_result(run.console, folder.path, result, options.json)
+
+
+@command(
+    app,
+    only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
+    "skip_rows bad_lines json quiet dry_run config",
+)
+def rules(
+    table: TableArgument,
+    options: NoveltyOptions,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            help="Check the table against the rules of this file, which --format json wrote.",
+            metavar="FILE",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write instead of stdout.", metavar="FILE"),
+    ] = None,
+    format: Annotated[
+        RuleFormat | None,
+        typer.Option(
+            "--format",
+            help="How rules are written: text; json, to check tables against; sql, pandera or "
+            "dqx. Default: as the name of the file ends, else text.",
+            metavar="KIND",
+        ),
+    ] = None,
+) -> None:
+    """Find the rules between the columns of a table, or check a table against rules.
+
+    A rule holds in nearly all rows: start <= end, total = net + tax, one city for each ZIP. Each is
+    printed with the rows that break it. It is found, not known: read it before you rely on it.
+
+    With --rules the exit code is 5 where a row of the table breaks one.
+    """
+    from kpca_apps.cli.novelty.rules import Target, find, run_check
+
+    target = Target.of(options, out, format, known=rules is not None)
+    if rules is None:
+        find(table, options, target)
+    elif run_check(rules, table, options, target):
+        raise typer.Exit(RULES_BROKEN)
 
 
 OldRun = Annotated[

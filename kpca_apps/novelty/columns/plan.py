@@ -177,11 +177,13 @@ def listed(names: Sequence[str]) -> str:
 OF_FILES = "names the file each row comes from; --categorical takes it into the model"
 
 
-def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan:
+def infer_plan(
+    table: Table, options: ColumnOptions | None = None, *, for_model: bool = True
+) -> ColumnPlan:
     """Decide what each column becomes; `check_options` comes before it.
 
     ConfigError for a column that is not what it is declared to be; InputError for too few rows, or
-    if no column is left.
+    if no column is left for a model where the plan is for one.
     """
     options = options or ColumnOptions()
     where, columns = table.source.name, [table.column(name) for name in table.columns]
@@ -218,7 +220,7 @@ def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan
         for column, spec in zip(columns, specs, strict=True)
     ]
     plan = ColumnPlan(tuple(specs))
-    if not plan.used:
+    if for_model and not plan.used:
         roles = ", ".join(f"{quoted(spec.name)} is {spec.role}" for spec in specs[:5])
         raise InputError(
             f"{where}: no column is left for the model ({roles}); "

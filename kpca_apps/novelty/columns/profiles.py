@@ -8,8 +8,16 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, is_named_as_identifier, quoted
+from kpca_apps.novelty.columns.plan import (
+    UNKNOWN,
+    ColumnPlan,
+    ColumnSpec,
+    is_named_as_identifier,
+    quoted,
+)
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
+from kpca_apps.system.arrays import IntArray
+from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat
 
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
@@ -71,17 +79,20 @@ def naming_column(rows: Encoded, asked: str | None) -> str | None:
 
     That is an identifier, not hidden, that differs in every row of the sample and is no row number.
     """
-    if asked is not None:
-        return asked
-    table, names = rows.sample_table, []
-    for spec in rows.encoder.plan.specs:
+    return asked or naming_identifier(rows.sample_table, rows.sample_index, rows.encoder.plan)
+
+
+def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
+    """Find an identifier that can name the rows, in some of them (s,) at these positions (s,)."""
+    names = []
+    for spec in plan.specs:
         if spec.role != "identifier" or spec.hidden or spec.name not in table.frame.columns:
             continue
         texts = table.column(spec.name).texts
         if texts.null_count() or texts.n_unique() < texts.len():
             continue
         counted = texts.str.to_integer(strict=False)
-        numbers = (pl.Series(rows.sample_index + first) for first in (0, 1))
+        numbers = (pl.Series(index + first) for first in (0, 1))
         if all((counted != number).fill_null(True).any() for number in numbers):
             names.append(spec.name)
     return next(filter(is_named_as_identifier, names), names[0] if names else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
+class Rule(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True, forbid_unknown_fields=True):
     """What holds between columns in nearly all rows of a table; rows that lack a value are free."""
 
     columns: tuple[str, ...]  # in the order the kind says

@@ -1,0 +1,230 @@
+"""What ``kpca novelty rules`` refuses, writes and says."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.cli.novelty.lines import say_warnings
+from kpca_apps.cli.novelty.run import print_plan, running
+from kpca_apps.cli.results import near
+from kpca_apps.errors import ConfigError, OptionError
+from kpca_apps.names import one_line, safe_stem
+from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.relations.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
+from kpca_apps.novelty.relations.rules import HeldRules, without_values
+from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
+from kpca_apps.novelty.relations.sql import rules_as_sql
+from kpca_apps.novelty.relations.table_rules import (
+    BrokenRow,
+    check_table_rules,
+    find_table_rules,
+    listed_rows,
+)
+from kpca_apps.novelty.screening.model import ScreeningOptions
+from kpca_apps.options import NoveltyOptions, RuleFormat
+from kpca_apps.system.output import atomic_write
+
+_BY_SUFFIX: dict[str, RuleFormat] = {
+    ".json": "json", ".sql": "sql", ".py": "pandera", ".yaml": "dqx", ".yml": "dqx",
+}  # fmt: skip
+_EXPORTS: dict[str, Callable[[HeldRules], str]] = {
+    "json": rules_to_json,
+    "sql": lambda rules: rules_as_sql(rules, safe_stem(rules.table)),
+    "pandera": rules_as_pandera,
+    "dqx": rules_as_dqx,
+}
+FIRST = 3  # rows named beside a rule that is found
+ROWS = 10  # of a rule that is broken, a line each
+_CELL = 24  # characters of a cell or a name in a line
+# Of finding alone: a file says how its columns are read.
+_OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rules go, and how they are written."""
+
+    format: RuleFormat
+    out: Path | None
+    as_json: bool
+
+    @classmethod
+    def of(
+        cls, options: NoveltyOptions, out: Path | None, format: RuleFormat | None, known: bool
+    ) -> Target:
+        """Take the target that is asked for, or refuse it before any work."""
+        suffix = "" if out is None else out.suffix.lower()
+        target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)
+        if options.json and out is None and target.format not in ("text", "json"):
+            raise ConfigError(
+                f"--json and --format {target.format} both print to stdout: leave one out, or name "
+                "a file with --out"
+            )
+        if known:
+            for name in _OF_FINDING:
+                if getattr(options, name) not in (None, []):
+                    raise OptionError(name, "says how rules are found: leave it out with --rules")
+        if out is not None and not options.dry_run:
+            check_target(out, force=options.force)
+        return target
+
+    def write(self, console: Console, rules: HeldRules, text: list[str], result: Any) -> None:
+        """Write rules, or the `text` about them, to the file or to stdout; `result` is of JSON."""
+        content = _export(self.format, rules, text)
+        if self.out is not None:
+            with atomic_write(self.out) as file:
+                file.write(content.encode("utf-8"))
+        if self.as_json:
+            console.data_json(result)
+        elif self.out is not None:
+            console.data_path(near(self.out))
+        elif self.format == "text":
+            console.data_lines(text)
+        else:
+            console.data(content)
+
+
+def _export(format: RuleFormat, rules: HeldRules, text: list[str]) -> str:
+    if format != "text":
+        return _EXPORTS[format](rules)
+    return "".join(f"{line}\n" for line in [f"{TITLE} {rules.table}", "", *text])
+
+
+def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
+    """Find the rules of a table, and print or write them."""
+    chosen = ColumnOptions(**options.given(ColumnOptions))
+    with running(options) as run:
+        rows = run.read(table)
+        if options.dry_run:
+            print_plan(run, rows, ScreeningOptions(columns=chosen, seed=options.seed))
+            return
+        with run.working("Finding rules", rows):
+            found = find_table_rules(rows, chosen, seed=options.seed, execution=run.execution)
+            first = listed_rows(found, rows, FIRST, run.execution, hidden=chosen.hide)
+    console, name = run.console, one_line(rows.source.name)
+    n = len(found.rules)
+    noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
+    console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
+    say_warnings(console, found.notes)
+    target.write(console, found, found_lines(found, first), json.loads(rules_to_json(found)))
+
+
+def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Target) -> bool:
+    """Check a table against the rules of a file; say whether a row breaks one."""
+    known = read_rules(path)
+    if options.dry_run:
+        Console(options.quiet).data_lines(reading_lines(known))
+        return False
+    hidden = tuple(options.hide or ())
+    with running(options) as run:
+        rows = run.read(table)
+        shown = ColumnOptions(id=options.id, hide=hidden)
+        check_options(shown, rows.columns, rows.source.name)
+        with run.working("Checking rules", rows):
+            checked, broken = check_table_rules(
+                known, rows, run.execution, id=options.id, hidden=hidden
+            )
+    console, name = run.console, one_line(rows.source.name)
+    n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
+    verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
+    console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
+    say_warnings(console, checked.notes)
+    text = broken_lines(checked, broken, hidden)
+    result = check_result(checked, broken, hidden)
+    target.write(console, without_values(checked, hidden), text, result)
+    return n_broken > 0
+
+
+def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
+    """Lay out rules that were found, each with the first rows that break it."""
+    lines = []
+    for held, first in zip(rules.rules, rows, strict=True):
+        said = sentence(held, rules.by_name)
+        if first:
+            more = held.n_broken - len(first)
+            said += f"; not in {_places(first)}{f' and {more:,} more' * (more > 0)}"
+        lines += _wrapped(said)
+    return lines
+
+
+def broken_lines(
+    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
+) -> list[str]:
+    """Lay out the rules that a table breaks, each with its rows and what they hold."""
+    lines = []
+    for held, found in zip(rules.rules, rows, strict=True):
+        if not held.n_broken:
+            continue
+        lines += _wrapped(f"{phrase(held.rule, rules.by_name, hidden)}: {broken_in(held)}")
+        for row in found[:ROWS]:
+            cells = (
+                f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
+                for name, cell in zip(held.rule.columns, row.cells, strict=True)
+            )
+            name = f" ({one_line(row.id, _CELL)})" if row.id else ""
+            lines += _wrapped(f"  {_place(row)}{name}: {', '.join(cells)}")
+        if (left := held.n_broken - len(found[:ROWS])) > 0:
+            lines.append(f"  ... and {left:,} more")
+    return lines
+
+
+def check_result(
+    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
+) -> dict[str, Any]:
+    """Return what a check found, for JSON."""
+    return {
+        "table": rules.table,
+        "n_rows": rules.n_rows,
+        "n_rules": len(rules.rules),
+        "n_broken_rules": sum(held.n_broken > 0 for held in rules.rules),
+        "rules": [
+            {
+                "says": phrase(held.rule, rules.by_name, hidden),
+                "columns": held.rule.columns,
+                "n_rows": held.n_rows,
+                "n_broken": held.n_broken,
+                "broken": [asdict(row) for row in found],
+            }
+            for held, found in zip(rules.rules, rows, strict=True)
+        ],
+    }
+
+
+def reading_lines(rules: HeldRules) -> list[str]:
+    """Lay out how a file of rules reads each column, a line a column."""
+    rows = [("column", "taken as", "how it is written")]
+    for column in rules.columns:
+        kind = "dates" if column.dates else "numbers" if column.numbers else "text"
+        how = column.format.describe() if column.format else ""
+        rows.append((one_line(column.name, 40), kind, one_line(how, 60)))
+    return column_lines(rows)
+
+
+def _places(rows: Sequence[BrokenRow]) -> str:
+    """Name rows: ``lines 17, 402``."""
+    if len(rows) == 1 or any(row.file for row in rows):
+        return ", ".join(map(_place, rows))
+    numbers = [row.row if row.line is None else row.line for row in rows]
+    noun = "rows" if rows[0].line is None else "lines"
+    return f"{noun} {', '.join(f'{number:,}' for number in numbers)}"
+
+
+def _place(row: BrokenRow) -> str:
+    """Name a row by its line, or by its number where the file has no lines."""
+    place = f"row {row.row:,}" if row.line is None else f"line {row.line:,}"
+    return f"{place} of {one_line(row.file, _CELL)}" if row.file else place
+
+
+def _wrapped(text: str) -> list[str]:
+    shown, indent = one_line(text, MAX_LINE), text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(
+        shown, terminal_width(), break_on_hyphens=False, subsequent_indent=f"{indent}    "
+    )

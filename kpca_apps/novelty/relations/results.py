@@ -1,0 +1,192 @@
+"""Rules as Python's users have them: found, kept, exported, and checked on a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.names import one_line, safe_stem
+from kpca_apps.novelty.relations.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.rule_file import save_rules
+from kpca_apps.novelty.relations.rules import HeldRules
+from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
+from kpca_apps.novelty.relations.sql import rules_as_sql
+from kpca_apps.novelty.relations.table_rules import BrokenRow
+from kpca_apps.tables.frames import frame_like
+
+_SHOWN, _WIDTH = 8, 79  # lines that `repr` shows, and their length
+
+
+@dataclass(frozen=True, repr=False)
+class Rules(HeldRules):
+    r"""What holds between the columns of a table in nearly all of its rows.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table that they were found in.
+    n_rows : int
+        Its rows.
+    rules : tuple of HeldRule
+        Each rule with the rows it says something of (`n_rows`), those of them that break it
+        (`n_broken`), and the first 1,000 of these (`broken`, from 1).
+    columns : tuple of RuleColumn
+        The columns that they name, and how their cells are read.
+    id : str or None
+        The column that names the rows.
+    notes : tuple of str
+        What to know before relying on them.
+
+    Examples
+    --------
+    >>> from kpca_apps import find_rules
+    >>> low = [i * i % 97 for i in range(200)]
+    >>> rules = find_rules({"low": low, "high": [x + i % 3 for i, x in enumerate(low)]})
+    >>> rules
+    1 rule of table, 200 rows
+    low <= high in all of 200 rows
+    >>> print(rules.to_sql("prices").split("\n", 4)[-1])
+    SELECT * FROM "prices"
+    WHERE ("low" > "high")
+      AND ("low" < 1e100);
+    """
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Each rule in plain English, with the rows it holds in."""
+        return tuple(sentence(held, self.by_name) for held in self.rules)
+
+    def save(self, path: str | Path) -> None:
+        """Write the rules to a file of JSON, for `check_rules` and ``kpca novelty rules --rules``.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to; rules there are replaced, and nothing else.
+        """
+        save_rules(self, path)
+
+    def to_sql(self, table: str | None = None) -> str:
+        """Write a query for each rule that selects the rows that break it, for DuckDB.
+
+        Parameters
+        ----------
+        table : str, optional
+            Name of the table in the database; by default that of the file.
+
+        Returns
+        -------
+        str
+            Queries, each under its rule as a comment.
+        """
+        return rules_as_sql(self, safe_stem(self.table) if table is None else table)
+
+    def to_pandera(self) -> str:
+        """Write Python source of a schema of pandera, for frames of pandas.
+
+        Returns
+        -------
+        str
+            Source that stands alone; its `schema` validates a frame.
+        """
+        return rules_as_pandera(self)
+
+    def to_dqx(self) -> str:
+        """Write checks for dqx of Databricks Labs.
+
+        Returns
+        -------
+        str
+            A list of checks as YAML; what it cannot express is a comment.
+        """
+        return rules_as_dqx(self)
+
+    def __repr__(self) -> str:
+        n = len(self.rules)
+        title = f"{n:,} rule{'s' * (n != 1)} of {one_line(self.table)}, {self.n_rows:,} rows"
+        return _few([title, *self.sentences])
+
+
+@dataclass(frozen=True, repr=False)
+class RuleCheck(HeldRules):
+    """How rules hold in a table they were checked on.
+
+    Attributes
+    ----------
+    table, n_rows, rules, columns, id, notes
+        As of `Rules`, counted in this table.
+    rows : tuple of tuple of BrokenRow
+        For each rule the rows that break it, at most 1,000: `row` (from 1), `line`, `file`, `id`
+        and the `cells` of the rule's columns.
+
+    Examples
+    --------
+    >>> from kpca_apps import check_rules, find_rules
+    >>> low = [i * i % 97 for i in range(200)]
+    >>> rules = find_rules({"low": low, "high": [x + i % 3 for i, x in enumerate(low)]})
+    >>> check_rules({"low": [1, 5], "high": [2, 3]}, rules)
+    1 of 1 rules broken in table, 2 rows
+    low <= high: broken in 1 of 2 rows
+    """
+
+    rows: tuple[tuple[BrokenRow, ...], ...] = ()
+    _frame: Any = None  # that was given; None for a path or a table
+    _hidden: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no row breaks a rule."""
+        return not any(held.n_broken for held in self.rules)
+
+    def to_frame(self) -> Any:
+        """Return the rows that break a rule, one for each rule and row.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the table, with the columns rule, row, line, file, id and cells.
+        """
+        said = [phrase(held.rule, self.by_name, self._hidden) for held in self.rules]
+        found = [
+            (says, held.rule.columns, row)
+            for says, held, rows in zip(said, self.rules, self.rows, strict=True)
+            for row in rows
+        ]
+        rows = [row for *_, row in found]
+        cells = [
+            ", ".join(f"{name} {cell}" for name, cell in zip(names, row.cells, strict=True))
+            for _, names, row in found
+        ]
+        return frame_like(
+            self._frame,
+            {
+                "rule": pl.Series([says for says, *_ in found], dtype=pl.String),
+                "row": pl.Series([row.row for row in rows], dtype=pl.Int64),
+                "line": pl.Series([row.line for row in rows], dtype=pl.Int64),
+                "file": pl.Series([row.file or None for row in rows], dtype=pl.String),
+                "id": pl.Series([row.id or None for row in rows], dtype=pl.String),
+                "cells": pl.Series(cells, dtype=pl.String),
+            },
+        )
+
+    def __repr__(self) -> str:
+        broken = [held for held in self.rules if held.n_broken]
+        title = (
+            f"{len(broken):,} of {len(self.rules):,} rules broken in {one_line(self.table)}, "
+            f"{self.n_rows:,} rows"
+        )
+        said = (
+            f"{phrase(held.rule, self.by_name, self._hidden)}: {broken_in(held)}" for held in broken
+        )
+        return _few([title, *said])
+
+
+def _few(lines: list[str]) -> str:
+    """Join the first lines, and say how many more there are."""
+    more = len(lines) - 1 - _SHOWN
+    shown = [*lines[: 1 + _SHOWN], *[f"... and {more:,} more"] * (more > 0)]
+    return "\n".join(one_line(line, _WIDTH) for line in shown)

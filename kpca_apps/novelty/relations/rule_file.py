@@ -1,0 +1,265 @@
+"""Rules as a file of JSON: to read, to edit, and to check other tables against.
+
+A file says which table the rules are of, how the columns they name were read, and each rule with
+the rows it holds in. Who writes one by hand may leave the counts out. What is read is held to the
+declared types and to what makes sense; nothing in a file can run code.
+"""
+
+from __future__ import annotations
+
+import math
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import polars as pl
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.relations.checking import code_forms
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    Determines,
+    EmptyUnless,
+    Equal,
+    HeldRule,
+    Linear,
+    Order,
+    PositiveOnlyIf,
+    Product,
+    Sorted,
+    Unique,
+    Within,
+)
+from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+from kpca_apps.novelty.relations.sentences import sentence
+from kpca_apps.system.output import atomic_write
+from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, NumberFormat
+
+FORMAT = "kpca-rules"
+TITLE = "Rules between the columns of"  # in the first line of every other file of rules
+_MARKS = (TITLE.encode(), f'"format": "{FORMAT}"'.encode())
+_FIRST_BYTES = 200
+FORMAT_VERSION = 1
+LARGEST = 20_000_000  # bytes of a file
+_MOST_RULES = 10_000
+_LONGEST_UNIT = 40
+_WRITE_ONE = "write one with: kpca novelty rules TABLE --format json --out FILE"
+# How many columns a kind of rule has, at least and at most; and whether each must hold numbers.
+_SHAPES: dict[type, tuple[int, float, tuple[bool, ...]]] = {
+    Equal: (2, 2, ()),
+    Order: (2, 2, (True, True)),
+    Linear: (2, math.inf, (True,)),
+    Product: (2, math.inf, (True,)),
+    Sorted: (1, 1, (True,)),
+    Unique: (1, math.inf, ()),
+    Determines: (2, math.inf, ()),
+    EmptyUnless: (2, 2, ()),
+    PositiveOnlyIf: (2, 2, (True, False)),
+    Code: (1, 1, ()),
+    Within: (1, 1, (True,)),
+}
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule in a file, with its sentence for readers."""
+
+    rule: AnyRule
+    n_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    n_broken: Annotated[int, msgspec.Meta(ge=0)] = 0
+    broken: tuple[Annotated[int, msgspec.Meta(ge=1)], ...] = ()
+    says: str = ""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What every version of the format says of itself."""
+
+    format: str
+    format_version: int
+
+
+class _Document(_Head, frozen=True, forbid_unknown_fields=True):
+    """The whole of a file."""
+
+    columns: tuple[RuleColumn, ...]
+    rules: tuple[_Record, ...]
+    table: str = ""
+    n_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    id: str | None = None
+
+
+def rules_to_json(rules: HeldRules) -> str:
+    """Write rules as JSON, the same bytes for the same rules."""
+    records = tuple(
+        _Record(of.rule, of.n_rows, of.n_broken, of.broken, sentence(of, rules.by_name))
+        for of in rules.rules
+    )
+    document = _Document(
+        FORMAT,
+        FORMAT_VERSION,
+        rules.columns,
+        records,
+        table=rules.table,
+        n_rows=rules.n_rows,
+        id=rules.id,
+    )
+    plain = msgspec.to_builtins(document)
+    for column in plain["columns"]:
+        for kind, standard in (("numbers", NumberFormat()), ("dates", DateFormat())):
+            if kind in column:  # what is as usual goes without saying
+                usual = msgspec.to_builtins(standard)
+                column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+
+
+def save_rules(rules: HeldRules, path: str | Path) -> None:
+    """Write rules to a file, whole or not at all; rules there are replaced, and nothing else."""
+    check_target(Path(path), force=True)
+    with atomic_write(path) as file:
+        file.write(rules_to_json(rules).encode("utf-8"))
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """Refuse a path at which no rules may be written; a run asks before it starts work.
+
+    Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
+    """
+    label = one_line(str(path), 200)
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f"{label}: its folder does not exist; make it first.")
+        if not path.is_symlink() and not path.exists():
+            return
+        is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
+    if not is_ours:
+        raise RefusedError(
+            f"{label}: exists and holds no rules, so it is never replaced; choose another file."
+        )
+    if not force:
+        raise RefusedError(
+            f"{label}: exists already; replace it with --force, or choose another file with --out."
+        )
+
+
+def _is_of_rules(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(_FIRST_BYTES)
+    return any(mark in head for mark in _MARKS)
+
+
+def read_rules(path: str | Path) -> HeldRules:
+    """Read a file of rules, or refuse it in one line that names it and says what is wrong."""
+    label = one_line(str(path), 200)
+    data = _bytes_of(Path(path), label)
+    try:
+        return _rules_of(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError, UnicodeDecodeError) as error:
+        reason = one_line(" ".join(str(error).split()), 200)
+        raise InputError(f"{label}: not a usable file of rules ({reason}); {_WRITE_ONE}") from None
+
+
+def _bytes_of(path: Path, label: str) -> bytes:
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{label}: is not a file; name a file of rules.")
+        if found.st_size > LARGEST:
+            raise InputError(f"{label}: a file of rules has less than {LARGEST // 10**6} MB.")
+        return path.read_bytes()
+    except FileNotFoundError:
+        others = sorted(near.name for near in path.parent.glob("*") if near.name != path.name)
+        raise InputError(f"{label}: no such file.{suggest(path.name, others)}") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None
+
+
+def _rules_of(data: bytes) -> HeldRules:
+    head = msgspec.json.decode(data, type=_Head)
+    if head.format != FORMAT:
+        raise ValueError("it was not written by this toolkit")
+    if head.format_version != FORMAT_VERSION:
+        raise ValueError(
+            f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
+        )
+    document = msgspec.json.decode(data, type=_Document)
+    if len(document.rules) > _MOST_RULES:
+        raise ValueError(f"{len(document.rules):,} rules, of at most {_MOST_RULES:,}")
+    columns = {column.name: column for column in document.columns}
+    if len(columns) != len(document.columns):
+        raise ValueError("two columns of one name")
+    for column in document.columns:
+        _check_column(column)
+    for number, record in enumerate(document.rules, 1):
+        try:
+            _check_rule(record.rule, columns)
+            if record.n_broken > record.n_rows or len(record.broken) > record.n_broken:
+                raise ValueError("more rows break it than it says something of")
+        except ValueError as error:
+            raise ValueError(f"rule {number:,}: {error}") from None
+    named = {name for record in document.rules for name in record.rule.columns}
+    return HeldRules(
+        document.table,
+        document.n_rows,
+        tuple(column for column in document.columns if column.name in named),
+        tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules),
+        document.id,
+    )
+
+
+def _check_column(column: RuleColumn) -> None:
+    """Refuse a way of reading that no table leads to."""
+    name, format = quoted(column.name), column.numbers
+    if format is not None and column.dates is not None:
+        raise ValueError(f"column {name} holds numbers and dates")
+    if format is not None:
+        marks = (format.decimal in DECIMAL_MARKS, format.thousands in ("", *THOUSANDS_MARKS))
+        if not all(marks) or format.decimal == format.thousands:
+            raise ValueError(f"column {name}: no numbers are written with its marks")
+        if max(map(len, (format.word, *format.units))) > _LONGEST_UNIT:
+            raise ValueError(f"column {name}: no unit is so long")
+
+
+def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
+    """Refuse a rule that cannot be checked, or says nothing."""
+    least, most, numbers = _SHAPES[type(rule)]
+    if not least <= len(rule.columns) <= most:
+        raise ValueError(f"{len(rule.columns)} columns for a rule of its kind")
+    if len({*rule.columns}) != len(rule.columns):
+        raise ValueError("it names a column twice")
+    for name in rule.columns:
+        if name not in columns:
+            raise ValueError(f"its column {quoted(name)} is not among the columns")
+    # The last of what is said holds for all further columns.
+    wanted = [*numbers, *numbers[-1:] * len(rule.columns)][: len(rule.columns)]
+    for name, is_number in zip(rule.columns, wanted, strict=False):
+        if is_number and columns[name].format is None:
+            raise ValueError(f"its column {quoted(name)} holds no numbers or dates")
+    match rule:
+        case Linear() if len(rule.coefficients) != len(rule.columns) - 1:
+            raise ValueError("one coefficient is needed for each column but the first")
+        case Product() if len(rule.exponents) != len(rule.columns) - 1:
+            raise ValueError("one exponent is needed for each column but the first")
+        case PositiveOnlyIf() if not rule.values:
+            raise ValueError("it names no value")
+        case Code() if not rule.form or _form(rule.form) != rule.form:
+            raise ValueError("its form has letters other than A, or digits other than 9")
+        case Within():
+            low = -math.inf if rule.low is None else rule.low
+            high = math.inf if rule.high is None else rule.high
+            if not low <= high or (low, high) == (-math.inf, math.inf):
+                raise ValueError("its bounds allow nothing, or everything")
+
+
+def _form(text: str) -> str:
+    form: str = code_forms(pl.Series([text]))[0]
+    return form

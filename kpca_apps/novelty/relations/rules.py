@@ -1,0 +1,96 @@
+"""Rules of a table as one value: what holds between its columns, and how the columns were read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import msgspec
+import polars as pl
+
+from kpca_apps.novelty.relations.checking import Cells
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    EmptyUnless,
+    HeldRule,
+    PositiveOnlyIf,
+    Within,
+)
+from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
+
+
+class RuleColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A column that a rule names, and how its cells were read; text where neither is given."""
+
+    name: str
+    numbers: NumberFormat | None = None
+    dates: DateFormat | None = None
+    typed: bool = False  # of a file of types (Parquet, Excel) or a frame, not cells of text
+
+    @property
+    def format(self) -> ValueFormat | None:
+        """How its cells are read; None for text."""
+        return self.numbers or self.dates
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether any program reads its cells as this one does: typed, ISO dates, 1234.5."""
+        if self.typed:
+            return True
+        if self.dates is not None:
+            return not (self.dates.decided_by or self.dates.short_years)
+        if self.numbers is None:
+            return True
+        plain = NumberFormat(clock=self.numbers.clock, ambiguous=self.numbers.ambiguous)
+        return self.numbers == plain
+
+
+@dataclass(frozen=True)
+class HeldRules:
+    """The rules of a table, with how each holds in it."""
+
+    table: str  # its name
+    n_rows: int
+    columns: tuple[RuleColumn, ...]  # that the rules name
+    rules: tuple[HeldRule, ...]
+    id: str | None = None  # the column that names the rows
+    notes: tuple[str, ...] = ()  # sentences a reader should know
+
+    @cached_property
+    def by_name(self) -> dict[str, RuleColumn]:
+        """The columns by their names."""
+        return {column.name: column for column in self.columns}
+
+
+def columns_of(rules: tuple[HeldRule, ...], cells: Cells) -> tuple[RuleColumn, ...]:
+    """Return the columns that rules name, in the order of the table, with how each is read."""
+    named = {name for held in rules for name in held.rule.columns}
+    dtypes = cells.table.frame.schema
+    formats = {name: cells.formats[name] for name in dtypes if name in named}
+    return tuple(
+        RuleColumn(
+            name,
+            numbers=format if isinstance(format, NumberFormat) else None,
+            dates=format if isinstance(format, DateFormat) else None,
+            typed=dtypes[name] != pl.String,
+        )
+        for name, format in formats.items()
+    )
+
+
+def cites_values(rule: AnyRule) -> tuple[str, ...]:
+    """Return the columns of which a rule quotes values, or what follows from them."""
+    if isinstance(rule, EmptyUnless | PositiveOnlyIf):
+        return rule.columns[1:]
+    return rule.columns if isinstance(rule, Within | Code) else ()
+
+
+def without_values(rules: HeldRules, hidden: Collection[str]) -> HeldRules:
+    """Leave out rules that quote values of hidden columns, and note how many they were."""
+    kept = tuple(held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(hidden))
+    n = len(rules.rules) - len(kept)
+    left_out = "1 rule is" if n == 1 else f"{n:,} rules are"
+    note = f"{left_out} left out for quoting values of hidden columns."
+    return replace(rules, rules=kept, notes=(*rules.notes, *[note] * (n > 0)))

@@ -1,0 +1,187 @@
+"""What a rule says, in one line of plain English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import assert_never
+
+from kpca_apps.names import in_prose, one_line
+from kpca_apps.novelty.redact import HIDDEN
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    Determines,
+    EmptyUnless,
+    Equal,
+    HeldRule,
+    Linear,
+    Order,
+    PositiveOnlyIf,
+    Product,
+    Sorted,
+    Unique,
+    Within,
+)
+from kpca_apps.novelty.relations.rules import RuleColumn, cites_values
+from kpca_apps.tables.values import date_text
+
+_NAME = 40  # characters of a name or a value
+_VALUES = 3  # quoted in one sentence
+_WORD = re.compile(r"\w+")
+# Seconds of what differences of dates are told in.
+_SPANS = {"day": 86400.0, "hour": 3600.0, "minute": 60.0}
+
+
+def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
+    """Say a rule, and in how many of the rows it says something of it holds."""
+    return f"{phrase(held.rule, columns)} in {counts(held)}"
+
+
+def counts(held: HeldRule) -> str:
+    """Say in how many rows a rule holds: ``1,198 of 1,200 rows``."""
+    n_holds = f"{held.n_rows - held.n_broken:,}" if held.n_broken else "all"
+    return f"{n_holds} of {_rows(held)}"
+
+
+def broken_in(held: HeldRule) -> str:
+    """Say in how many rows a rule is broken: ``broken in 2 of 1,200 rows``."""
+    return f"broken in {held.n_broken:,} of {_rows(held)}"
+
+
+def _rows(held: HeldRule) -> str:
+    return f"{held.n_rows:,} row{'s' * (held.n_rows != 1)}"
+
+
+def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[str] = ()) -> str:
+    """Say a rule alone: ``departure <= arrival``; the columns say which are dates.
+
+    Values of hidden columns are not said.
+    """
+    is_hidden = not {*cites_values(rule)}.isdisjoint(hidden)
+    first, *others = map(_name, rule.columns)
+    match rule:
+        case Equal():
+            return f"{first} = {others[0]}"
+        case Order():
+            return f"{first} {'<' if rule.strict else '<='} {others[0]}"
+        case Linear():
+            return f"{first} = {_terms(rule, columns)}"
+        case Product():
+            return f"{first} = {_factors(rule)}"
+        case Sorted():
+            return f"{first} never {'rises' if rule.falling else 'falls'} from row to row"
+        case Unique():
+            return f"no two rows have the same {in_prose([first, *others])}"
+        case Determines():
+            *keys, value = [first, *others]
+            return f"rows of the same {in_prose(keys)} have the same {value}"
+        case EmptyUnless():
+            where = "has a value"
+            if rule.values:
+                where = f"is {HIDDEN if is_hidden else _either(rule.values)}"
+            return f"{first} is empty unless {others[0]} {where}"
+        case PositiveOnlyIf():
+            values = HIDDEN if is_hidden else _either(rule.values)
+            return f"{first} is above 0 only where {others[0]} is {values}"
+        case Code():
+            form = HIDDEN if is_hidden else one_line(rule.form, _NAME)
+            return f"{first} has the form {form}"
+        case Within():
+            return f"{first} within {HIDDEN}" if is_hidden else _bounds(rule, first, columns)
+        case _:
+            assert_never(rule)
+
+
+def _name(name: str) -> str:
+    """Write a column's name; one that is no single word in quotes."""
+    shown = one_line(name, _NAME)
+    return shown if _WORD.fullmatch(shown) else f'"{shown}"'
+
+
+def _either(values: tuple[str, ...]) -> str:
+    shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
+    if more := len(values) - len(shown):
+        shown.append(f"one of {more:,} more")
+    *others, last = shown
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _number(value: float) -> str:
+    """Write a number with up to six digits, whole ones in full."""
+    if value == round(value) and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:.6g}"
+
+
+def _terms(rule: Linear, columns: Mapping[str, RuleColumn]) -> str:
+    """Write the sum of a linear rule: dates apart in days, hours, minutes or seconds."""
+    total, *parts = (columns[name] for name in rule.columns)
+    names = [_name(name) for name in rule.columns[1:]]
+    if total.dates is None and len(parts) == 2 and all(part.dates for part in parts):
+        # A span between two dates, in the unit of the first column.
+        size = abs(rule.coefficients[0])
+        if rule.coefficients[0] == -rule.coefficients[1]:
+            late, early = names if rule.coefficients[0] > 0 else names[::-1]
+            for unit, seconds in {**_SPANS, "second": 1.0}.items():
+                if abs(size * seconds - 1) < 1e-9:
+                    return f"{unit}s from {early} to {late}{_offset(rule.offset)}"
+    terms = []
+    for name, part, factor in zip(names, parts, rule.coefficients, strict=True):
+        sign, size = ("- " if factor < 0 else "+ "), abs(factor)
+        words = name if size == 1 else f"{_number(size)} * {name}"
+        if total.dates is not None and part.dates is None:
+            words = _span(size, name)
+        terms.append(sign + words)
+    text = " ".join(terms).removeprefix("+ ")
+    text = f"-{text[2:]}" if text.startswith("- ") else text
+    if total.dates is None or not any(part.dates for part in parts):
+        return text + _offset(rule.offset)
+    unit, seconds = _unit(rule.offset)
+    n = abs(rule.offset) / seconds
+    sign = "-" if rule.offset < 0 else "+"
+    return text + (f" {sign} {_number(n)} {unit}{'s' * (n != 1)}" if rule.offset else "")
+
+
+def _span(seconds: float, name: str) -> str:
+    """Write a column of numbers that is added to a date."""
+    unit, size = _unit(seconds)
+    words = f"{name} (in {unit}s)"
+    return words if seconds == size else f"{_number(seconds / size)} * {words}"
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    """Return the largest unit of which some seconds are a whole number."""
+    for unit, size in _SPANS.items():
+        if seconds and abs(seconds) % size == 0:
+            return unit, size
+    return "second", 1.0
+
+
+def _offset(offset: float) -> str:
+    return f" {'-' if offset < 0 else '+'} {_number(abs(offset))}" if offset else ""
+
+
+def _factors(rule: Product) -> str:
+    """Write a product with its ratios and powers."""
+    names = [_name(name) for name in rule.columns[1:]]
+    above: list[str] = []
+    below: list[str] = []
+    for name, exponent in zip(names, rule.exponents, strict=True):
+        size = abs(exponent)
+        words = name if size == 1 else f"{name}^{_number(size)}"
+        (above if exponent > 0 else below).append(words)
+    if rule.factor != 1 or not above:
+        above.insert(0, _number(rule.factor))
+    return " / ".join([" * ".join(above), *below])
+
+
+def _bounds(rule: Within, name: str, columns: Mapping[str, RuleColumn]) -> str:
+    dates = columns[rule.columns[0]].dates
+    low, high = (
+        "" if value is None else date_text(value) if dates else _number(value)
+        for value in (rule.low, rule.high)
+    )
+    if not low:
+        return f"{name} <= {high}"
+    return f"{low} <= {name} <= {high}" if high else f"{name} >= {low}"

@@ -1,0 +1,210 @@
+"""Rules of a table of any size: found in rows held in memory, counted in all of its rows.
+
+What looks at one row at a time is checked part by part. What compares rows with each other takes
+its columns alone, of all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from kpca_apps.errors import InputError, about
+from kpca_apps.names import one_line, suggest
+from kpca_apps.novelty.columns.encoded import (
+    AnyTable,
+    Execution,
+    draw_sample,
+    each_part,
+    in_parts,
+    row_count,
+    take_rows,
+)
+from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_plan, quoted
+from kpca_apps.novelty.columns.profiles import naming_identifier
+from kpca_apps.novelty.redact import HIDDEN
+from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
+from kpca_apps.novelty.relations.discovery import find_rules
+from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
+from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
+from kpca_apps.novelty.relations.sentences import phrase
+from kpca_apps.system.limits import require_table
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import ValueFormat
+
+
+@dataclass(frozen=True)
+class BrokenRow:
+    """A row that breaks a rule."""
+
+    row: int  # from 1
+    line: int | None  # of the file on which it starts; None where there are no lines
+    file: str  # where the table is several
+    id: str  # what names it, or ""
+    cells: tuple[str, ...]  # of the columns of the rule, as they stand in the table
+
+
+def find_table_rules(
+    table: AnyTable, options: ColumnOptions, *, seed: int, execution: Execution
+) -> HeldRules:
+    """Find the rules of a table; those that quote values of hidden columns are left out."""
+    check_options(options, table.columns, table.source.name)
+    table = in_parts(table)
+    sample = draw_sample(table, seed, execution)
+    plan = infer_plan(sample.table, options, for_model=False)
+    found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
+    id = options.id or naming_identifier(sample.table, sample.index, plan)
+    columns = columns_of(found, Cells.of(sample.table, plan))
+    name, notes = one_line(table.source.name), table.source.notes
+    rules = HeldRules(name, row_count(table), columns, found, id, notes)
+    if not isinstance(table, Table):
+        rules = count_rows(rules, table, execution)
+        held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
+        rules = replace(rules, rules=tuple(held))
+    return without_values(rules, options.hide)
+
+
+def _plain(held: HeldRule) -> HeldRule:
+    """Make Python's numbers of those of numpy, which no file holds."""
+    return msgspec.convert(msgspec.to_builtins(held, enc_hook=lambda x: x.item()), HeldRule)
+
+
+def count_rows(
+    rules: HeldRules, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
+) -> HeldRules:
+    """Check rules on all rows of a table; InputError where it lacks a column of theirs.
+
+    Notes say which rules are about no row of it, without values of hidden columns.
+    """
+    names = table.columns
+    for column in rules.columns:
+        if column.name not in names:
+            raise InputError(
+                f"{one_line(table.source.name)}: has no column {quoted(column.name)}, which the "
+                f"rules of {rules.table or 'the file'} need.{suggest(column.name, names)}"
+            )
+    formats = {column.name: column.format for column in rules.columns}
+    known = [of.rule for of in rules.rules]
+    alone = [rule for rule in known if not isinstance(rule, WHOLE_TABLE)]
+    count = partial(_count, rules=alone, formats=formats)
+    counted = _added(alone, each_part(table, "Checking rules", count, execution))
+    if together := [rule for rule in known if isinstance(rule, WHOLE_TABLE)]:
+        cells = Cells(_columns_of(table, together, execution), formats)
+        counted |= {rule: check(rule, cells).summary(rule) for rule in together}
+    held = tuple(counted[rule] for rule in known)
+    silent = [phrase(of.rule, rules.by_name, hidden) for of in held if not of.n_rows]
+    notes = (*table.source.notes, *(f"No row has what this rule is about: {s}." for s in silent))
+    name, n_rows = one_line(table.source.name), row_count(table)
+    return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
+
+
+def check_table_rules(
+    rules: HeldRules,
+    table: AnyTable,
+    execution: Execution,
+    *,
+    id: str | None = None,
+    hidden: Collection[str] = (),
+) -> tuple[HeldRules, tuple[tuple[BrokenRow, ...], ...]]:
+    """Check rules on all rows of a table; return the first 1,000 that break each, too."""
+    checked = count_rows(rules, table, execution, hidden)
+    rows = listed_rows(checked, table, LISTED_ROWS, execution, id=id, hidden=hidden)
+    return checked, rows
+
+
+def _count(
+    table: Table, rules: Sequence[AnyRule], formats: Mapping[str, ValueFormat | None]
+) -> tuple[int, list[HeldRule]]:
+    """Check rules on some rows; return how many these are, too."""
+    cells = Cells(table, formats)
+    return len(cells), [check(rule, cells).summary(rule) for rule in rules]
+
+
+def _added(
+    rules: Sequence[AnyRule], parts: Iterable[tuple[int, list[HeldRule]]]
+) -> dict[AnyRule, HeldRule]:
+    """Add up what was counted in the parts of a table."""
+    whole, start = [HeldRule(rule, 0, 0) for rule in rules], 0
+    for n_rows, counted in parts:
+        whole = [_sum(one, more, start) for one, more in zip(whole, counted, strict=True)]
+        start += n_rows
+    return dict(zip(rules, whole, strict=True))
+
+
+def _sum(held: HeldRule, more: HeldRule, start: int) -> HeldRule:
+    broken = (*held.broken, *(start + row for row in more.broken))[:LISTED_ROWS]
+    return HeldRule(held.rule, held.n_rows + more.n_rows, held.n_broken + more.n_broken, broken)
+
+
+def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution) -> Table:
+    """Hold the columns of some rules in memory, of all rows."""
+    if isinstance(table, Table):
+        return table
+    names = list(dict.fromkeys(name for rule in rules for name in rule.columns))
+    with about(table.source.name):
+        require_table(row_count(table), len(names))
+    pieces = each_part(table, "Fetching columns", partial(_take_columns, names=names), execution)
+    return Table(pl.concat(pieces), None, table.source)
+
+
+def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
+    return table.frame.select(names)
+
+
+def listed_rows(
+    rules: HeldRules,
+    table: AnyTable,
+    most: int,
+    execution: Execution,
+    *,
+    id: str | None = None,
+    hidden: Collection[str] = (),
+) -> tuple[tuple[BrokenRow, ...], ...]:
+    """Fetch the first rows that break each rule of a table; cells of hidden columns are not shown.
+
+    The rows are named by the column `id`, or by that of the rules where the table has it.
+    """
+    positions = [np.array(held.broken[:most], dtype=np.int64) - 1 for held in rules.rules]
+    wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *positions]))
+    if not len(wanted):
+        return tuple(() for _ in positions)
+    rows = take_rows(table, wanted, execution)
+    names = table.columns
+    named = id or (rules.id if rules.id in names else None)
+    texts = {
+        name: _texts(rows, name, hidden)
+        for name in {named, table.source.file_column, *(column.name for column in rules.columns)}
+        if name is not None
+    }
+    blank = [""] * len(wanted)
+    ids = texts.get(named, blank) if named else blank
+    files = texts[table.source.file_column] if table.source.file_column else blank
+
+    def row_at(place: int, columns: Sequence[str]) -> BrokenRow:
+        return BrokenRow(
+            row=int(wanted[place]) + 1,
+            line=None if rows.lines is None else int(rows.lines[place]),
+            file=files[place],
+            id=ids[place],
+            cells=tuple(texts[name][place] for name in columns),
+        )
+
+    return tuple(
+        tuple(row_at(place, held.rule.columns) for place in np.searchsorted(wanted, of).tolist())
+        for held, of in zip(rules.rules, positions, strict=True)
+    )
+
+
+def _texts(rows: Table, name: str, hidden: Collection[str]) -> list[str]:
+    """Return the cells of a column as they stand in the table."""
+    n_rows = rows.frame.height
+    if name in hidden:
+        return [HIDDEN] * n_rows
+    column = rows.column(name)
+    return [column.text(row) for row in range(n_rows)]

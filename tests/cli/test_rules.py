@@ -1,0 +1,238 @@
+"""kpca novelty rules: rules found, written in each format, and checked on other tables."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from kpca_apps.novelty.relations.rule_file import read_rules
+from kpca_apps.tables.opening import open_table
+from tests.cli.conftest import Run, assert_refused
+from tests.novelty.relations.test_table_rules import orders
+
+
+@pytest.fixture
+def invoices(folder: Path) -> Path:
+    """A table with a wrong sum on line 9 and a date too early on line 12; a second with two."""
+    orders().write_csv("invoices.csv")
+    more = orders(seed=1).head(60)
+    more.with_columns(net=pl.col("net") + (pl.col("order") == more["order"][4])).write_csv(
+        "more.csv"
+    )
+    good = orders(seed=2).filter(~pl.int_range(300).is_in([7, 10]))
+    good.write_csv("good.csv")
+    return folder
+
+
+def test_rules_are_printed_with_the_lines_that_break_them(invoices: Path, kpca: Run) -> None:
+    done = kpca("rules", "invoices.csv")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert "gross = net + tax in 299 of 300 rows; not in line 9" in lines
+    assert "ordered <= shipped in 299 of 300 rows; not in line 12" in lines
+    assert f"{len(lines)} rules hold in nearly all of the 300 rows of invoices.csv." in done.err
+    assert max(map(len, [*lines, *done.err.splitlines()])) <= 80
+    assert not [path for path in invoices.iterdir() if path.suffix != ".csv"]
+
+
+def test_rules_are_checked_on_another_table(invoices: Path, kpca: Run) -> None:
+    done = kpca("rules", "invoices.csv", "--out", "rules.json")
+    assert (done.code, done.out) == (0, "rules.json\n")
+    assert len(read_rules("rules.json").rules) > 2
+    done = kpca("rules", "more.csv", "--rules", "rules.json")
+    net, tax, gross, order = orders(seed=1)["net", "tax", "gross", "order"].row(4)
+    assert done.code == 5
+    assert f"gross = net + tax: broken in 2 of 60 rows\n  line 6 ({order}): " in done.out
+    assert f"gross {gross}, net {net + 1}, tax {tax}\n" in done.out
+    assert "rules are broken in more.csv." in done.err
+    assert max(map(len, done.out.splitlines())) <= 80
+    done = kpca("rules", "good.csv", "--rules", "rules.json", "--quiet")
+    assert done == (0, "", "")
+
+
+def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")
+    found = json.loads(done.out)
+    assert (done.code, found["table"], found["n_rows"]) == (5, "more.csv", 60)
+    assert found["n_broken_rules"] == sum(one["n_broken"] > 0 for one in found["rules"])
+    (one,) = [one for one in found["rules"] if one["says"] == "gross = net + tax"]
+    assert [row["line"] for row in one["broken"]] == [6, 9]
+    assert one["broken"][0]["id"] == str(pl.read_csv("more.csv")["net"][4])
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("a.json", ""), ("a.sql", ""), ("a.py", ""), ("a.yml", ""), ("a.yaml", ""), ("a", "text")],
+)
+def test_a_file_is_written_as_its_name_ends(
+    invoices: Path, kpca: Run, name: str, format: str
+) -> None:
+    asked = ["--format", format] if format else []
+    done = kpca("rules", "invoices.csv", "--out", name, *asked)
+    assert (done.code, done.out) == (0, f"{name}\n")
+    text = Path(name).read_text("utf-8")
+    kinds = {"a.json": "json", "a.sql": "sql", "a.py": "pandera", "a": "text"}
+    printed = kpca("rules", "invoices.csv", "--format", kinds.get(name, "dqx"), "-q")
+    assert text.endswith(printed.out)
+    if name == "a":
+        assert text.startswith("Rules between the columns of invoices.csv\n\n")
+    # The same again is refused, unless asked for; and nothing but rules is ever replaced.
+    again = kpca("rules", "invoices.csv", "--out", name, *asked)
+    assert_refused(again, 4, "exists already; replace it with --force")
+    assert kpca("rules", "invoices.csv", "--out", name, "--force", *asked).code == 0
+    assert Path(name).read_text("utf-8") == text
+    table = kpca("rules", "invoices.csv", "--out", "good.csv", "--force")
+    assert_refused(table, 4, "holds no rules, so it is never replaced")
+
+
+def test_the_rules_of_a_file_are_exported_too(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    rules = json.loads(Path("rules.json").read_text("utf-8"))
+    rules["rules"] = [one for one in rules["rules"] if one["says"].startswith("gross")]
+    Path("mine.json").write_text(json.dumps(rules), encoding="utf-8")
+    done = kpca("rules", "good.csv", "--rules", "mine.json", "--format", "dqx")
+    assert done.code == 0
+    assert [one["name"] for one in yaml.safe_load(done.out)] == ["gross = net + tax"]
+    done = kpca("rules", "more.csv", "--rules", "mine.json", "--format", "sql")
+    assert done.code == 5
+    assert '-- gross = net + tax in 58 of 60 rows\nSELECT * FROM "more"\n' in done.out
+
+
+def test_json_of_what_is_found_is_the_file(invoices: Path, kpca: Run) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    done = kpca("rules", "invoices.csv", "--json", "--out", "a.sql")
+    assert json.loads(done.out) == json.loads(Path("rules.json").read_text("utf-8"))
+    assert Path("a.sql").read_text("utf-8").startswith("-- Rules between the columns of")
+
+
+def test_columns_are_used_as_asked(invoices: Path, kpca: Run) -> None:
+    found = kpca("rules", "invoices.csv", "--exclude", "gross", "--seed", "3", "--jobs", "1")
+    assert "ordered <= shipped" in found.out and "gross" not in found.out
+    categorical = kpca("rules", "invoices.csv", "--categorical", "gross")
+    assert "gross = net" not in categorical.out
+    numeric = kpca("rules", "invoices.csv", "--numeric", "net", "--monthfirst")
+    assert "gross = net + tax" in numeric.out
+
+
+def test_how_the_file_is_read(invoices: Path, kpca: Run) -> None:
+    text = Path("invoices.csv").read_text("utf-8").replace(",", ";")
+    lines = text.splitlines(keepends=True)
+    lines[4] = "1;2\n"
+    Path("x.txt").write_bytes("".join(["Titel\n", "\n", *lines]).encode("utf-16"))
+    words = ("--delimiter", ";", "--encoding", "utf-16", "--skip-rows", 2, "--bad-lines", "skip")
+    done = kpca("rules", "x.txt", *words)
+    assert "gross = net + tax in 298 of 299 rows; not in line 11" in done.out.splitlines()
+    pl.read_csv("invoices.csv").write_excel("x.xlsx", worksheet="May")
+    done = kpca("rules", "x.xlsx", "--sheet", "May")
+    assert "gross = net + tax in 299 of 300 rows; not in line 9" in done.out.splitlines()
+    pl.read_csv("invoices.csv").write_parquet("x.parquet")
+    done = kpca("rules", "x.parquet")
+    assert "gross = net + tax in 299 of 300 rows; not in row 8" in done.out.splitlines()
+
+
+def test_a_dry_run_prints_how_columns_are_read(invoices: Path, kpca: Run) -> None:
+    done = kpca("rules", "invoices.csv", "--dry-run", "--out", "rules.json")
+    assert done.code == 0 and done.out.startswith("column ") and "taken as" in done.out
+    assert not Path("rules.json").exists()
+    kpca("rules", "invoices.csv", "--out", "rules.json")
+    done = kpca("rules", "no.csv", "--rules", "rules.json", "--dry-run")
+    assert done.code == 0
+    assert "shipped  dates" in done.out and "gross    numbers" in done.out
+
+
+def test_options_come_from_a_config_file(invoices: Path, kpca: Run) -> None:
+    Path("c.toml").write_text('format = "sql"\nexclude = ["gross"]\nquiet = true\n', "utf-8")
+    done = kpca("rules", "invoices.csv", "--config", "c.toml")
+    assert done.out.startswith("-- Rules between the columns of invoices.csv")
+    assert '"gross"' not in done.out and done.err == ""
+
+
+def test_a_large_table_is_read_in_parts(
+    invoices: Path, kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = kpca("rules", "invoices.csv", "--out", "rules.json")
+    once = kpca("rules", "more.csv", "--rules", "rules.json")
+    found = kpca("rules", "invoices.csv")
+    small = partial(open_table, in_memory_rows=50, part_rows=32)
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.open_table", small)
+    assert kpca("rules", "more.csv", "--rules", "rules.json", "--jobs", "2") == once
+    assert kpca("rules", "invoices.csv", "--jobs", "2") == found
+    assert whole.code == 0
+
+
+def test_files_of_one_table_are_told_apart(invoices: Path, kpca: Run) -> None:
+    done = kpca("rules", "invoices.csv", "more.csv")
+    files = "line 9 of invoices.csv, line 6 of more.csv, line 9 of more.csv"
+    assert f"gross = net + tax in 357 of 360 rows; not in {files}" in " ".join(done.out.split())
+
+
+def secret_table() -> pl.DataFrame:
+    """A table whose rules would quote values of its columns."""
+    frame = orders()
+    sex = pl.Series(["QZfem", "QZmal", "QZmal"] * 100)
+    return frame.with_columns(
+        sex=sex,
+        births=pl.when(sex == "QZfem").then(pl.col("net") % 5 + 1).otherwise(0),
+        rate=(pl.col("tax") * 7919 % 401).clip(151, 351) + 7000,
+        patient=pl.format("XQ{}", pl.int_range(300) * 7 + 1000),
+    )
+
+
+@pytest.mark.parametrize("format", ["text", "json", "sql", "pandera", "dqx"])
+def test_hidden_values_are_in_no_byte(invoices: Path, kpca: Run, format: str) -> None:
+    frame = secret_table()
+    frame.write_csv("secret.csv")
+    frame.with_columns(births=2, rate=7000, patient=pl.lit("XQ1007")).write_csv("worse.csv")
+    shown = kpca("rules", "secret.csv", "--format", format)
+    hide = [word for name in ("sex", "rate", "patient") for word in ("--hide", name)]
+    done = kpca("rules", "secret.csv", "--format", format, *hide)
+    if format != "pandera":  # no value quoted, nothing to hide
+        assert "QZ" in shown.out or "7151" in shown.out
+    kpca("rules", "secret.csv", "--out", "open.json")
+    checked = kpca("rules", "worse.csv", "--rules", "open.json", "--format", format, *hide)
+    as_json = kpca("rules", "worse.csv", "--rules", "open.json", "--json", *hide)
+    assert (done.code, checked.code, as_json.code) == (0, 5, 5)
+    for one in (done, checked, as_json):
+        assert not any(word in one.out + one.err for word in ("QZ", "XQ1", "7151", "7000", "7351"))
+    assert "left out for quoting values of hidden columns" in " ".join(done.err.split())
+    assert "(hidden)" in as_json.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["no.csv"], 3, "no.csv: no such file"),
+        (["invoices.csv", "--rules", "no.json"], 3, "no.json: no such file"),
+        (["invoices.csv", "--rules", "invoices.csv"], 3, "not a usable file of rules"),
+        (["birds.csv", "--rules", "rules.json"], 3, 'birds.csv: has no column "'),
+        (["invoices.csv", "--rules", "rules.json", "--exclude", "net"], 2, "leave it out with"),
+        (["invoices.csv", "--rules", "rules.json", "--monthfirst"], 2, "--dayfirst says how rules"),
+        (["invoices.csv", "--hide", "no"], 2, '--hide names a column "no"'),
+        (["invoices.csv", "--rules", "rules.json", "--id", "no"], 2, '--id names a column "no"'),
+        (["invoices.csv", "--json", "--format", "sql"], 2, "both print to stdout"),
+        (["invoices.csv", "--format", "xml"], 2, "Invalid value for '--format'"),
+        (["invoices.csv", "--out", "no/rules.json"], 3, "its folder does not exist"),
+        (["invoices.csv", "--out", "."], 4, "holds no rules, so it is never replaced"),
+        (["invoices.csv", "--out", "a\0b"], 2, "holds what is no character"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    words: list[str], code: int, message: str, invoices: Path, kpca: Run
+) -> None:
+    kpca("rules", "invoices.csv", "--out", "rules.json", "--exclude", "order")
+    assert_refused(kpca("rules", *words), code, message)
+
+
+def test_a_table_without_rules_says_so(folder: Path, kpca: Run) -> None:
+    pl.DataFrame({"a": [(7919 * k) % 101 / 7 for k in range(60)]}).write_csv("one.csv")
+    done = kpca("rules", "one.csv")
+    assert (done.code, done.out) == (0, "")
+    assert "No rule holds in nearly all of the 60 rows of one.csv." in done.err
+    assert kpca("rules", "one.csv", "--out", "none.json").code == 0
+    assert kpca("rules", "one.csv", "--rules", "none.json").code == 0

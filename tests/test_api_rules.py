@@ -1,0 +1,146 @@
+"""Rules from Python: found in frames of any library, kept, exported, checked."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import yaml
+
+from kpca_apps import (
+    ConfigError,
+    InputError,
+    RefusedError,
+    RuleCheck,
+    Rules,
+    check_rules,
+    find_rules,
+    open_table,
+)
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.options import READING, NoveltyOptions
+from tests.novelty.relations.test_table_rules import orders
+
+SUM = "gross = net + tax in 299 of 300 rows"
+
+
+@pytest.fixture(scope="module")
+def rules() -> Rules:
+    return find_rules(orders())
+
+
+@pytest.mark.parametrize("function", [find_rules, check_rules])
+def test_keywords_are_options_typed_and_told_of(function: Callable[..., Any]) -> None:
+    known = vars(NoveltyOptions()) | vars(ColumnOptions())
+    told = str(function.__doc__).split("Returns")[0]
+    parameters = dict(inspect.signature(function).parameters)
+    for name, one in parameters.items():
+        assert one.annotation is not inspect.Parameter.empty, name
+        assert re.search(rf"\b{name}\b", told), name
+        assert one.default in (known.get(name), inspect.Parameter.empty), name
+    assert {*READING} < {*parameters}
+
+
+def test_rules_are_said_and_exported(rules: Rules) -> None:
+    assert SUM in rules.sentences
+    assert repr(rules).splitlines()[0] == f"{len(rules.rules)} rules of table, 300 rows"
+    assert max(map(len, repr(rules).splitlines())) < 80
+    assert len(yaml.safe_load(rules.to_dqx())) <= len(rules.rules)
+    names: dict[str, Any] = {}
+    exec(rules.to_pandera(), names)
+    assert len(names["schema"].checks) == len(rules.rules)
+    invoices = orders()
+    with duckdb.connect() as database:
+        database.register("invoices", invoices.to_arrow())
+        place = [one.startswith("gross") for one in rules.sentences].index(True)
+        first = rules.to_sql("invoices").split(";")[place]
+        assert [row[0] for row in database.execute(first).fetchall()] == [invoices["net"][7]]
+    assert 'FROM "table"' in rules.to_sql()
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame, pa.table, dict])
+def test_frames_of_any_library(kind: Callable[..., Any], rules: Rules) -> None:
+    given = kind(orders().to_dict(as_series=False))
+    assert find_rules(given).sentences == rules.sentences
+    check = check_rules(given, rules, id="order")
+    assert isinstance(check, RuleCheck) and not check.passed
+    found = check.to_frame()
+    expected = {pd.DataFrame: pd.DataFrame, pa.table: pa.Table}.get(kind, pl.DataFrame)  # type: ignore[call-overload]
+    assert isinstance(found, expected)
+    rows = found.to_dict("records") if kind is pd.DataFrame else pl.DataFrame(found).to_dicts()
+    (row,) = [row for row in rows if row["rule"] == "gross = net + tax"]
+    net, tax, gross, order = orders()["net", "tax", "gross", "order"].row(7)
+    assert (row["row"], row["id"]) == (8, order)
+    assert row["cells"] == f"gross {gross}, net {net}, tax {tax}"
+
+
+def test_rules_are_kept_in_a_file(rules: Rules, tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    rules.save(path)
+    good = orders(seed=4).filter(~pl.int_range(300).is_in([7, 10]))
+    good.write_csv(tmp_path / "good.csv", separator=";")
+    check = check_rules(tmp_path / "good.csv", path, delimiter=";")
+    assert check.passed and check.table == "good.csv"
+    assert repr(check) == f"0 of {len(rules.rules)} rules broken in good.csv, 298 rows"
+    with pytest.raises(RefusedError, match="exists and holds no rules"):
+        rules.save(tmp_path / "good.csv")
+
+
+def test_the_index_of_pandas_names_the_rows() -> None:
+    given = orders().to_pandas().set_index("order")
+    rules = find_rules(given)
+    assert rules.id == "order"
+    found = check_rules(given, rules).to_frame()
+    assert [*found[found["rule"] == "gross = net + tax"]["id"]] == [given.index[7]]
+
+
+def test_parts_give_the_same(rules: Rules, tmp_path: Path) -> None:
+    orders().write_parquet(tmp_path / "table.parquet")
+    table = open_table(tmp_path / "table.parquet", in_memory_rows=10, part_rows=64)
+    assert find_rules(table).sentences == rules.sentences
+    assert check_rules(table, rules).rows == check_rules(orders(), rules).rows
+
+
+def test_options_of_columns() -> None:
+    found = find_rules(orders(), exclude=["gross"], hide="net", seed=3)
+    assert not any("gross" in one for one in found.sentences)
+    check = check_rules(orders(), find_rules(orders()), hide=("net", "order"))
+    cells = check.to_frame().filter(pl.col("rule") == "gross = net + tax")["cells"]
+    assert "net (hidden)" in cells[0]
+    assert "(hidden)" in {*check.to_frame()["id"]}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: find_rules(orders(), id="no"), ConfigError, 'id= names a column "no"'),
+        (lambda: find_rules(orders(), seed=-1), ConfigError, "seed= must be at least 0"),
+        (lambda: find_rules(orders(), delimiter=";"), ConfigError, "delimiter= says how a file"),
+        (lambda: find_rules("no.csv"), InputError, "no.csv: no such file"),
+        (lambda: check_rules(orders(), "no.json"), InputError, "no.json: no such file"),
+        (
+            lambda: check_rules(orders().drop("net"), find_rules(orders())),
+            InputError,
+            'table: has no column "net", which the rules of table need',
+        ),
+        (
+            lambda: check_rules(orders(), find_rules(orders()), hide="no"),
+            ConfigError,
+            'hide= names a column "no"',
+        ),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    call: Callable[[], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value) and "\n" not in str(caught.value)
