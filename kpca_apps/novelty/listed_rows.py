@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
+from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -383,7 +383,7 @@ class Suggestions:
         # Cells of a row that its others contradict, the clearest first.
         self._contradicted: dict[int, list[OddCell]] = {}
         for cell in cells:
-            for row in (cell.row, *cell.more_rows) if cell.given else ():
+            for row in (cell.row, *cell.more_rows) if cell.kind == CONTRADICTED else ():
                 self._contradicted.setdefault(row, []).append(cell)
             for row in (cell.row, *cell.more_rows) if cell.suggestion else ():
                 self._of_row.setdefault(row, {})[cell.column] = cell
@@ -458,7 +458,8 @@ class Suggestions:
             if format is None
             else [None if np.isnan(value) else value for value in _values(texts, format)]
         )
-        return Reason(cell.column, share, cell.seen, cell.suggestion, seen, expected)
+        allowed = cell.suggestion or cell.expected
+        return Reason(cell.column, share, cell.seen, allowed, seen, expected)
 
     @property
     def cells(self) -> tuple[OddCell, ...]:

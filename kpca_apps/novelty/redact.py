@@ -46,7 +46,12 @@ ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
     MovedColumn: ("column", {"words": "values hidden"}),
     OddCell: (
         "column",
-        {"seen": HIDDEN, "sentence": "The values of the column are hidden.", "suggestion": ""},
+        {
+            "seen": HIDDEN,
+            "sentence": "The values of the column are hidden.",
+            "suggestion": "",
+            "expected": "",
+        },
     ),
     Reason: (
         "column",

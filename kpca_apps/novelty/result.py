@@ -212,7 +212,7 @@ class OddCell:
     #: "far above" or "far below" all other values, "date" (the same of dates), "zero" (where 0 is
     #: far from all others), "sign" (lost or wrong), "placeholder" (a code for missing values),
     #: "misspelt", "unreadable" (no number or no possible date), or "contradicted" (by other cells
-    #: of its row).
+    #: of its row, or by a rule).
     kind: str
     seen: str  #: as it stands in the table
     sentence: str  #: why it is odd
@@ -224,6 +224,7 @@ class OddCell:
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
     #: Columns of the row that contradict it; empty where it is odd by itself.
     given: tuple[str, ...] = ()
+    expected: str = ""  #: what they allow, in words where that is no single value
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:

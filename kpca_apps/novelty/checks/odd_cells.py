@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.errors import InputError
-from kpca_apps.names import one_line
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.relations.levels import JudgedCell
+from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
@@ -126,7 +125,7 @@ class Contradicted(NamedTuple):
 
     row: int  # from 1
     place: int  # line of the file (or the same)
-    cell: JudgedCell
+    cell: Contradiction
 
 
 def odd_cells(
@@ -175,31 +174,32 @@ def odd_cells(
         )
     # Of a cell that is odd by itself, its column says what is wrong.
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
-    alike: dict[tuple[str, str, str, str], list[Contradicted]] = {}
+    alike: dict[tuple[str, ...], list[Contradicted]] = {}
     for one in contradicted:
-        if (one.cell.column, one.row) not in known:
-            sentence = _contradiction(one.cell)
-            key = one.cell.column, one.cell.seen, sentence, one.cell.expected
+        cell = one.cell
+        if (cell.column, one.row) not in known:
+            key = cell.column, cell.seen, cell.sentence, cell.expected
             alike.setdefault(key, []).append(one)
-    for (column, seen, sentence, expected), cells in alike.items():
+    for cells in alike.values():
         first, *more = cells
+        cell = first.cell
         n_cells += len(cells)
-        given = first.cell.evidence.columns
         listed.append(
             (
-                first.cell.clearness,
+                cell.clearness,
                 OddCell(
-                    column=column,
+                    column=cell.column,
                     kind=CONTRADICTED,
-                    seen=seen,
-                    sentence=sentence,
-                    suggestion=expected,
+                    seen=cell.seen,
+                    sentence=cell.sentence,
+                    suggestion=cell.suggestion,
                     row=first.row,
                     line=first.place if in_lines else None,
                     n_cells=len(cells),
                     more_rows=tuple(one.row for one in more),
                     more_lines=tuple(one.place for one in more) if in_lines else None,
-                    given=given,
+                    given=cell.given,
+                    expected=cell.expected,
                 ),
             )
         )
@@ -212,16 +212,6 @@ def odd_cells(
             break
         shown.append(odd)
     return tuple(shown), n_cells
-
-
-def _contradiction(cell: JudgedCell) -> str:
-    """Say what the rows like that of a cell hold instead."""
-    evidence = cell.evidence
-    pairs = zip(evidence.columns, evidence.values, strict=True)
-    given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
-    # Of them, this one reads otherwise.
-    n, others = evidence.n_agreeing, evidence.n_rows - 1
-    return f"{n:,} of the {others:,} other rows with {given} read {one_line(cell.expected, 40)}."
 
 
 # Of every table with gaps: nothing that a reader must know before believing the list.
@@ -281,7 +271,7 @@ class CellFaults:
         rules: Sequence[CellRule],
         first_row: int = 0,
         is_accepted: BoolArray | None = None,
-        judged: Sequence[JudgedCell] = (),
+        judged: Sequence[Contradiction] = (),
     ) -> CellFaults:
         """Look through a table, or a part of it from `first_row` on, by rules of `cell_rules`.
 

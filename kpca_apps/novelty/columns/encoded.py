@@ -447,10 +447,12 @@ def _looked_through(
     is_accepted: BoolArray | None,
 ) -> tuple[CellFaults, HashArray, FloatArray]:
     """Return the faults of a table, or of a part of it, and of its rows the hashes and surprise."""
-    judged = encoder.relations.judge(table, own=learned)
+    judged = encoder.judge(table, own=learned)
     if not rules:
         return CellFaults((), (), (), (), 0), np.empty(0, dtype=np.uint64), judged.surprise
-    faults = CellFaults.of(table, encoder.plan, rules, first_row, is_accepted, judged.cells)
+    faults = CellFaults.of(
+        table, encoder.plan, rules, first_row, is_accepted, judged.contradictions
+    )
     return faults, hash_rows(table, encoder), judged.surprise
 
 

@@ -19,8 +19,8 @@ from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.magnitudes import varies
-from kpca_apps.novelty.relations.levels import LevelRelations
-from kpca_apps.system.arrays import FloatArray
+from kpca_apps.novelty.relations.relations import JudgedRows, Relations
+from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat
 
@@ -196,7 +196,7 @@ class TableEncoder:
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
     summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
-    relations: LevelRelations  # what the cells of a row say of each other
+    relations: Relations  # what the cells of a row say of each other
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
@@ -225,7 +225,12 @@ class TableEncoder:
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
-        return cls(plan, tuple(coders), imputer, summaries, LevelRelations.learn(table, plan))
+        return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan))
+
+    def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
+        """Judge rows by the relations between their cells; `own` (n,) were learned from."""
+        hidden = [spec.name for spec in self.plan.specs if spec.hidden]
+        return self.relations.judge(table, own=own, hidden=hidden)
 
     @cached_property
     def groups(self) -> tuple[ColumnGroup, ...]:

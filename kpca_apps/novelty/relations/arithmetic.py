@@ -33,6 +33,7 @@ _SLOPE = 0.03  # relative difference of slopes that agree
 _FEWEST_VALUES = 5  # distinct ones, for a slope other than 1 and -1
 _FINE = 20.0  # so many tolerances a column must span with the middle 95 % of its values
 _COARSE = 0.03  # relative rounding of a value that says little of a product
+_MOST_COUNTED = 20.0  # the middle one of a column of counts: a price for each of 3
 _MOST_RELATIVE = 0.02  # of what a product may be off by the rounding of its factors
 _EXPONENTS = (-3.0, -2.0, -1.5, -1.0, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1.5, 2.0, 3.0)
 _OF_THREE: tuple[tuple[int, ...], ...] = tuple(
@@ -332,9 +333,14 @@ def _is_constant(values: FloatArray, tolerance: FloatArray) -> BoolArray:
 
 
 def _logs(numbers: Numbers) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of the numbers above 0 (m, k), and how far their rounding may move them."""
+    """Logarithms of the numbers above 0 (m, k), and how far their rounding may move them.
+
+    Small whole numbers are counts, and exact.
+    """
     positive = np.where(numbers.values > 0, numbers.values, np.nan)
-    return np.log(positive), numbers.units / 2 / positive + _PRECISE
+    is_count = (numbers.units == 1) & (_medians(positive.T) <= _MOST_COUNTED)
+    units = np.where(is_count, 0.0, numbers.units)
+    return np.log(positive), units / 2 / positive + _PRECISE
 
 
 def _line(numbers: Numbers, i: int, j: int, slope: float, cells: Cells) -> Linear | None:

@@ -241,7 +241,7 @@ def _mapped(
     table: Table, encoder: TableEncoder, function: NoveltyScores, n_jobs: int | None
 ) -> FloatArray:
     scores = ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
-    surprise = encoder.relations.judge(table).surprise
+    surprise = encoder.judge(table).surprise
     return scores if function.combined is None else with_surprise(scores, surprise)
 
 

@@ -1,0 +1,180 @@
+"""What goes with what in a table: its levels given each other, and rules between its columns.
+
+Both are learned with the encoding of a table, count in the scores of rows, and name cells that the
+others of their rows contradict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
+from kpca_apps.novelty.relations.checking import WHOLE_TABLE, Cells, Checked, check, expected
+from kpca_apps.novelty.relations.discovery import find_rules
+from kpca_apps.novelty.relations.levels import JudgedCell, LevelRelations
+from kpca_apps.novelty.relations.rule import (
+    AnyRule,
+    Code,
+    EmptyUnless,
+    Equal,
+    HeldRule,
+    Linear,
+    Order,
+    PositiveOnlyIf,
+    Product,
+)
+from kpca_apps.novelty.relations.rules import RuleColumn, columns_of
+from kpca_apps.novelty.relations.sentences import phrase, sentence
+from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import date_text
+
+
+class Contradiction(NamedTuple):
+    """A cell that the others of its row contradict."""
+
+    row: int  # from 0
+    column: str
+    seen: str
+    suggestion: str  # the value that was probably meant; empty where that is open
+    expected: str  # the same, or what would be allowed
+    clearness: float  # in decimal digits
+    sentence: str  # what contradicts it
+    given: tuple[str, ...]  # the other columns
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """What the relations say of n rows."""
+
+    surprise: FloatArray  # (n,), -log of the probability of what contradicts them; 0: nothing does
+    contradictions: tuple[Contradiction, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """The relations between the columns of a table."""
+
+    levels: LevelRelations
+    rules: tuple[HeldRule, ...]  # all that were found, with how they held in the rows learned from
+    columns: tuple[RuleColumn, ...]  # that rules name
+
+    def validate(self) -> None:
+        """Refuse rules of other columns."""
+        names = {column.name for column in self.columns}
+        if any(not names.issuperset(held.rule.columns) for held in self.rules):
+            raise ValueError("rules of columns that are not there")
+        if any(not 0 <= held.n_broken <= held.n_rows for held in self.rules):
+            raise ValueError("rules that are broken in more rows than they are about")
+
+    @classmethod
+    def learn(cls, table: Table, plan: ColumnPlan, *, seed: int = 0) -> Relations:
+        """Learn from the rows of a table, or some drawn from it."""
+        found = find_rules(table, plan, seed=seed)
+        columns = columns_of(found, Cells.of(table, plan))
+        # Which rows break a rule is found again where they are judged.
+        rules = tuple(HeldRule(of.rule, int(of.n_rows), int(of.n_broken)) for of in found)
+        return cls(LevelRelations.learn(table, plan), rules, columns)
+
+    def judge(
+        self, table: Table, *, own: BoolArray | None = None, hidden: Collection[str] = ()
+    ) -> JudgedRows:
+        """Judge rows; those that were learned from (`own`, (n,)) as if left out.
+
+        What it says of a row depends on no other row, so rules that compare rows are not asked. Of
+        rules about hidden columns nothing is said.
+        """
+        judged = self.levels.judge(table, own=own)
+        surprise, found = judged.surprise, [*map(_of_levels, judged.cells)]
+        own = np.zeros(table.frame.height, dtype=bool) if own is None else own
+        cells = Cells(table, {column.name: column.format for column in self.columns})
+        asked = [held for held in self.rules if not isinstance(held.rule, WHOLE_TABLE)]
+        for held in asked:
+            checked = check(held.rule, cells)
+            rows = np.flatnonzero(checked.broken)
+            if not rows.size:
+                continue
+            # The share of rows that break it, this one among them; one of so many rules.
+            is_new = ~own[rows]
+            p = (held.n_broken + is_new) / (held.n_rows + is_new) * len(asked)
+            of_rule: FloatArray = np.maximum(-np.log(p), 0.0)
+            surprise = surprise.copy()
+            surprise[rows] = np.logaddexp(surprise[rows], of_rule)
+            if {*held.rule.columns}.isdisjoint(hidden):
+                clearness = of_rule / np.log(10.0)
+                found += self._of_rule(held, cells, checked, clearness)
+        return JudgedRows(surprise, tuple(found))
+
+    def _of_rule(
+        self, held: HeldRule, cells: Cells, checked: Checked, clearness: FloatArray
+    ) -> Iterator[Contradiction]:
+        """Say of each row that breaks a rule what it breaks."""
+        rule, by_name = held.rule, {column.name: column for column in self.columns}
+        says = f"{sentence(held, by_name)}."
+        first, *others = (cells.table.column(name) for name in rule.columns)
+        due = expected(rule, cells) if isinstance(rule, Linear | Product) else None
+        for row, clear in zip(np.flatnonzero(checked.broken).tolist(), clearness, strict=True):
+            suggestion, allowed = "", ""
+            if due is not None:
+                suggestion = _written(float(due[row]), by_name[rule.columns[0]])
+            elif isinstance(rule, Equal):
+                suggestion = others[0].text(row)
+            else:
+                allowed = _allowed(rule, [column.text(row) for column in others], by_name)
+            yield Contradiction(
+                row=row,
+                column=rule.columns[0],
+                seen=first.text(row).strip(),
+                suggestion=suggestion,
+                expected=suggestion or allowed,
+                clearness=float(clear),
+                sentence=says,
+                given=rule.columns[1:],
+            )
+
+
+def _of_levels(cell: JudgedCell) -> Contradiction:
+    """Say what the rows like that of a cell hold instead."""
+    evidence = cell.evidence
+    pairs = zip(evidence.columns, evidence.values, strict=True)
+    given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
+    # Of them, this one reads otherwise.
+    n, others = evidence.n_agreeing, evidence.n_rows - 1
+    read = one_line(cell.expected, 40)
+    return Contradiction(
+        row=cell.row,
+        column=cell.column,
+        seen=cell.seen,
+        suggestion=cell.expected,
+        expected=cell.expected,
+        clearness=cell.clearness,
+        sentence=f"{n:,} of the {others:,} other rows with {given} read {read}.",
+        given=evidence.columns,
+    )
+
+
+def _written(value: float, column: RuleColumn) -> str:
+    """Write a number, or seconds as a date."""
+    if column.dates is not None:
+        return date_text(value, column.dates.has_time)
+    return f"{value:.10g}"
+
+
+def _allowed(rule: AnyRule, others: list[str], columns: dict[str, RuleColumn]) -> str:
+    """Say what a rule allows in the first of its columns, given the cells of the others."""
+    match rule:
+        case Order():
+            return f"{'below' if rule.strict else 'at most'} {others[0]}"
+        case EmptyUnless():
+            return "no value"
+        case PositiveOnlyIf():
+            return "at most 0"
+        case Code():
+            return f"a code like {rule.form}"
+        case _:
+            return phrase(rule, columns)
