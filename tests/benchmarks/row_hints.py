@@ -27,8 +27,7 @@ from real_tables import TABLES, RealTable, load
 from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.checks.hints import hint_rows
-from kpca_apps.novelty.columns.encoded import encode
-from kpca_apps.novelty.columns.parts import rows_of
+from kpca_apps.novelty.columns.encoded import encode, rows_of
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.opening import open_table
@@ -77,7 +76,7 @@ def measure(table: RealTable, seed: int, max_rows: int, counts: Counts, *, show:
     taken = rows_of(opened, rows)
     all_rows = encode(model.encoder, opened)
     meant: list[dict[str, float]] = [{} for _ in rows]
-    hints = hint_rows(model.whole, all_rows, taken, model.encoder.matrix(taken), rows, meant)
+    hints = hint_rows(model, all_rows, taken, model.encoder.matrix(taken), rows, meant)
     for fault, said in zip(faults, hints, strict=False):
         right = any(is_right(hint, fault, cells) for hint in said)
         outcome = "right" if right else "wrong" if said else "none"

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.encoded import Execution
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal, assert_refused
 from tests.novelty.tables import frame_of

@@ -15,7 +15,6 @@ from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
-from kpca_apps.novelty.columns.parts import column_names
 from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
 from kpca_apps.novelty.relations.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
@@ -29,7 +28,7 @@ from kpca_apps.novelty.relations.table_rules import (
     find_table_rules,
     listed_rows,
 )
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, RuleFormat
 from kpca_apps.system.output import atomic_write
 
@@ -128,7 +127,7 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     with running(options) as run:
         rows = run.read(table)
         shown = ColumnOptions(id=options.id, hide=hidden)
-        check_options(shown, column_names(rows), rows.source.name)
+        check_options(shown, rows.columns, rows.source.name)
         with run.working("Checking rules", rows):
             checked, broken = check_table_rules(
                 known, rows, run.execution, id=options.id, hidden=hidden

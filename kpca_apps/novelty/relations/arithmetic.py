@@ -48,7 +48,7 @@ _MOST_OF_FOUR, _MOST_FACTORS_OF_FOUR = 40, 24
 _MOST_CANDIDATES = 300
 _DIGITS = range(1, 11)
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
-_CHUNK = 1 << 22  # numbers compared at once
+_CHUNK = 1 << 20  # numbers compared at once
 
 _Tolerance = TypeVar("_Tolerance")
 _Made = TypeVar("_Made", Linear, Product)
@@ -208,13 +208,17 @@ def _steady(
 
 
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
-    """Find columns of numbers that are the time between two dates, or two times of day."""
+    """Find columns of numbers that are the time between two dates, or two times of day.
+
+    Ages at two dates that lie near each other are much the same: the time that fits best is told.
+    """
     dates, clocks = [], []
     for name, format in cells.formats.items():
         if isinstance(format, DateFormat):
             dates.append(name)
         elif isinstance(format, NumberFormat) and format.clock:
             clocks.append(name)
+    best: dict[int, tuple[float, Linear]] = {}
     for times in (dates[:_MOST_TIMES], clocks[:_MOST_TIMES]):
         for start, end in combinations(times, 2):
             between = cells.values(end) - cells.values(start)
@@ -223,11 +227,15 @@ def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Itera
                 continue
             both = np.column_stack([between, numbers.values])
             units = np.concatenate([[rounding(known)], numbers.units])
-            for j, i, slope in _slopes(both, units, rng, only=0):
-                if j == 0 and numbers.names[i - 1] not in (start, end):
-                    rule = _duration(numbers, i - 1, (end, start), between, slope, cells)
-                    if rule is not None:
-                        yield rule
+            for _, i, slope in _slopes(both, units, rng, only=0):
+                if numbers.names[i - 1] in (start, end):
+                    continue
+                rule = _duration(numbers, i - 1, (end, start), between, slope, cells)
+                if rule is not None:
+                    share = check(rule, cells).share
+                    if share > best.get(i, (0.0, rule))[0]:
+                        best[i] = share, rule
+    yield from (rule for _, rule in best.values())
 
 
 def _slopes(

@@ -7,7 +7,7 @@ follows from other rules is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ from kpca_apps.tables.values import DateFormat
 SAMPLE_ROWS = 2_000
 _MIN_ROWS = 20  # that a rule says something of
 _LEFT_OUT = ("excluded", "label", "empty", "constant")
-_INDEPENDENT = 1e-3  # part of an equation that does not follow from others
+_INDEPENDENT = 1e-4  # part of an equation that does not follow from others
 
 _Kind = TypeVar("_Kind", bound=Rule)
 
@@ -132,7 +132,9 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
         *arithmetic.powers(measured, cells, rng),
         *arithmetic.products(measured, cells, rng),
     ]
-    return independent(sample.proven(linear, n_tried), sample.proven(products, n_tried))
+    spans = dict(zip(numbers.names, numbers.spans.tolist(), strict=True))
+    proven = sample.proven(linear, n_tried), sample.proven(products, n_tried)
+    return _independent(*proven, spans)
 
 
 def _orders(
@@ -146,60 +148,52 @@ def _orders(
     )
 
 
-def independent(linear: Sequence[Linear], products: Sequence[Product]) -> list[Linear | Product]:
-    """Leave out equations that follow from others: plain sums stay, then what has fewer columns."""
-    plain = sorted(
-        linear,
-        key=lambda rule: (
-            len(rule.columns) == 2,
-            rule.offset != 0,
-            len(rule.columns),
-            rule.tolerance,
-        ),
-    )
-    kept_linear: list[Linear] = []
-    system = _Equations()
-    for rule in plain:
-        if system.add(rule.columns, (1.0, *(-k for k in rule.coefficients))):
-            kept_linear.append(rule)
-    system = _Equations()
-    for rule in kept_linear:
-        if len(rule.columns) == 2 and not rule.offset and rule.coefficients[0] > 0:
-            system.add(rule.columns, (1.0, -1.0))
-    kept: list[Product] = []
+def _independent(
+    linear: Sequence[Linear], products: Sequence[Product], spans: Mapping[str, float]
+) -> list[Linear | Product]:
+    """Leave out equations that follow from others: plain sums stay, then what has fewer columns.
+
+    `spans` are those of the columns, which make coefficients of different units comparable.
+    """
+    sums, logs = _Equations(), _Equations()
+    kept: list[Linear | Product] = []
+    for rule in sorted(linear, key=_plainness):
+        terms = zip(rule.columns, (1.0, *(-k for k in rule.coefficients)), strict=True)
+        if sums.add({name: k * (spans[name] or 1.0) for name, k in terms}):
+            kept.append(rule)
+            if len(rule.columns) == 2 and not rule.offset:
+                logs.add(dict(zip(rule.columns, (1.0, -1.0), strict=True)))
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
-        if system.add(product.columns, (1.0, *(-e for e in product.exponents))):
+        powers = (1.0, *(-e for e in product.exponents))
+        if logs.add(dict(zip(product.columns, powers, strict=True))):
             kept.append(product)
-    return [*kept_linear, *kept]
+    return kept
+
+
+def _plainness(rule: Linear) -> tuple[bool, bool, int, float]:
+    n_columns = len(rule.columns)
+    return n_columns == 2, rule.offset != 0, n_columns, rule.tolerance
 
 
 class _Equations:
     """Linear equations between columns, none of which follows from the others."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._rows: list[dict[int, float]] = []
+        self._known: list[tuple[str, dict[str, float]]] = []  # each with the column it gives
 
-    def add(self, columns: Sequence[str], coefficients: Sequence[float]) -> bool:
-        """Take in an equation, unless it follows from those here."""
-        row = {
-            self._places.setdefault(name, len(self._places)): value
-            for name, value in zip(columns, coefficients, strict=True)
-        }
-        size = max(map(abs, row.values()))
-        for pivot_row in self._rows:
-            pivot = next(iter(pivot_row))
-            if pivot in row:
-                times = row[pivot] / pivot_row[pivot]
-                for place, value in pivot_row.items():
-                    row[place] = row.get(place, 0.0) - times * value
-                row.pop(pivot)
-        row = {place: v for place, v in row.items() if abs(v) > _INDEPENDENT * size}
-        if not row:
-            return False
-        pivot = max(row, key=lambda place: abs(row[place]))
-        self._rows.append({pivot: row.pop(pivot), **row})
-        return True
+    def add(self, equation: Mapping[str, float]) -> bool:
+        """Take in the coefficients of an equation, unless it follows from those here."""
+        rest = dict(equation)
+        least = _INDEPENDENT * max(map(abs, rest.values()))
+        for given, known in self._known:
+            if given in rest:
+                times = rest.pop(given) / known[given]
+                for name in known.keys() - {given}:
+                    rest[name] = rest.get(name, 0.0) - times * known[name]
+        rest = {name: value for name, value in rest.items() if abs(value) > least}
+        if rest:
+            self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
+        return bool(rest)
 
 
 def _follows(rule: Order, equations: Sequence[Linear | Product], cells: Cells) -> bool:

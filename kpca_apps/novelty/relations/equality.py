@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +25,7 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
     texts = [name for name in cells.formats if not cells.is_number(name)]
     first: dict[str, str] = {}
     found = []
-    for one, other in [*combinations(numbers.names, 2), *combinations(texts, 2)]:
+    for one, other in [*_near(numbers), *combinations(texts, 2)]:
         if one in first or other in first:
             continue
         tolerances = [0.0]
@@ -39,6 +40,16 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
                 found.append(rule)
                 break
     return found
+
+
+def _near(numbers: Numbers) -> Iterator[tuple[str, str]]:
+    """Find pairs of columns of numbers that are nearly equal in nearly all rows."""
+    for i, one in enumerate(numbers.names):
+        differences = np.abs(numbers.values[:, i + 1 :] - numbers.values[:, [i]])
+        halves = np.maximum(numbers.units[i + 1 :], numbers.units[i]) / 2
+        n_known = (~np.isnan(differences)).sum(axis=0)
+        near = (differences <= halves).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
+        yield from ((one, numbers.names[i + 1 + j]) for j in np.flatnonzero(near).tolist())
 
 
 def _says_enough(rule: Equal, cells: Cells) -> bool:

@@ -12,8 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
-from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
 from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
@@ -126,9 +125,13 @@ def _unique_pairs(cells: Cells, levels: Levels, names: Sequence[str]) -> list[Un
     told.
     """
     found: list[tuple[int, Unique]] = []
-    names = [name for name in names if levels.repeats(name) and may_be_key(cells, name)][
-        :_MOST_COLUMNS
+    usable = [
+        name
+        for name in names
+        if levels.repeats(name)
+        and (isinstance(cells.formats[name], DateFormat) or may_be_key(cells, name))
     ]
+    names = usable[:_MOST_COLUMNS]
     n, n_tried = len(cells), len(names) ** 2
     for pair in combinations(names, 2):
         n_values = levels.n_values(pair[0]) * levels.n_values(pair[1])

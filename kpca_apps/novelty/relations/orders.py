@@ -8,13 +8,12 @@ difference of two columns on one scale piles up on one side of 0 and nothing lie
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import permutations
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from kpca_apps.novelty.columns.identifiers import name_words
+from kpca_apps.novelty.columns.plan import name_words
 from kpca_apps.novelty.relations.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.checking import Cells
 from kpca_apps.novelty.relations.evidence import NEARLY
@@ -71,14 +70,12 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
     """
     values = numbers.values
     by_name, by_values = [], []
-    for i, j in permutations(range(len(numbers.names)), 2):
+    for i, j in _mostly_below(values):
         low, high = numbers.names[i], numbers.names[j]
         if not _one_kind(cells, low, high):
             continue
         difference = values[:, j] - values[:, i]
         difference = difference[~np.isnan(difference)]
-        if not len(difference) or np.mean(difference >= 0) < NEARLY:
-            continue
         rule = Order(columns=(low, high))
         if is_rising(low, high) and _go_together(values[:, [i, j]]):
             by_name.append(rule)
@@ -89,6 +86,15 @@ def orders(numbers: Numbers, cells: Cells) -> tuple[list[Order], list[Order]]:
             if not few or (difference >= 0).all():
                 by_values.append(rule)
     return by_name, by_values
+
+
+def _mostly_below(values: FloatArray) -> Iterator[tuple[int, int]]:
+    """Find columns (m, k) that are at most another in nearly all rows."""
+    for i in range(values.shape[1]):
+        differences = values - values[:, [i]]
+        n_known = (~np.isnan(differences)).sum(axis=0)
+        nearly = (differences >= 0).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
+        yield from ((i, j) for j in np.flatnonzero(nearly).tolist() if j != i)
 
 
 def is_rising(low: str, high: str) -> bool:

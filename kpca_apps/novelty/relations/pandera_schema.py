@@ -29,8 +29,7 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
-from kpca_apps.tables.numbers import NumberFormat
-from kpca_apps.tables.values import MISSING_WORDS
+from kpca_apps.tables.values import MISSING_WORDS, NumberFormat
 
 _LINE = 1_000  # characters of a comment
 _HEAD = '''\

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.stats import spearmanr
 
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier, name_words
-from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.evidence import NEARLY
 from kpca_apps.novelty.relations.keys import NAMING, may_be_key
@@ -64,7 +63,10 @@ def codes(cells: Cells) -> Iterator[Code]:
             continue
         forms = code_forms(known)
         form = str(forms.mode().sort()[0])
-        if (forms == form).sum() >= NEARLY * len(known) and _is_code(form, name, cells):
+        others = known.filter(forms != form)
+        # Texts of another form that occur again and again are no slips.
+        slips = len(others) <= (1 - NEARLY) * len(known) and 2 * others.n_unique() >= len(others)
+        if slips and _is_code(form, name, cells):
             yield Code(columns=(name,), form=form)
 
 

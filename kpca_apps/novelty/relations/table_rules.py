@@ -16,13 +16,11 @@ import polars as pl
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
+from kpca_apps.novelty.columns.encoded import (
     AnyTable,
-    column_names,
+    Execution,
     draw_sample,
     each_part,
-    in_parts,
     row_count,
     take_rows,
 )
@@ -55,9 +53,9 @@ def find_table_rules(
     table: AnyTable, options: ColumnOptions, *, seed: int, execution: Execution
 ) -> HeldRules:
     """Find the rules of a table; those that quote values of hidden columns are left out."""
-    check_options(options, column_names(table), table.source.name)
-    table = in_parts(table)
+    check_options(options, table.columns, table.source.name)
     sample = draw_sample(table, seed, execution)
+    table = sample.whole
     plan = infer_plan(sample.table, options, for_model=False)
     found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
@@ -83,12 +81,13 @@ def count_rows(
 
     Notes say which rules are about no row of it, without values of hidden columns.
     """
-    names = column_names(table)
+    names = table.columns
     for column in rules.columns:
         if column.name not in names:
             raise InputError(
-                f"{one_line(table.source.name)}: has no column {quoted(column.name)}, which the "
-                f"rules of {rules.table or 'the file'} need.{suggest(column.name, names)}"
+                f"has no column {quoted(column.name)}, which the rules of "
+                f"{rules.table or 'the file'} need.{suggest(column.name, names)}",
+                table.source.name,
             )
     formats = {column.name: column.format for column in rules.columns}
     known = [of.rule for of in rules.rules]
@@ -175,7 +174,7 @@ def listed_rows(
     if not len(wanted):
         return tuple(() for _ in positions)
     rows = take_rows(table, wanted, execution)
-    names = column_names(table)
+    names = table.columns
     named = id or (rules.id if rules.id in names else None)
     texts = {
         name: _texts(rows, name, hidden)
