@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 import polars as pl
 
-from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.errors import InputError, RefusedError, opening
+from kpca_apps.names import one_line, reason_of
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import (
@@ -128,24 +128,23 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
     Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
     """
-    label = one_line(str(path), 200)
     try:
         if not path.parent.is_dir():
-            raise InputError(f"{label}: its folder does not exist; make it first.")
+            raise InputError("its folder does not exist; make it first.", path)
         if not path.is_symlink() and not path.exists():
             return
         is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{label}: cannot be written ({reason_of(error)}).") from None
+        raise InputError(f"cannot be written ({reason_of(error)}).", path) from None
     if not is_ours:
         raise RefusedError(
-            f"{label}: exists and holds no rules, so it is never replaced; choose another file."
+            "exists and holds no rules, so it is never replaced; choose another file.", path
         )
     if not force:
         raise RefusedError(
-            f"{label}: exists already; replace it with --force, or choose another file with --out."
+            "exists already; replace it with --force, or choose another file with --out.", path
         )
 
 
@@ -157,30 +156,23 @@ def _is_of_rules(path: Path) -> bool:
 
 def read_rules(path: str | Path) -> HeldRules:
     """Read a file of rules, or refuse it in one line that names it and says what is wrong."""
-    label = one_line(str(path), 200)
-    data = _bytes_of(Path(path), label)
+    with opening(path, Path(path)):
+        data = _bytes_of(Path(path))
     try:
         return _rules_of(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         reason = one_line(" ".join(str(error).split()), 200)
-        raise InputError(f"{label}: not a usable file of rules ({reason}); {_WRITE_ONE}") from None
+        raise InputError(f"not a usable file of rules ({reason}); {_WRITE_ONE}", path) from None
 
 
-def _bytes_of(path: Path, label: str) -> bytes:
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{label}: is not a file; name a file of rules.")
-        if found.st_size > LARGEST:
-            raise InputError(f"{label}: a file of rules has less than {LARGEST // 10**6} MB.")
-        return path.read_bytes()
-    except FileNotFoundError:
-        others = sorted(near.name for near in path.parent.glob("*") if near.name != path.name)
-        raise InputError(f"{label}: no such file.{suggest(path.name, others)}") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{label}: cannot be read ({reason_of(error)}).") from None
+def _bytes_of(path: Path) -> bytes:
+    found = path.stat()
+    # Opening a named pipe would wait for whoever writes to it.
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError("is not a file; name a file of rules.", path)
+    if found.st_size > LARGEST:
+        raise InputError(f"a file of rules has less than {LARGEST // 10**6} MB.", path)
+    return path.read_bytes()
 
 
 def _rules_of(data: bytes) -> HeldRules:

@@ -123,8 +123,8 @@ def broken_rows(rule: AnyRule, columns: Mapping[str, RuleColumn], table: str) ->
             names = _aliases(rule.columns)
             query = writer.broken_keys(rule, names, standard_name(table))
             pairs = zip(names, map(writer.key, rule.columns), strict=True)
-            same = STANDARD.both.join(f"broken.{name} = {key}" for name, key in pairs)
-            return _lines("EXISTS (", [*_from("SELECT 1", query, "broken"), f"WHERE {same}"])
+            same = [f"broken.{name} = {key}" for name, key in pairs]
+            return _lines("EXISTS (", [*_from("SELECT 1", query, "broken"), *_where(same)])
         case Sorted():
             return _lines("rowid IN (", writer.broken_places(rule, standard_name(table)))
         case _:
@@ -185,7 +185,7 @@ class SqlWriter:
         cells = [
             f"SELECT {', '.join(keys)}",
             f"FROM {table}",
-            f"WHERE {self.dialect.both.join(map(self.has_key, rule.columns))}",
+            *_where([*map(self.has_key, rule.columns)]),
         ]
         if isinstance(rule, Unique):
             repeated = f"GROUP BY {listed} HAVING COUNT(*) > 1"
@@ -305,6 +305,12 @@ def _is_number(text: str) -> bool:
 def _from(select: str, query: list[str], name: str) -> list[str]:
     """Write a query on another, by lines."""
     return [f"{select} FROM (", *_indented(query), f") AS {name}"]
+
+
+def _where(conditions: list[str]) -> list[str]:
+    """Write conditions that all hold, by lines."""
+    first, *others = conditions
+    return [f"WHERE {first}", *(f"  AND {other}" for other in others)]
 
 
 def _indented(lines: list[str]) -> list[str]:

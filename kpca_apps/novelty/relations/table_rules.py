@@ -21,7 +21,6 @@ from kpca_apps.novelty.columns.encoded import (
     Execution,
     draw_sample,
     each_part,
-    in_parts,
     row_count,
     take_rows,
 )
@@ -55,8 +54,8 @@ def find_table_rules(
 ) -> HeldRules:
     """Find the rules of a table; those that quote values of hidden columns are left out."""
     check_options(options, table.columns, table.source.name)
-    table = in_parts(table)
     sample = draw_sample(table, seed, execution)
+    table = sample.whole
     plan = infer_plan(sample.table, options, for_model=False)
     found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
     id = options.id or naming_identifier(sample.table, sample.index, plan)
@@ -86,8 +85,9 @@ def count_rows(
     for column in rules.columns:
         if column.name not in names:
             raise InputError(
-                f"{one_line(table.source.name)}: has no column {quoted(column.name)}, which the "
-                f"rules of {rules.table or 'the file'} need.{suggest(column.name, names)}"
+                f"has no column {quoted(column.name)}, which the rules of "
+                f"{rules.table or 'the file'} need.{suggest(column.name, names)}",
+                table.source.name,
             )
     formats = {column.name: column.format for column in rules.columns}
     known = [of.rule for of in rules.rules]
