@@ -86,7 +86,7 @@ class JudgedCell:
     row: int  # from 0
     column: str
     seen: str  # stripped; empty where missing
-    expected: str  # what most rows of the evidence have; empty where none is in half of them
+    expected: str  # what most rows of the evidence have; empty where they lack it, or differ
     clearness: float  # in decimal digits
     is_misspelt: bool  # whether it is written like the value expected
     evidence: Evidence
