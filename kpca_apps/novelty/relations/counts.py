@@ -115,9 +115,9 @@ class LevelColumn:
 
     def cells(self, table: Table) -> Cells:
         """Find the cells of a table among the levels."""
-        column = table.column(self.name)
-        levels = column.levels.lower() if self.is_truth else column.levels
-        codes = [self._places.get(text, self.n_codes) for text in levels.texts]
+        levels = table.column(self.name).levels
+        texts = levels.texts.str.to_lowercase() if self.is_truth else levels.texts
+        codes = [self._places.get(text, self.n_codes) for text in texts]
         return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
 
     def text(self, code: int) -> str:

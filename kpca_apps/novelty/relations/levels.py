@@ -1,9 +1,10 @@
 """Cells that do not go with the others of their row, by what other rows hold beside each other.
 
 Each column, and each pair of columns where two say more than either, says how improbable a cell of
-another is (`counts.py`). The geometric mean of these probabilities, weighted by how much each says
-in general, is that of the cell: one wrong cell beside right ones does not make them odd. A value
-that occurs nowhere else says nothing, and counts as much, as all of a row may be new.
+another is (`counts.py`); of numbers that do not recur it says what they usually are (`panels.py`).
+The geometric mean of the probabilities, weighted by how much each says in general, is that of the
+cell: one wrong cell beside right ones does not make them odd. A value that occurs nowhere else says
+nothing, and counts as much, as all of a row may be new.
 
 A value written like the one expected is a misspelling (`writing.py`): how few other values of the
 column are written as much like it is further evidence, and misspellings are taken out before all
@@ -41,6 +42,7 @@ from kpca_apps.novelty.relations.counts import (
     Said,
     find_relations,
 )
+from kpca_apps.novelty.relations.panels import UsualNumber, find_usual
 from kpca_apps.novelty.relations.writing import Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -84,7 +86,7 @@ class JudgedCell:
     row: int  # from 0
     column: str
     seen: str  # stripped; empty where missing
-    expected: str  # what most rows of the evidence have; empty where none is in half of them
+    expected: str  # what most rows of the evidence have; empty where they lack it, or differ
     clearness: float  # in decimal digits
     is_misspelt: bool  # whether it is written like the value expected
     evidence: Evidence
@@ -125,25 +127,34 @@ class LevelRelations:
     relations: tuple[Relation, ...]
     exceptions: Exceptions
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
+    usual: tuple[UsualNumber, ...]  # what numbers are where a level recurs
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
         n_columns = len(self.columns)
         places = [place for of in self.relations for place in (*of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
+        places += [of.given for of in self.usual]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
-        if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations):
+        if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations) or any(
+            len(of.counts) != self.columns[of.given].missing for of in self.usual
+        ):
             raise ValueError("relations of other levels")
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
         """Learn from the rows of a table, or some drawn from it."""
-        return cls.fit(table, plan)[0]
+        return cls._learn(table, plan).learned
 
     @classmethod
     def fit(cls, table: Table, plan: ColumnPlan) -> tuple[LevelRelations, JudgedCells]:
         """Learn from rows, and judge these, each as if left out."""
+        rows = cls._learn(table, plan)
+        return rows.learned, rows.judged(table)
+
+    @classmethod
+    def _learn(cls, table: Table, plan: ColumnPlan) -> _Rows:
         columns = []
         for spec in plan.specs:
             if spec.role not in UNRELATED:
@@ -158,8 +169,12 @@ class LevelRelations:
         if sum(column.missing for column in spelt) < sum(column.missing for column in columns):
             rows = _Rows.learned_from(spelt, table)
         rows = rows.excepting(rows.found_exceptions())
-        rows = replace(rows, learned=replace(rows.learned, limits=rows.limits(rows.odd.log_p)))
-        return rows.learned, rows.judged()
+        # Numbers that recur are judged as levels.
+        judged = {columns[of.target].name for of in rows.learned.relations}
+        numbers = [spec for spec in plan.used if spec.name not in judged]
+        usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
+        learned = replace(rows.learned, limits=rows.limits(rows.odd.log_p), usual=usual)
+        return replace(rows, learned=learned)
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
@@ -168,7 +183,7 @@ class LevelRelations:
         """
         cells = [column.cells(table) for column in self.columns]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
-        return _Rows.of(self, cells, own).excepting(self.exceptions).judged()
+        return _Rows.of(self, cells, own).excepting(self.exceptions).judged(table)
 
 
 class _Odd(NamedTuple):
@@ -199,7 +214,7 @@ class _Rows:
         cells = [column.cells(table) for column in columns]
         relations = tuple(find_relations(columns, [of.codes for of in cells]))
         limits = np.zeros(len(columns))
-        learned = LevelRelations(tuple(columns), relations, Exceptions.of([]), limits)
+        learned = LevelRelations(tuple(columns), relations, Exceptions.of([]), limits, ())
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     @classmethod
@@ -231,14 +246,18 @@ class _Rows:
         log_p = np.where(self._by_rule(exceptions, every), 0.0, self.log_p)
         return replace(self, learned=learned, log_p=log_p)
 
-    def judged(self) -> JudgedCells:
-        """Say what the rows are as wholes, and name the clear cells."""
+    def judged(self, table: Table) -> JudgedCells:
+        """Say what the rows of the table are as wholes, and name the clear cells."""
+        smallest = self.log_p.min(axis=1, initial=0.0)
+        for number in self.learned.usual:
+            surprise = number.surprise(table, self.cells[number.given], self.own)
+            smallest = np.minimum(smallest, -surprise)
         n_targets = len({relation.target for relation in self.learned.relations})
         rarest = np.zeros(len(self.own))
         for column, cells in zip(self.learned.columns, self.cells, strict=True):
             rarest = np.minimum(rarest, np.log(column.rarity[cells.codes]))
         return JudgedCells(
-            _of_smallest(self.log_p.min(axis=1, initial=0.0), n_targets),
+            _of_smallest(smallest, n_targets + len(self.learned.usual)),
             _of_smallest(rarest, len(self.cells)),
             tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
         )

@@ -281,6 +281,16 @@ def test_new_rows_are_judged_one_by_one_and_own_rows_as_if_left_out(tmp_path: Pa
     assert {(row + 10, name) for row, name in places(part.cells)} == {(11, "state")}
 
 
+def test_words_for_true_and_false_are_one_in_any_case_and_shown_as_they_stand() -> None:
+    frame = towns()
+    yes = ["Yes" if state == "Ohio" else "no" for state in frame["state"]]
+    yes[4] = yes[4].upper()
+    wrong = next(i for i, state in enumerate(frame["state"]) if state == "Texas" and i > 50)
+    yes[wrong] = "YES"
+    (cell,) = fit(frame.with_columns(pl.Series("northern", yes)))[1].cells
+    assert (cell.row, cell.column, cell.seen, cell.expected) == (wrong, "northern", "YES", "no")
+
+
 def test_tables_with_nothing_to_count() -> None:
     for frame in (
         pl.DataFrame({"a": ["x", "y", "z"], "b": [1.5, 2.5, 3.25]}),
