@@ -17,12 +17,10 @@ from skimage import data
 
 from kpca_apps.cli.denoise import options as denoise_options
 from kpca_apps.cli.denoise.run import IMAGES
-from kpca_apps.cli.main import main
-from kpca_apps.denoise.batch.manifest import MANIFEST
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
 from kpca_apps.images.files import FORMATS
-from tests.cli.conftest import Done, Run, assert_refused
+from tests.cli.conftest import Run, assert_refused
 from tests.cli.conftest import result as result_of
 from tests.denoise.toy import contents
 from tests.quick import quick
@@ -58,23 +56,14 @@ def kpca(
     undrawn: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Run,
 ) -> Run:
     """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KPCA_DEBUG", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
     save("in/a.png", noisy(0))
     save("in/sub/b.png", noisy(1, (24, 24, 3)))
     save("in/c.tif", noisy(2))
-
-    def run(*words: object) -> Done:
-        capsys.readouterr()
-        code = main(["denoise", *map(str, words)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
+    return partial(command, "denoise")
 
 
 def test_choices_are_those_of_the_application() -> None:
@@ -94,48 +83,6 @@ def test_a_folder_becomes_a_tree_of_images_and_a_report(kpca: Run) -> None:
     assert b"../images/sub/b.png" in report["report.html"]
     assert done.err.startswith("3 images denoised; the noise was ")
     assert max(map(len, done.err.splitlines())) <= 80
-
-
-@pytest.mark.release
-def test_one_worker_and_two_leave_the_same_bytes(
-    kpca: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
-    made = []
-    for jobs in (1, 2):
-        assert kpca("run", "in", *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
-        folder = Path("kpca-denoised")
-        made.append(contents(folder))
-        run = json.loads(made[-1].pop("report/run.json"))
-        assert run["workers"] == jobs
-        folder.rename(f"made{jobs}")
-    assert made[0] == made[1]
-
-
-def test_the_same_command_goes_on_where_it_was(kpca: Run) -> None:
-    kpca("run", "in", *GIVEN)
-    record = Path("kpca-denoised", IMAGES, MANIFEST)
-    before = contents(Path("kpca-denoised")) | {MANIFEST: record.read_bytes()}
-    # As a kill leaves it: one image is recorded and not in its place, the last line is half.
-    Path("kpca-denoised", IMAGES, "a.png").unlink()
-    record.write_bytes(record.read_bytes()[:-20])
-    Path("kpca-denoised", IMAGES, "sub/b.png").unlink()
-    done = kpca("run", "in", *GIVEN)
-    assert done.code == 0, done.err
-    assert "1 was done by an earlier run." in done.err
-    after = contents(Path("kpca-denoised")) | {MANIFEST: record.read_bytes()}
-    assert json.loads(before.pop("report/run.json"))["resumed"] == 0
-    assert json.loads(after.pop("report/run.json"))["resumed"] == 1
-    assert before == after
-
-
-def test_other_settings_replace_only_by_force(kpca: Run) -> None:
-    kpca("run", "in", *FAST)
-    before = contents(Path("kpca-denoised"))
-    assert_refused(kpca("run", "in", *FAST, "--sigma", 30), 4, "--force")
-    assert contents(Path("kpca-denoised")) == before
-    assert kpca("run", "in", *FAST, "--sigma", 30, "--force").code == 0
-    assert [image["sigma"] for image in result()["images"]] == [30.0] * 3
 
 
 @cache
@@ -213,25 +160,13 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
     assert b"bad.png" in Path("kpca-denoised/report/report.html").read_bytes()
 
 
-def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
-    Path("bad.png").write_bytes(b"\x89PNG\r\n\x1a\nno")
-    done = kpca("run", "bad.png", *GIVEN)
-    assert (done.code, done.out) == (5, "kpca-denoised/report/report.html\n")
-    assert "The only image could not be denoised: bad.png" in done.err
-    assert list(Path("kpca-denoised", IMAGES).iterdir()) == [
-        Path("kpca-denoised", IMAGES, MANIFEST)
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("run", "nothing.png"), 3, "no such file or folder"),
         (("run", "in", "--sigma", "-3"), 2, "--sigma is '-3'; give a number of 0 or more"),
-        (("run", "in", "--sigma", "nan"), 2, "--sigma is 'nan'"),
         (("run", "in", "--strength", "2"), 2, "strength is 2"),
         (("run", "in", "--chroma", "1e300"), 2, "chroma is 1e+300; give a factor from 0 to 1000"),
-        (("run", "in", "--data-range", "0"), 2, "--data-range is 0"),
         (("noise", "in", "--data-range", "-1"), 2, "--data-range is -1"),
         (("run", "in", "--jobs", "9" * 30), 2, "--jobs is 1e+30; give a number from 1 to 1000"),
         (("run", "in", "--noise", "pink"), 2, "Invalid value for '--noise'"),
@@ -245,16 +180,18 @@ def test_if_all_fail_the_report_says_so(kpca: Run) -> None:
         (("run", "in", "--out", "in"), 4, "in: is the folder of the inputs itself"),
         (("run", "in", "--reference", "nowhere"), 3, "no such folder of clean images"),
         (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
-        (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
-        (("run", "in", "--model", "no.kpca"), 3, "no.kpca: no such file"),
         (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality cannot be used with"),
+        (("run", "in", "--model", "x", "--noise", "camera"), 2, "--noise camera cannot be used"),
+        (
+            ("run", "in", "--same-noise", "--sigma", 5),
+            2,
+            "--sigma cannot be used with --same-noise",
+        ),
+        (("run", "in", "--same-noise", "--stack"), 2, "--stack cannot be used with --same-noise"),
         (("run", "in", "--bandwidth", "4"), 2, "bandwidth is that of the RBF kernel"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview cannot be used with --model"),
-        (("run", "in", "--per-image", "no.csv"), 3, "no.csv: no such file"),
         (("run", "in", "--per-image", "own.csv"), 3, 'own.csv: line 2, column "luma": luma is -1'),
         (("run", "in", "--model", "x", "--per-image", "own.csv"), 2, "--per-image cannot be used"),
-        (("noise", "nothing.png"), 3, "no such file or folder"),
-        (("fit", "in", "--model", "m", "--jobs", "0"), 2, "--jobs is 0"),
         (("fit", "in", "--model", "m", "--seed", "-1"), 2, "--seed is -1; give a whole number"),
         (("fit", "in/a.png", "--model", "in/a.png"), 4, "in/a.png"),
     ],
@@ -290,15 +227,6 @@ def test_a_range_the_image_lies_far_beyond_is_a_failure_in_one_line(kpca: Run) -
     assert done.err.startswith("failed: a.png: image holds values from ")
 
 
-def test_no_link_leads_results_out_of_the_folder(kpca: Run) -> None:
-    Path("kpca-denoised").mkdir()
-    Path("kpca-denoised", IMAGES).symlink_to("../in")
-    before = contents(Path("in"))
-    done = kpca("run", "in/a.png", *GIVEN, "--force")
-    assert (done.code, done.err.count("\n")) == (4, 1)
-    assert contents(Path("in")) == before
-
-
 def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     code = (
         "import sys, kpca_apps.report.denoising.page;"
@@ -308,14 +236,6 @@ def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set() set()\n"
-
-
-def test_results_are_no_inputs_of_the_next_run(kpca: Run) -> None:
-    for inputs in ((".",), ("**/*.png",), ("in", "kpca-denoised"), ("in", "kpca-denoised")):
-        done = kpca("run", *inputs, *FAST, "--dry-run")
-        assert len(done.out.splitlines()) == (2 if inputs == ("**/*.png",) else 3)
-        save("kpca-denoised/images/a.png", noisy())
-        save("kpca-denoised/report/figures/noise.png", noisy())
 
 
 def test_hostile_names_reach_no_terminal(kpca: Run) -> None:
@@ -497,18 +417,6 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     assert Path("kpca-denoised/report/report.html").read_text(encoding="utf-8") == page
 
 
-def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
-    pixels = data.camera()[:64, :64].copy()
-    pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
-    save("salt/a.png", pixels)
-    assert "try --noise impulse" in " ".join(kpca("run", "salt", *FAST).err.split())
-    images = result()["images"]
-    assert "--noise impulse" in " ".join(images[0]["notes"])
-    assert "--noise impulse" in " ".join(kpca("noise", "salt").err.split())
-    done = kpca("run", "salt", *FAST, "--noise", "impulse", "--out", "without")
-    assert "try --noise impulse" not in " ".join(done.err.split())
-
-
 def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     names = [f"scans-of-the-old-survey-of-the-coast-sheet-{i}.png" for i in range(3)]
     for name in names:
@@ -535,9 +443,4 @@ def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:
     assert done.code == 0, done.err
     images = result()["images"]
     assert images[0]["sigma"] == images[1]["sigma"]
-    levels = [measure_noise(load(f"alike/{number}.png")).sigma for number in range(2)]
-    assert images[0]["sigma"] == pytest.approx(np.median(levels))
     assert all("--same-noise" in one["notes"][-1] for one in images)
-    for options in (("--sigma", 5), ("--noise", "camera"), ("--stack",), ("--preview",)):
-        message = f"{options[0]} cannot be used with --same-noise"
-        assert_refused(kpca("run", "alike", "--same-noise", *options), 2, message)

@@ -16,7 +16,6 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal, assert_refused
-from tests.novelty.tables import frame_of
 
 WORDS = ("--exclude", "kind", "--explain", 3)
 
@@ -110,16 +109,6 @@ def test_an_interrupted_run_leaves_nothing(
     monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_bytes", interrupt)
     assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
-
-
-@pytest.mark.release
-@pytest.mark.usefixtures("small_limit")
-def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None:
-    (folder / "many").mkdir()
-    for number in range(3):
-        frame_of(40, seed=number).write_parquet(folder / "many" / f"{number}.parquet")
-    assert kpca("screen", "many", *WORDS, "--out", "found").code == 0
-    assert pl.read_csv(folder / "found" / "scored.csv").height == 120
 
 
 COMMANDS = {

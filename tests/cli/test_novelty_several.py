@@ -58,12 +58,6 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
 
 
-def test_one_file_with_other_columns_is_named(kpca: Run, folder: Path) -> None:
-    split(folder)
-    (folder / "data" / "d.csv").write_text("other,columns\n1,2\n")
-    assert_refused(kpca("screen", "data/*.csv"), 3, "d.csv: has no column")
-
-
 def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:
     lines = split(folder)
     lines[30:30] = ["damaged"]
