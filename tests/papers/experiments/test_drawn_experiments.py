@@ -21,8 +21,7 @@ from kpca_apps.papers.experiments.scholkopf_1996 import parabola as parabola_exp
 from kpca_apps.papers.figures import Contours
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments
-
-from ..comparing import clouds
+from tests.papers.comparing import clouds
 
 pytestmark = pytest.mark.release
 

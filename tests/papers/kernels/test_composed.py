@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, ScaledInputs, Sigmoid
 from kpca_apps.papers.kernels.composed import Iterated, MappedInputs
-from tests.engine.examples import ORACLES, normal_rows
+from tests.engine.examples import ORACLES, exact, normal_rows
 
 A = np.random.default_rng(5).normal(size=(6, 4))
 
@@ -77,7 +76,7 @@ def test_is_the_mean_over_the_points():
 def test_an_indefinite_kernel_gets_distances():
     X = normal_rows(40)
     kernel = Iterated(Sigmoid(0.2, -0.5), X)
-    subspace = fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=3)
+    subspace = exact(kernel, X, n_components=3)
     error = subspace.reconstruction_error(X, clip=False)
     K = kernel(X)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -86,7 +85,7 @@ def test_an_indefinite_kernel_gets_distances():
     assert error.mean() == pytest.approx(left, rel=1e-9)
     assert error.min() > -1e-12 * np.trace(K)
     with pytest.raises(ValueError, match="indefinite"):
-        fit_exact(Sigmoid(0.2, -0.5), X, rng=np.random.default_rng(0)).reconstruction_error(X)
+        exact(Sigmoid(0.2, -0.5), X).reconstruction_error(X)
 
 
 def test_squares_the_eigenvalues_of_its_own_points():
