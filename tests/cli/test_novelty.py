@@ -290,23 +290,6 @@ def test_an_existing_model_is_replaced_with_force_only(kpca: Run, folder: Path) 
     assert kpca("fit", "clean.csv", "--model", "no/m.kpca").code == 3
 
 
-def test_columns_of_a_new_table_are_matched_by_name(kpca: Run) -> None:
-    kpca("fit", "clean.csv", "--model", "m.kpca")
-    table = pl.read_csv("birds.csv")
-    table.select("kind", "mass", "colour", "bill", "wing", "name").write_csv("moved.csv")
-    for name in ("birds", "moved"):
-        assert kpca("score", "m.kpca", f"{name}.csv", "--explain", 0).code == 0
-    scores = [
-        pl.read_csv(f"kpca-novelty-{name}/scored.csv")["novelty_score"].to_list()
-        for name in ("birds", "moved")
-    ]
-    assert scores[0] == scores[1]
-    table.drop("mass").write_csv("short.csv")
-    done = kpca("score", "m.kpca", "short.csv")
-    assert done.code == 3
-    assert 'short.csv: column "mass" is missing' in done.err
-
-
 def test_accepted_rows_that_say_nothing_are_refused_before_the_work(kpca: Run) -> None:
     Path("fine.csv").write_text("kind,colour\n*,*\n", encoding="utf-8")
     done = kpca("screen", "birds.csv", "--accept", "fine.csv")
