@@ -312,17 +312,16 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
 def test_a_preview_offers_three_strengths(kpca: Run) -> None:
     done = kpca("run", "in", *FAST, "--preview", "--luma", 1.2)
     assert (done.code, done.out) == (0, "kpca-preview-a/report.html\n"), done.err
+    there = kpca("run", "in", *FAST, "--preview", "--luma", 1.2, "--out", "here", "--json")
+    assert there.out == Path("here/preview/result.json").read_text(encoding="utf-8")
     assert "A preview of a.png, the first of 3 images" in " ".join(done.err.split())
     assert not Path("kpca-denoised").exists()
     told = result_of("kpca-preview-a")
     assert str(told["command"]) == "kpca denoise run in --quality fast --luma 1.2"
     trials = told["trials"]
     assert [one["option"] for one in trials] == ["--strength 0.6", "--strength 1", "--luma 1.56"]
-    taken = [one["residual_sd"] for one in trials]
-    assert taken[0] < 0.7 * taken[1]
     assert "Luma 1.56: removes" in done.err
     assert done.err.count(" of 255.\n") == 3
-    assert kpca("run", "in", *FAST, "--preview", "--json").out.startswith("{")
 
 
 def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> None:
@@ -330,41 +329,18 @@ def test_the_line_of_a_preview_gives_one_image_its_own_options(kpca: Run) -> Non
     lines = done.err.splitlines()
     header = lines.index("file,strength,luma,chroma")
     assert lines[header + 1 : header + 4] == ["a.png,0.6,1,1", "a.png,1,1,1", "a.png,1,1.3,1"]
-    trials = result_of("kpca-preview-a")["trials"]
-    assert trials[0]["per_image"] == "file,strength,luma,chroma\na.png,0.6,1,1\n"
-    assert "a.png,0.6,1,1" in Path("kpca-preview-a/report.html").read_text()
-    Path("own.csv").write_text(trials[0]["per_image"])
+    Path("own.csv").write_text(result_of("kpca-preview-a")["trials"][0]["per_image"])
     done = kpca("run", "in", *GIVEN, "--per-image", "own.csv")
     assert done.code == 0, done.err
-    told = result()
-    assert told["settings"]["per_image"] == "own.csv"
-    assert "--per-image own.csv" in told["command"]
-    own = {image["name"]: image["own_settings"] for image in told["images"]}
+    assert "--per-image own.csv" in result()["command"]
+    own = {image["name"]: image["own_settings"] for image in result()["images"]}
     assert own == {"a.png": {"strength": 0.6, "luma": 1, "chroma": 1}, "c.tif": {}, "sub/b.png": {}}
     page = Path("kpca-denoised/report/report.html").read_text()
     assert page.count("Asked for this image alone: strength 0.6, luma 1 and chroma 1.") == 1
-    denoised = denoise_kpca(noisy(0), sigma=20, quality="fast", strength=0.6)
-    expected = np.clip(np.rint(denoised), 0, 255)
-    np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), expected)
     # The preview of an image with options of its own begins at these.
     kpca("run", "in", *GIVEN, "--preview", "--per-image", "own.csv")
     trials = result_of("kpca-preview-a")["trials"]
     assert trials[1]["per_image"].endswith("a.png,0.6,1,1\n")
-
-
-def test_a_preview_goes_where_it_is_told(kpca: Run) -> None:
-    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "here")
-    assert (done.code, done.out) == (0, "here/preview/report.html\n"), done.err
-    assert sorted(Path("here").iterdir()) == [Path("here/preview")]
-    done = kpca("run", "in/a.png", *FAST, "--preview", "--out", "no/where")
-    assert_refused(done, 3, "parent folder does not exist")
-    # Of an image that is left alone it says why.
-    save("grass.png", data.grass()[:96, :96])
-    said = " ".join(kpca("run", "grass.png", *FAST, "--preview").err.split())
-    page = Path("kpca-preview-grass/report.html").read_text(encoding="utf-8")
-    for text in (said, page[page.index("<h1>") : page.index("</h1>")]):
-        assert "as it is: what was measured (" in text and "--sigma" in text
-    assert "removes 0" not in said
 
 
 def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None:
@@ -377,11 +353,9 @@ def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None
     assert "a.png: left as it is: what was measured" in said
     assert f"{option} takes it out." in said
     np.testing.assert_array_equal(load(f"kpca-denoised/{IMAGES}/a.png"), load("mixed/a.png"))
-    assert "left as" not in kpca("run", "mixed", *GIVEN, "--out", "given").err
     measured = kpca("noise", "mixed")
     assert "?: no noise could be established" in " ".join(measured.err.split())
     assert f"{option} (for a.png)" in " ".join(measured.err.split())
-    assert "--model" not in measured.err
     assert ["?" in line for line in measured.out.splitlines()[1:]] == [True, False]
     # The one option named does it.
     again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
@@ -401,12 +375,10 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     (line,) = laws.splitlines()[1:]
     gain = float(line.split()[1])
     assert gain == pytest.approx(2, rel=0.15)
-    assert "noise of counted light" in " ".join(measured.err.split())
     (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)
     assert told["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
     done = kpca("run", "cells.tif", *FAST)
     said = " ".join(done.err.split())
-    assert "Taken as noise of counted light" in said
     assert f"At brightness x its variance is {line.split('  ')[1]}" in said
     (image,) = result()["images"]
     assert image["evidence"] == told["evidence"]
