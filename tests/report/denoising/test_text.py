@@ -99,6 +99,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
         image(sigma=0.1, noise="speckle"), image(sigma=0.2, noise="speckle")
     )
     assert "20 of 255 where brightest" in say(image(noise="poisson"))
+    assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
     # Images of several ranges have only shares in common.
     deep = image(sigma=6553.5, data_range=65535.0)
