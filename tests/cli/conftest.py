@@ -94,7 +94,7 @@ def kpca(whole_kpca: Run, undrawn: None) -> Run:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run ``kpca`` with words."""
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
@@ -108,16 +108,16 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture
-def whole_kpca(folder: Path, command: Run) -> Run:
+def whole_kpca(folder: Path, run_kpca: Run) -> Run:
     """Run ``kpca novelty ...`` in the working folder."""
-    return partial(command, "novelty")
+    return partial(run_kpca, "novelty")
 
 
 @pytest.fixture
-def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Run) -> Run:
+def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_kpca: Run) -> Run:
     """Run ``kpca papers ...`` in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    return partial(command, "papers")
+    return partial(run_kpca, "papers")
 
 
 def in_a_process(*words: object, shell: str = "{}", **options: Any) -> Any:

@@ -56,14 +56,14 @@ def kpca(
     undrawn: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    command: Run,
+    run_kpca: Run,
 ) -> Run:
     """Run ``kpca denoise ...`` in a folder with two grey images and a coloured one in ``in``."""
     monkeypatch.chdir(tmp_path)
     save("in/a.png", noisy(0))
     save("in/sub/b.png", noisy(1, (24, 24, 3)))
     save("in/c.tif", noisy(2))
-    return partial(command, "denoise")
+    return partial(run_kpca, "denoise")
 
 
 def test_choices_are_those_of_the_application() -> None:
