@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from functools import partial
@@ -253,18 +252,6 @@ def test_two_runs_do_not_share_a_folder(folder: Path) -> None:
     (folder / "out").mkdir()
     with Manifest(folder / "out"), pytest.raises(RefusedError):
         run(folder)
-
-
-def test_folders_that_cannot_be_written_to_are_refused(folder: Path) -> None:
-    (folder / "file").write_bytes(b"")
-    with pytest.raises(RefusedError, match="is a file"):
-        run(folder, "file")
-    with pytest.raises(InputError, match="parent folder"):
-        run(folder, "no/such")
-    if os.geteuid():
-        (folder / "locked").mkdir(mode=0o500)
-        with pytest.raises(InputError, match="cannot be written"):
-            run(folder, "locked")
 
 
 def test_hostile_names_come_through(tmp_path: Path) -> None:

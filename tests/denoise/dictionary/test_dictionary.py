@@ -267,12 +267,6 @@ def test_examples_are_stored_once(tmp_path, model):
     assert points == ["subspaces.0.points"]
 
 
-def test_components_are_shown_to_either_side_of_the_mean(model):
-    below, above = model.component_images(3)
-    assert below.shape == above.shape == (3, 8, 8, 1)
-    assert (np.abs(above - below).max(axis=(1, 2, 3)) > 0.2).all()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
