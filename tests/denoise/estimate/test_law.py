@@ -146,6 +146,17 @@ def test_pages_share_the_noise_of_neighbours_within_themselves_alone() -> None:
     assert errors[:, [0, -1]].mean() < 2.5 * errors.mean()
 
 
+def test_empty_channels_have_no_noise_and_their_place() -> None:
+    image = np.zeros((192, 192, 3))
+    image[..., 1] = seen(4.0, 1.0, 20.0, 50)
+    cleaned, info = denoise_with_info(image, channel_axis=-1, data_range=255, quality="fast")
+    assert info.noise == "poisson" and len(info.laws) == 3
+    assert [law.gain > 0 for law in info.laws] == [False, True, False]
+    alone = denoise_with_info(image[..., 1], data_range=255, quality="fast")[0]
+    np.testing.assert_allclose(cleaned[..., 1], alone, atol=0.5)
+    assert not cleaned[..., ::2].any()
+
+
 def test_counted_light_of_three_colours_is_taken_out() -> None:
     clean = np.stack([20 + peak * scene(seed=k) for k, peak in enumerate((200, 120, 60))], axis=-1)
     rng = np.random.default_rng(7)
@@ -153,6 +164,15 @@ def test_counted_light_of_three_colours_is_taken_out() -> None:
     cleaned, info = denoise_with_info(noisy, channel_axis=-1, data_range=255, quality="fast")
     assert info.noise == "poisson"
     assert np.std(cleaned - clean) < 0.3 * np.std(noisy - clean)
+
+
+def test_salt_and_pepper_is_no_law() -> None:
+    rng = np.random.default_rng(8)
+    noisy = data.camera()[:256, :256] + 5 * rng.standard_normal((256, 256))
+    hit = rng.random(noisy.shape) < 0.1
+    noisy[hit] = 255 * rng.integers(0, 2, hit.sum())
+    _, info = denoise_with_info(noisy.clip(0, 255).astype(np.uint8), strength=0)
+    assert info.noise == "gaussian" and info.impulses
 
 
 @pytest.mark.parametrize("sigma", [None, 12.0])
