@@ -202,7 +202,6 @@ def test_fit_score_explain(kpca: Run) -> None:
     ("words", "said"),
     [
         (("--share", 0.1), "flags by share 0.1; the threshold is set on each table scored"),
-        (("--count", 100), "flags by count 100; the threshold is set on each table scored"),
         (("--fdr", 0.1), "flags by fdr 0.1; the threshold is set on each table scored"),
         (("--alpha", 0.001), "Nothing can be flagged at 0.1 %: 80 reference rows allow 1.2 %"),
     ],
