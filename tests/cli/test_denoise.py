@@ -180,6 +180,7 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--out", "in"), 4, "in: is the folder of the inputs itself"),
         (("run", "in", "--reference", "nowhere"), 3, "no such folder of clean images"),
         (("run", "in", "--reference", "in"), 2, "in: a.png is the noisy image itself"),
+        (("run", "in/a.png", "--reference", "in/a.png"), 2, "is the noisy image itself"),
         (("run", "in", "--model", "x", "--quality", "high"), 2, "--quality cannot be used with"),
         (("run", "in", "--model", "x", "--noise", "camera"), 2, "--noise camera cannot be used"),
         (
@@ -361,6 +362,17 @@ def test_what_may_be_texture_is_left_as_it_was_and_said_to_be(kpca: Run) -> None
     again = kpca("run", "mixed/a.png", "--quality", "fast", *option.split(), "--out", "again")
     assert (again.code, "left as" in again.err) == (0, False)
     assert np.any(load(f"again/{IMAGES}/a.png") != load("mixed/a.png"))
+    # Of a preview, where every strength leaves it.
+    tried = " ".join(kpca("run", "mixed/a.png", *FAST, "--preview").err.split())
+    assert "as it is: what was measured (" in tried and "removes 0" not in tried
+
+
+def test_impulses_taken_for_gaussian_noise_are_said_to_be(kpca: Run) -> None:
+    pixels = data.camera()[:64, :64].copy()
+    pixels[np.random.default_rng(0).random(pixels.shape) < 0.05] = 255
+    save("salt/a.png", pixels)
+    for words in (("run", "salt", *FAST), ("noise", "salt")):
+        assert "--noise impulse" in kpca(*words).err
 
 
 def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
