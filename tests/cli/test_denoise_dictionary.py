@@ -130,6 +130,7 @@ def test_every_option_of_fit_reaches_the_dictionary(
     [
         (("in",), 3, "sub/b.png: is 24 x 24"),
         (("large.png",), 2, "--patch-size 8"),
+        (("clean", "bad.png"), 3, "bad.png: "),
         (("clean", "deep.png"), 3, "give examples of one type"),
         (("grey", "--patch-size", "4"), 3, "there is nothing to learn"),
         (("clean", "--sigma", "1e300"), 2, "--sigma is 1e+300, above the range of the images, 255"),
@@ -139,6 +140,7 @@ def test_every_option_of_fit_reaches_the_dictionary(
 def test_mistakes_are_one_line_and_make_no_model(
     words: tuple[str, ...], code: int, message: str, kpca: Run, digits: np.ndarray
 ) -> None:
+    Path("bad.png").write_bytes(b"no image")
     for number in range(5):
         save(f"grey/{number}.png", np.full((8, 8), 7, np.uint8))
     save("deep.png", np.zeros((8, 8), np.uint16))
