@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         RefusedError,
         StoppedError,
     )
-    from kpca_apps.novelty.columns.execution import Execution
+    from kpca_apps.novelty.columns.encoded import Execution
     from kpca_apps.novelty.detector.estimator import KernelPCANovelty
     from kpca_apps.novelty.detector.pyod import PyodNovelty
     from kpca_apps.novelty.screening.model import load_model, save_model
@@ -78,7 +78,7 @@ _HOMES = {
     "ConfigError": "errors",
     "DenoiseInfo": "denoise.denoiser",
     "DictionaryDenoiser": "denoise.dictionary",
-    "Execution": "novelty.columns.execution",
+    "Execution": "novelty.columns.encoded",
     "InputError": "errors",
     "KernelPCA": "engine.kernel_pca",
     "KernelPCANovelty": "novelty.detector.estimator",

@@ -14,14 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, take_rows
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
 from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
+from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
 from kpca_apps.options import (
@@ -59,7 +57,8 @@ __all__ = ["Screening", "fit_model", "score_table", "screen_table"]
 TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Any] | Any
 Columns = str | Sequence[Hashable]
 
-# Options that name any number of columns.
+# Options of a call: all but tables, and who works on them.
+ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "workers", "scheduler"}
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -203,10 +202,11 @@ class Screening(ScreeningResult):
         elif rows is None and places is not None:
             rows, places = take_rows(table, places, Execution()).frame, None
         elif isinstance(table, PartedTable) and rows is None:
-            require_table(table.source.name, table.n_rows, len(table.columns))
+            with about(table.source.name):
+                require_table(table.n_rows, len(table.columns))
             rows = pl.concat([part.read().frame for part in table.parts])
         if not keep_hidden:
-            rows = frame_without(rows, column_names(table), self.hidden_columns)
+            rows = frame_without(rows, table.columns, self.hidden_columns)
         found = found_columns(self).items()
         return frame_beside(
             rows if places is None else frame_rows(rows, places),
@@ -437,28 +437,22 @@ def screen_table(
     >>> result.ranked[0].row, result.n_flagged
     (41, 1)
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
-        "positive": positive, "exclude": exclude, "categorical": categorical, "numeric": numeric,
-        "by": by, "hide": hide, "dayfirst": dayfirst, "explain": explain,
-        "n_components": n_components, "kernel": kernel, "gamma": gamma, "sigma": sigma,
-        "ridge": ridge, "n_landmarks": n_landmarks, "calibration": calibration, "seed": seed,
-        "jobs": jobs, "delimiter": delimiter, "encoding": encoding, "sheet": sheet,
-        "skip_rows": skip_rows, "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         reading = _reading(asked, table, reference)
         opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
             clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
+        accepted = _accepted(accept, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept}
+        options = _options(asked, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
-            accept=_accepted(accept, opened.id),
-            options=_options(asked, opened.id, categories),
+            accept=accepted,
+            options=options,
             command=_call(screen_table, tables, asked),
             execution=work,
         )
@@ -537,14 +531,7 @@ def fit_model(
     >>> score_table(model, {"height": [12.0, 30.0]}).is_flagged
     array([False,  True])
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "label": label,
-        "exclude": exclude, "categorical": categorical, "numeric": numeric, "by": by, "hide": hide,
-        "dayfirst": dayfirst, "explain": explain, "n_components": n_components, "kernel": kernel,
-        "gamma": gamma, "sigma": sigma, "ridge": ridge, "n_landmarks": n_landmarks,
-        "calibration": calibration, "seed": seed, "jobs": jobs, "delimiter": delimiter,
-        "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         opened = _opened(table, id, _reading(asked, table))
         options = _options(asked, opened.id, opened.categories)
@@ -611,16 +598,11 @@ def score_table(
     >>> score_table(model, {"height": [12.0, 30.0]}, count=1).is_flagged
     array([False,  True])
     """
-    asked = {
-        "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "label": label,
-        "positive": positive, "explain": explain, "jobs": jobs, "hide": hide,
-        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python(), _working(execution, workers, jobs, scheduler) as work:
         opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
-        is_known = id is None and model.options.columns.id in column_names(opened.table)
+        is_known = id is None and model.options.columns.id in opened.table.columns
         options = inherit_options(
             model,
             opened.table,
@@ -633,7 +615,7 @@ def score_table(
         result = score(
             model,
             opened.table,
-            accept=_accepted(accept, opened.id),
+            accept=_accepted(accept, opened.id is not None),
             options=options,
             command=_call(score_table, tables, asked),
             execution=work,
@@ -652,14 +634,14 @@ def _opened(
     return read_frame(given, id, **of_frame)
 
 
-def _accepted(given: TableLike | None, id: str | None) -> Table | None:
+def _accepted(given: TableLike | None, by_index: bool) -> Table | None:
     """Read or convert rows that were judged fine, if there are any."""
     if given is None or isinstance(given, Table):
         return given
     if isinstance(given, str | Path):
         return read_table(given)
     # An index names rows only where that of the table does.
-    table = read_frame(given, name="accept", by_index=id is not None).table
+    table = read_frame(given, name="accept", by_index=by_index).table
     assert isinstance(table, Table)
     return table
 
@@ -751,7 +733,7 @@ def _in_python() -> Iterator[None]:
         with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
             yield
     except KpcaError as error:
-        error.args = (in_keywords(str(error)),)
+        error.args = (in_keywords(error.args[0]), *error.args[1:])
         raise
 
 

@@ -11,16 +11,24 @@
      |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
      +- StoppedError        130   work that was interrupted, and can be gone on with
 
-Messages are one line: what is wrong and where (file, row, column), then what to do about it.
+Messages are one line: what is wrong and where (file, row, column), then what to do about it. Who
+reads a file says what is wrong; its name is put in front where it is opened (`about`). What the
+system says against a file or a disk becomes such a line as well.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from kpca_apps.names import one_line, reason_of, suggest, visible
 
 __all__ = [
     "ConfigError",
@@ -32,17 +40,34 @@ __all__ = [
     "OptionError",
     "RefusedError",
     "StoppedError",
+    "about",
     "flag_of",
+    "opening",
+    "storage_error",
+    "storage_named",
     "warn_caller",
 ]
 
+_MAX_PLACE = 300  # characters: of a path, and a name in an archive
+# Errors of polars have the system's number in their text, the way Rust writes it.
+_RUST_NUMBER = re.compile(r"\(os error ([0-9]{1,5})\)")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FAILING = (errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class KpcaError(Exception):
-    """Base of every error the toolkit raises on purpose."""
+    """Base of every error the toolkit raises on purpose.
+
+    Its `args` are what is wrong, and what that is about, such as a file, which `about` may add.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        sentence, place = map(str, (*self.args, "", "")[:2])
+        # Names in it may be any text: what could not be seen of them is written out.
+        return visible(f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence)
 
 
 class KpcaWarning(UserWarning):
@@ -64,7 +89,7 @@ class OptionError(ConfigError):
         The option, by its name in Python.
     sentence : str
         What is wrong; the message begins with the option, as a command has it.
-    place : str
+    place : str or Path
         What it is about, such as a file, before that.
 
     Examples
@@ -73,9 +98,9 @@ class OptionError(ConfigError):
     '--landmarks must be at least 2, got 1'
     """
 
-    def __init__(self, field: str, sentence: str, place: str = "") -> None:
-        super().__init__(f"{place and f'{place}: '}{flag_of(field)} {sentence}")
-        self.field, self._parts = field, (field, sentence, place)
+    def __init__(self, field: str, sentence: str, place: str | Path = "") -> None:
+        super().__init__(f"{flag_of(field)} {sentence}", place)
+        self.field, self._parts = field, (field, sentence)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._parts, {"args": self.args}
@@ -110,6 +135,72 @@ class StoppedError(KpcaError):
     """The work was interrupted; what is done is kept, and the same call goes on from there."""
 
     exit_code = 130
+
+
+@contextmanager
+def about(place: str | Path) -> Iterator[None]:
+    """Put what an error is about, such as a file, before its message, unless it says so itself."""
+    try:
+        yield
+    except KpcaError as error:
+        if not any(error.args[1:]):
+            error.args = (error.args[0], place)
+        raise
+
+
+@contextmanager
+def opening(place: str | Path, path: Path | None = None) -> Iterator[None]:
+    """Turn what the system says against opening a file into one line.
+
+    With its path, the folder or a name that is nearly that of a missing file is named as well.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"no such file.{_near(path) if path else ''}", place) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder; name a file in it.", place) from None
+    except PermissionError:
+        raise InputError("no permission to read it; change its mode.", place) from None
+    except KpcaError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read ({reason_of(error)}).", place) from None
+
+
+@contextmanager
+def storage_named(place: str | Path) -> Iterator[None]:
+    """Say of a place that its disk is full or failing, where that caused an error."""
+    try:
+        yield
+    except Exception as error:
+        if (failure := storage_error(error, place)) is not None:
+            raise failure from error
+        raise
+
+
+def storage_error(error: BaseException | None, place: str | Path) -> InputError | None:
+    """Return what to raise where a disk that is full or failing caused an error, else ``None``."""
+    while isinstance(error, InputError):
+        error = error.__cause__
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (found := _RUST_NUMBER.search(str(error))):
+        number = int(found[1])
+    if number in _FULL:
+        return InputError("no space left on its disk; free some, or write to another place.", place)
+    if number in _FAILING:
+        why = os.strerror(number)
+        return InputError(f"cannot be written ({why}); write to another place.", place)
+    return None
+
+
+def _near(path: Path) -> str:
+    try:
+        if not path.parent.is_dir():
+            return f' The folder "{one_line(str(path.parent))}" does not exist.'
+        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
+    except OSError:
+        return ""
 
 
 def warn_caller(sentence: str, kind: type[Warning] = UserWarning) -> None:

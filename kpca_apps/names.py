@@ -49,7 +49,7 @@ def one_line(text: str, limit: int = 80) -> str:
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
 
 
-def join(names: Sequence[str]) -> str:
+def in_prose(names: Sequence[str]) -> str:
     """Join names as in prose: ``a, b and c``."""
     *others, last = names or [""]
     return f"{', '.join(others)} and {last}" if others else last

@@ -31,7 +31,7 @@ from kpca_apps import (
     screen_table,
 )
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
+from kpca_apps.novelty.screening.model import RULES, ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import found_columns
 from kpca_apps.options import READING, NoveltyOptions

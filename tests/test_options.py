@@ -10,9 +10,9 @@ import pytest
 
 from kpca_apps.errors import ConfigError, OptionError, flag_of
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, in_keywords
-from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.input_file import ReadOptions
 
 
 @pytest.mark.parametrize("kind", [ScreeningOptions, ColumnOptions, ReadOptions])

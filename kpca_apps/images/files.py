@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, about, opening
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
@@ -20,7 +20,6 @@ from kpca_apps.images.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.file_errors import opening
 from kpca_apps.system.limits import require_memory
 
 Pages = NDArray[Any] | Iterable[NDArray[Any]]
@@ -53,7 +52,8 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
             else:
                 data = _whole(file, KINDS[kind], found.st_size, label)
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
-    require_memory(label, max(page.n_bytes for page in image.pages))
+    with about(label):
+        require_memory(max(page.n_bytes for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
 
 
@@ -64,7 +64,8 @@ def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
         with damage_refused(label):
             size = kind.size(file.read(FRONT))
         check_size(label, size, 1, n_bytes, UNBOUNDED)
-    require_memory(label, n_bytes)
+    with about(label):
+        require_memory(n_bytes)
     file.seek(0)
     return file.read()
 

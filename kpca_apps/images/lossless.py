@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.images.types import (
     Format,
     ImageFile,
@@ -55,7 +55,8 @@ def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
             )
         size = stated_size(kind, data)
         check_size(label, size, 8, len(data), _RATIOS.get(kind, UNBOUNDED))
-        require_memory(label, 4 * size[0] * size[1])
+        with about(label):
+            require_memory(4 * size[0] * size[1])
         read = _read_by_pillow if kind in _NAMES else _read_by_imagecodecs
         pixels, metadata, notes, carried = read(kind, data, label)
     channels = pixels.shape[2] if pixels.ndim == 3 else 1

@@ -6,56 +6,38 @@ Everything is found from all values, whoever may see them; `redact` takes out wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from kpca_apps.names import one_line
-from kpca_apps.novelty.checks.drift import moved_columns, run_on
+from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.duplicates import find_duplicates
-from kpca_apps.novelty.checks.faults import FILLED
-from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
-from kpca_apps.novelty.checks.suggestions import Suggestions
+from kpca_apps.novelty.checks.odd_cells import FILLED
+from kpca_apps.novelty.checks.patterns import find_patterns, leading_note
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.parts import rows_of
-from kpca_apps.novelty.columns.plan import listed, quoted
-from kpca_apps.novelty.columns.profiles import (
-    NAMED_BY,
-    TELLS_APART,
-    column_profiles,
-    id_note,
-    naming_column,
-    odd_cells_of,
-)
-from kpca_apps.novelty.columns.summaries import ColumnSummary
-from kpca_apps.novelty.compare.comparison import evaluate_scores
-from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.listed_rows import MAX_CELLS, list_flagged, list_odd_cell_rows, list_rows
-from kpca_apps.novelty.pictures import column_plane, map_rows, score_grid
+from kpca_apps.novelty.columns.profiles import NAMED_BY, TELLS_APART, describe_columns
+from kpca_apps.novelty.compare.comparison import judge_by_labels
+from kpca_apps.novelty.listed_rows import MAX_CELLS, Lists, list_table
+from kpca_apps.novelty.pictures import draw_rows
+from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import (
+    AcceptedRows,
     ColumnProfile,
     DuplicateRows,
-    FlaggedRow,
-    MovedColumn,
     OddCell,
     RankedRow,
     ScreeningResult,
     clearest,
 )
-from kpca_apps.novelty.screening.accepted import FoundRows
 from kpca_apps.novelty.screening.fit import IN_PARTS
-from kpca_apps.novelty.screening.judge import Verdict, group_infos, top_rows
-from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
-from kpca_apps.novelty.screening.options import ScreeningOptions
-from kpca_apps.system.arrays import IntArray
-from kpca_apps.tables.table import Table
+from kpca_apps.novelty.screening.judge import Verdict
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
 
-# Rows a report lists whether or not they are explained.
-MIN_LISTED = 100
-# Flagged rows that are explained in full however few were asked for: some seconds' work.
-MAX_FLAGGED_EXPLAINED = 500
 # Words of notes that are true of most tables: no reason to doubt the list.
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
+# What became of accepted rows.
+LEARNED = "; the model learned them as normal"
+JOINED = "; they are part of the reference, which rates are about"
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
     "left out."
@@ -74,129 +56,82 @@ SAME_TABLE_HARD = (
 )
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """The first rows of a table in words, and its odd cells, whose suggestions agree with them."""
-
-    table: Table  # the ranked rows, as they stand
-    positions: IntArray  # theirs in the table
-    id_column: str | None  # that names them
-    n_explained: int
-    ranked: tuple[RankedRow, ...]
-    flagged: tuple[FlaggedRow, ...]
-    odd_cells: tuple[OddCell, ...]
-    n_odd_cells: int  # listed or not
-
-
 def find_all(
     model: NoveltyModel,
     verdict: Verdict,
     options: ScreeningOptions,
     fitted_on: Encoded | None,
     command: str,
-    known: FoundRows | None = None,
-    learned: str = "",
 ) -> ScreeningResult:
     """Put a scored table into words and pictures.
 
     `fitted_on` are the rows the model was fitted on, where at hand: with labels, baselines are,
-    too. Rows `known` to be fine are not listed; `learned` says what the model made of them.
+    too.
     """
-    rows, labels = verdict.rows, None
-    if options.columns.label is not None:
-        labels = read_labels(rows.sample_table, options.columns.label, options.positive)
-    n_judged = rows.n_rows - (0 if known is None else known.n_rows)
-    found = _list_rows(model, verdict, options, n_judged)
-    ranked, odd_cells, id_column = found.ranked, found.odd_cells, found.id_column
-    columns = _with_reason_shares(column_profiles(rows), ranked)
-    is_new = fitted_on is not rows and not verdict.in_training
-    moved, drift_notes = _drift(model, rows) if is_new else ((), ())
-    evaluations = []
-    if labels is not None:
-        sampled = np.asarray(verdict.scores[rows.sample_index])
-        evaluations.append(evaluate_scores(model, rows, labels, sampled, fitted_on))
+    rows, is_fitted_on = verdict.rows, fitted_on is verdict.rows
+    evaluations, of_labels = judge_by_labels(
+        model, rows, verdict.scores, fitted_on, options.columns.label, options.positive
+    )
+    profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
+    lists = list_table(model, verdict, options.explain, id_column)
+    columns = _with_reason_shares(profiles, lists.ranked)
+    is_new = not is_fitted_on and not verdict.in_training
+    moved, of_drift = find_drift(model, rows.sample_table) if is_new else ((), ())
+    of_leaders: tuple[str, ...] = ()
+    if not (model.clean or model.groups):
+        names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
+        of_leaders = tuple(
+            leading_note(lists.ranked, lists.table, rows.sample_table, rows.n_rows, names)
+        )
+    patterns = find_patterns(lists.ranked, columns, lists.table, rows.sample_table)
+    duplicates = find_duplicates(rows)
+    row_ids, row_files = _names_of_rows(rows, id_column, clearest(lists.odd_cells), duplicates)
+    map, contours, plane = draw_rows(model, verdict, lists, columns)
     notes = (
-        *drift_notes,
-        *_notes(model, verdict, labels, is_fitted_on=fitted_on is rows),
-        *_leading_note(model, verdict, found),
-        *(() if known is None else known.notes),
-        *filter(None, [id_note(rows, options.columns.id, id_column)]),
-        *_bound_notes(verdict, found),
+        *of_drift,
+        *_notes(model, verdict, of_labels, is_fitted_on=is_fitted_on),
+        *of_leaders,
+        *(() if rows.accepted is None else rows.accepted.notes),
+        *of_ids,
+        *_bound_notes(verdict, lists),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
-    duplicates = find_duplicates(rows)
-    row_ids, row_files = _names_of_rows(rows, id_column, clearest(odd_cells), duplicates)
     return ScreeningResult(
         source=rows.source,
-        reference=None if fitted_on is rows else model.source,
+        reference=None if is_fitted_on else model.source,
         scores=verdict.scores,
         p_values=verdict.p_values,
         is_flagged=verdict.flagged,
         ranks=verdict.ranks,
         threshold=verdict.threshold,
-        ranked=ranked,
+        ranked=lists.ranked,
         columns=columns,
-        patterns=find_patterns(ranked, columns, found.table, rows.sample_table),
-        map=map_rows(model, verdict, found.positions),
-        contours=score_grid(model, verdict),
-        evaluations=tuple(evaluations),
+        patterns=patterns,
+        map=map,
+        contours=contours,
+        evaluations=evaluations,
         warnings=(*doubts, *(note for note in notes if note not in doubts)),
         n_doubts=len(doubts),
-        settings=_settings(model, verdict, len(columns), found),
+        settings=_settings(model, verdict, len(columns), lists),
         versions=library_versions(),
         command=command,
-        odd_cells=odd_cells,
-        n_odd_cells=found.n_odd_cells,
-        odd_cell_rows=list_odd_cell_rows(verdict, odd_cells, id_column),
+        odd_cells=lists.odd_cells,
+        n_odd_cells=lists.n_odd_cells,
+        odd_cell_rows=lists.odd_cell_rows,
         rarities=verdict.rarities,
         scale=verdict.scale,
         duplicates=duplicates,
         moved=moved,
-        flagged_rows=found.flagged,
+        flagged_rows=lists.flagged,
         id_column=id_column,
-        plane=column_plane(verdict, columns, ranked, found.table, model.options.seed),
-        groups=group_infos(model, verdict),
+        plane=plane,
+        groups=verdict.groups,
         row_ids=row_ids,
         row_files=row_files,
-        accepted=None if known is None else known.described(learned),
+        accepted=_accepted_rows(rows, fitted_on),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
-
-
-def _list_rows(
-    model: NoveltyModel, verdict: Verdict, options: ScreeningOptions, n_judged: int
-) -> _Lists:
-    """Put the first of the `n_judged` rows into words: all flagged ones, or as many as asked."""
-    rows, n_explained = verdict.rows, 0
-    if options.explain:
-        n_flagged = min(int(verdict.flagged.sum()), MAX_FLAGGED_EXPLAINED)
-        n_explained = min(max(options.explain, n_flagged), n_judged)
-    top = top_rows(verdict.ranks, min(max(n_explained, MIN_LISTED), n_judged))
-    table, id_column = rows.take(top), naming_column(rows, options.columns.id)
-    odd_cells, n_odd_cells = odd_cells_of(rows)
-    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
-    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    flagged = list_flagged(verdict, ranked, id_column, explain=options.explain > 0)
-    mended = tuple(suggestions.row(one) for one in flagged)
-    cells = suggestions.cells
-    return _Lists(table, top, id_column, n_explained, ranked, mended, cells, n_odd_cells)
-
-
-def _drift(model: NoveltyModel, rows: Encoded) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
-    """Compare columns with those of the model's table, and say what moved, or has run on."""
-    before, table = model.encoder.summaries, rows.sample_table
-    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
-    moved, notes = moved_columns(before, now), []
-    if moved:
-        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
-        verb = "lies" if len(moved) == 1 else "lie"
-        notes.append(
-            f"{listed([one.column for one in moved])} {verb} otherwise than in "
-            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
-            "moved, and fit a new model if that is how the data are now."
-        )
-    return moved, (*notes, *(run_on(before, now) if model.clean else ()))
 
 
 def _names_of_rows(
@@ -218,20 +153,8 @@ def _names_of_rows(
     return ids, files
 
 
-def _leading_note(model: NoveltyModel, verdict: Verdict, lists: _Lists) -> Iterator[str]:
-    """Say that one group leads the list and goes on beyond it, and how to rank within it."""
-    if model.clean or model.groups:
-        return
-    flagged = rows_of(lists.table, np.flatnonzero([row.flagged for row in lists.ranked]))
-    names = [spec.name for spec in model.encoder.plan.used if not spec.hidden]
-    found = leading_group(flagged, verdict.rows.sample_table, verdict.rows.n_rows, names)
-    if found is not None:
-        name, sentence = found
-        yield f"{sentence} To judge its rows among themselves, group by {quoted(name)} (--by)."
-
-
 def _settings(
-    model: NoveltyModel, verdict: Verdict, n_columns: int, lists: _Lists
+    model: NoveltyModel, verdict: Verdict, n_columns: int, lists: Lists
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the result depends on."""
     detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
@@ -265,7 +188,7 @@ def _settings(
 
 
 def _notes(
-    model: NoveltyModel, verdict: Verdict, labels: Labels | None, *, is_fitted_on: bool
+    model: NoveltyModel, verdict: Verdict, of_labels: Sequence[Note], *, is_fitted_on: bool
 ) -> Iterator[str]:
     """Say what a reader must know of the rows, which may be those the model was fitted on."""
     rows = verdict.rows
@@ -276,8 +199,7 @@ def _notes(
             "rows."
         )
     yield from verdict.warnings
-    if labels and labels.note:
-        yield labels.note
+    yield from of_labels
     if not is_fitted_on and rows.source.fingerprint == model.source.fingerprint:
         soft = SAME_TABLE if verdict.in_training else SAME_TABLE_LARGE
         if model.clean:
@@ -286,7 +208,7 @@ def _notes(
         yield soft if model.options.n_components is None else SAME_TABLE_HARD
 
 
-def _bound_notes(verdict: Verdict, lists: _Lists) -> Iterator[str]:
+def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
     """Say that not all flagged rows, or not all of so many odd cells, are listed."""
     n_flagged, n_listed = int(verdict.flagged.sum()), len(lists.flagged)
     n_cells, n_cells_listed = lists.n_odd_cells, sum(1 + len(c.more_rows) for c in lists.odd_cells)
@@ -299,6 +221,22 @@ def _bound_notes(verdict: Verdict, lists: _Lists) -> Iterator[str]:
         yield (
             f"{n_cells:,} cells are odd by themselves: the {n_cells_listed:,} clearest are listed."
         )
+
+
+def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | None:
+    """Say how many rows are accepted, and what the model made of them."""
+    if rows.accepted is None:
+        return None
+    n, name = rows.accepted.n_rows, rows.accepted.name
+    statement = f"{name} accepts none of the rows."
+    if n:
+        made = LEARNED if fitted_on is rows else "" if fitted_on is None else JOINED
+        which = f"{n:,} rows are accepted"
+        if n == 1:
+            which, made = "1 row is accepted", made.replace("they are", "it is")
+            made = made.replace("them", "it")
+        statement = f"{which} in {name} and not listed{made}."
+    return AcceptedRows(name, n, statement)
 
 
 def _with_reason_shares(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
-from kpca_apps.novelty.checks.suggestions import Suggestions
-from kpca_apps.novelty.columns.encoded import Encoded, encode
-from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parts import rows_of
-from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.novelty.checks.odd_cells import odd_cells
+from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
+from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
+from kpca_apps.novelty.columns.kinds import Notation
+from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.result import FlaggedRow, OddCell, RankedRow, Reason
-from kpca_apps.novelty.screening.judge import Verdict, top_rows
-from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
+from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
+from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column, ValueFormat
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
@@ -32,6 +34,11 @@ MAX_CELLS = 60
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
 # Rows explained together; reasons depend on it in their last bits, so it is no one's choice.
 ROWS_A_BLOCK = 256
+# Rows a report lists whether or not they are explained.
+MIN_LISTED = 100
+# Flagged rows that are explained in full however few were asked for: some seconds' work.
+MAX_FLAGGED_EXPLAINED = 500
+MAX_DRAWN = 1_500  # rows of a picture
 # A longer text stands in full in its own cell.
 MAX_TEXT = 200
 SHARE_DIGITS = 4
@@ -41,55 +48,43 @@ SHARE_DIGITS = 4
 class JudgedRows:
     """Rows to explain that one model judges."""
 
-    model: ModelPiece
     table: Table  # they as they stand
     matrix: FloatArray  # (r, d), they encoded
-    places: IntArray  # (r,), among all that are to be explained
-    positions: IntArray  # (r,), among the rows that the model judges
-    own: IntArray  # (r,), among its training rows, or -1
-    judged: IntArray  # positions of all rows of the table that the model judges
+    own: IntArray  # (r,), positions among the training rows of the model, or -1
 
-    def compared(self, verdict: Verdict) -> Encoded:
-        """Return rows of the table that the model judges, to compare these with."""
-        if self.model.is_whole:
-            return verdict.rows
-        judged = self.judged
-        drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
-        rows = encode(self.model.encoder, verdict.rows.take(judged[drawn]), checked=False)
-        return replace(rows, sample_index=drawn)
+    @property
+    def n_rows(self) -> int:
+        """Number r of rows."""
+        return len(self.own)
 
 
-def judged_by(verdict: Verdict, table: Table, positions: IntArray) -> Iterator[JudgedRows]:
-    """Part rows at some positions, the first of `table`, by the model that judges them."""
+def judged_by(
+    verdict: Verdict, table: Table, positions: IntArray
+) -> Iterator[tuple[JudgedPiece, IntArray, IntArray, JudgedRows]]:
+    """Part rows at some positions, the first of `table`, by who judges them.
+
+    With each come their places among `positions`, and their positions among the rows of the model.
+    """
     for piece in verdict.pieces:
         places, among = piece.places(positions)
         if len(places):
             rows = rows_of(table, places)
-            matrix = piece.model.encoder.matrix(rows)
             own = among if verdict.in_training else np.full(len(among), -1)
-            yield JudgedRows(piece.model, rows, matrix, places, among, own, piece.positions)
+            yield piece, places, among, JudgedRows(rows, piece.model.encoder.matrix(rows), own)
 
 
 def explain_rows(
-    encoder: TableEncoder,
-    detector: Detector,
-    table: Table,
-    matrix: FloatArray,
-    own: IntArray,
-    n_jobs: int | None = None,
+    encoder: TableEncoder, detector: Detector, rows: JudgedRows, n_jobs: int | None = None
 ) -> list[tuple[Reason, ...]]:
-    """Reasons of the first rows of a table, most important first.
-
-    `matrix` (r, d) are they encoded, `own` (r,) their positions among the training rows or -1.
-    """
+    """Reasons of some rows, most important first."""
     names = [group.name for group in encoder.groups]
     explained = []
-    for row, drops in enumerate(detector.explain(matrix, own, n_jobs=n_jobs)):
+    for row, drops in enumerate(detector.explain(rows.matrix, rows.own, n_jobs=n_jobs)):
         reasons = []
         for drop in drops:
             is_first = drop.group in (drops[0].group, *drops[0].together)
             if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
-                seen, seen_value = encoder.seen(table, row, drop.group)
+                seen, seen_value = encoder.seen(rows.table, row, drop.group)
                 expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
                 together = tuple(names[group] for group in drop.together)
                 values = seen, expected, seen_value, expected_value
@@ -105,6 +100,54 @@ def explain_rows(
             )
         )
     return explained
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The first rows of a table in words, and its odd cells, whose suggestions agree with them."""
+
+    first: IntArray  # positions by rank, of all rows that are listed or drawn
+    table: Table  # the ranked ones as they stand
+    n_explained: int
+    ranked: tuple[RankedRow, ...]
+    flagged: tuple[FlaggedRow, ...]
+    odd_cells: tuple[OddCell, ...]
+    n_odd_cells: int  # listed or not
+    odd_cell_rows: tuple[FlaggedRow, ...]
+
+
+def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: str | None) -> Lists:
+    """Put the first rows into words: all flagged ones, or as many as there are to `explain`."""
+    rows, n_flagged, n_explained = verdict.rows, int(verdict.flagged.sum()), 0
+    if explain:
+        n_explained = min(max(explain, min(n_flagged, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
+    n_ranked = min(max(n_explained, MIN_LISTED), rows.n_judged)
+    # A flagged row scores higher than any other: they are the first of the list.
+    n_listed = min(n_flagged, _most_listed(verdict))
+    first = top_rows(verdict.ranks, max(n_ranked, n_listed, MAX_DRAWN))
+    taken = rows.take(first[: max(n_ranked, n_listed)])
+    # What the ranked rows say of flagged ones is not sought again.
+    n_known = min(n_explained if explain else n_ranked, n_listed)
+    table, others = (
+        rows_of(taken, np.arange(*cut)) for cut in ((0, n_ranked), (n_known, n_listed))
+    )
+    odd_cells, n_odd_cells = odd_cells_of(rows)
+    suggestions = Suggestions(odd_cells, model.encoder.plan.specs)
+    top = first[:n_ranked]
+    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
+    flagged = _list_flagged(
+        verdict, ranked[:n_known], others, first[n_known:n_listed], id_column, explain > 0
+    )
+    mended = tuple(suggestions.row(one) for one in flagged)
+    cells = suggestions.cells
+    of_cells = _list_odd_cell_rows(verdict, cells, id_column)
+    return Lists(first, table, n_explained, ranked, mended, cells, n_odd_cells, of_cells)
+
+
+def top_rows(ranks: IntArray, count: int) -> IntArray:
+    """Positions of the first rows of a list, in its order."""
+    (rows,) = np.nonzero(ranks <= count)
+    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
 
 
 def list_rows(
@@ -160,29 +203,37 @@ def _explained(
 ) -> dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]]:
     """Return reasons and hints of rows, the first of `table`, by their places there."""
     explained: dict[int, tuple[tuple[Reason, ...], tuple[str, ...]]] = {}
-    for part in judged_by(verdict, table, positions):
-        encoder, detector, n_jobs = part.model.encoder, part.model.detector, verdict.rows.n_jobs
-        found = explain_rows(encoder, detector, part.table, part.matrix, part.own, n_jobs)
-        rows = [int(positions[place]) + 1 for place in part.places]
+    for piece, places, among, part in judged_by(verdict, table, positions):
+        model = piece.model
+        found = explain_rows(model.encoder, model.detector, part, verdict.rows.n_jobs)
+        rows = [int(positions[place]) + 1 for place in places]
         reasons = [suggestions.reasons(*one) for one in zip(rows, found, strict=True)]
         meant = [suggestions.numbers(row) for row in rows]
-        compared = part.compared(verdict)
-        hints = hint_rows(part.model, compared, part.table, part.matrix, part.positions, meant)
-        explained |= zip(part.places.tolist(), zip(reasons, hints, strict=True), strict=True)
+        compared = _compared(verdict, piece)
+        hints = hint_rows(model, compared, part.table, part.matrix, among, meant)
+        explained |= zip(places.tolist(), zip(reasons, hints, strict=True), strict=True)
     return explained
 
 
-def list_flagged(
+def _compared(verdict: Verdict, piece: JudgedPiece) -> Encoded:
+    """Return rows of the table that a piece judges, to compare some of them with."""
+    if piece.model.is_whole:
+        return verdict.rows
+    judged = piece.positions
+    drawn = np.unique(np.linspace(0, len(judged) - 1, MAX_COMPARED).astype(np.int64))
+    rows = encode(piece.model.encoder, verdict.rows.take(judged[drawn]), checked=False)
+    return replace(rows, sample_index=drawn)
+
+
+def _list_flagged(
     verdict: Verdict,
-    ranked: Sequence[RankedRow],
+    known: Sequence[RankedRow],
+    table: Table,
+    others: IntArray,
     id_column: str | None,
-    *,
     explain: bool,
 ) -> tuple[FlaggedRow, ...]:
-    """List the oddest flagged rows; what `ranked` says of the first of them is not sought again."""
-    # A flagged row scores higher than any other: they are the first of the list.
-    flagged = top_rows(verdict.ranks, min(int(verdict.flagged.sum()), _most_listed(verdict)))
-    known = [row for row in ranked[: len(flagged)] if row.explained or not explain]
+    """List flagged rows: those `known` as ranked ones, and at `others` positions, of `table`."""
     found = [
         FlaggedRow(
             rank=row.rank,
@@ -194,9 +245,7 @@ def list_flagged(
         )
         for row in known
     ]
-    others = flagged[len(known) :]
     if len(others):
-        table = verdict.rows.take(others)
         empty: list[dict[str, Any]] = [{}] * len(others)
         reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)
@@ -204,7 +253,7 @@ def list_flagged(
     return tuple(found)
 
 
-def list_odd_cell_rows(
+def _list_odd_cell_rows(
     verdict: Verdict, cells: Sequence[OddCell], id_column: str | None
 ) -> tuple[FlaggedRow, ...]:
     """List the rows that are not flagged, but have a cell that is odd by itself, by rank."""
@@ -250,43 +299,41 @@ def _most_listed(verdict: Verdict) -> int:
     return min(max(MOST_CELLS // n_cells, FEWEST_ROWS), MOST_ROWS)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Some rows to explain, as they stand and encoded."""
+def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
+    """Return the cells that are odd by themselves, the clearest first, and how many.
 
-    table: Table
-    matrix: FloatArray  # (b, d)
-    own: IntArray  # (b,), positions among the training rows, or -1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.own)
+    Those of accepted rows are not.
+    """
+    coders = rows.encoder.coders
+    notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
+    columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
+    in_lines = rows.sample_table.lines is not None
+    return odd_cells(tuple(columns), n_rows=rows.n_rows, in_lines=in_lines)
 
 
 def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
     reasons: dict[int, dict[str, Any]] = {}
-    for part in judged_by(verdict, table, positions):
-        own, whole = part.own, np.arange(len(part.own))
+    for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [
-            _Block(rows_of(part.table, whole[cut]), part.matrix[cut], own[cut])
-            for cut in (slice(at, at + ROWS_A_BLOCK) for at in range(0, len(own), ROWS_A_BLOCK))
+            JudgedRows(rows_of(part.table, at), part.matrix[at], part.own[at])
+            for at in np.split(
+                np.arange(part.n_rows), range(ROWS_A_BLOCK, part.n_rows, ROWS_A_BLOCK)
+            )
         ]
-        model = part.model
+        model = piece.model
         found = verdict.rows.over(
-            "Finding reasons", _explain_block, blocks, len(own), model.encoder, model.detector
+            "Finding reasons", _explain_block, blocks, part.n_rows, model.encoder, model.detector
         )
         of_part = (reason for of_block in found for reason in of_block)
-        reasons |= zip(part.places.tolist(), of_part, strict=True)
+        reasons |= zip(places.tolist(), of_part, strict=True)
     return [reasons[place] for place in range(len(positions))]
 
 
 def _explain_block(
-    block: _Block, encoder: TableEncoder, detector: Detector
+    block: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[dict[str, Any]]:
-    explained = explain_rows(encoder, detector, block.table, block.matrix, block.own)
-    return [_first_reason(reasons) for reasons in explained]
+    return [_first_reason(reasons) for reasons in explain_rows(encoder, detector, block)]
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
@@ -304,3 +351,85 @@ def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+
+
+# One expected value a cell: the reasons of a row expect what the rows most like it read; a cell
+# that is odd by itself may be mended from its column alone. Of a level one slip from a common one
+# the letters say more than the neighbours do. A number or date is mended where the neighbours
+# agree; else it stays open, and they alone count.
+
+
+# A mended value agrees with what is expected if it lies within this part of the way it came.
+PART_OF_WAY = 0.25
+
+
+class Suggestions:
+    """What was probably meant by the odd cells of a table; those that are denied are dropped."""
+
+    def __init__(self, cells: Sequence[OddCell], specs: Iterable[ColumnSpec]) -> None:
+        self._cells = cells
+        self._formats = {spec.name: spec.format for spec in specs}
+        self._of_row: dict[int, dict[str, OddCell]] = {}
+        for cell in cells:
+            for row in (cell.row, *cell.more_rows) if cell.suggestion else ():
+                self._of_row.setdefault(row, {})[cell.column] = cell
+        self._dropped: set[OddCell] = set()
+
+    def numbers(self, row: int) -> dict[str, float]:
+        """Return the numbers that were probably meant by cells of a row, by column."""
+        found = {}
+        for column, cell in self._of_row.get(row, {}).items():
+            format = self._formats[column]
+            if format is not None and cell not in self._dropped:
+                found[column] = _values([cell.suggestion], format)[0]
+        return found
+
+    def weigh(self, row: int, column: str, expected: str) -> str:
+        """Return the value that is expected of a cell, of which its neighbours say `expected`."""
+        cell, format = self._of_row.get(row, {}).get(column), self._formats.get(column)
+        if cell is None or cell in self._dropped:
+            return expected
+        texts = [cell.seen, cell.suggestion, expected]
+        if format is not None and not _agree(*_values(texts, format)):
+            self._dropped.add(cell)
+            return expected
+        return cell.suggestion
+
+    def reasons(self, row: int, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+        """Return the reasons of a row with what is expected of its cells."""
+        found = []
+        for reason in reasons:
+            expected = self.weigh(row, reason.column, reason.expected)
+            if expected != reason.expected:
+                format = self._formats[reason.column]
+                value = expected if format is None else _values([expected], format)[0]
+                reason = replace(reason, expected=expected, expected_value=value)
+            found.append(reason)
+        return tuple(found)
+
+    def row(self, listed: FlaggedRow) -> FlaggedRow:
+        """Return a listed row with what is expected of its cells."""
+        pairs = zip(listed.columns, listed.expected, strict=True)
+        expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
+        return replace(listed, expected=expected)
+
+    @property
+    def cells(self) -> tuple[OddCell, ...]:
+        """The odd cells, without what was denied."""
+        return tuple(
+            replace(cell, suggestion="") if cell in self._dropped else cell for cell in self._cells
+        )
+
+
+def _values(texts: list[str], format: ValueFormat) -> list[float]:
+    return [float(value) for value in Column(pl.Series(texts)).read(format).values]
+
+
+def _agree(seen: float, meant: float, expected: float) -> bool:
+    """Whether a mended value is near to what is expected, for the way it came."""
+    if np.isnan(expected):
+        return True  # nothing is expected, or no value
+    if min(meant, expected) > 0 and not seen <= 0:
+        seen, meant, expected = np.log([seen, meant, expected])
+    # What cannot be read came from anywhere: within the usual is what its column says.
+    return bool(np.isnan(seen) or abs(meant - expected) <= PART_OF_WAY * abs(seen - meant))

@@ -8,6 +8,7 @@ import numpy as np
 
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.listed_rows import MAX_DRAWN, Lists
 from kpca_apps.novelty.result import (
     N_KINDS,
     CategoryProfile,
@@ -19,19 +20,30 @@ from kpca_apps.novelty.result import (
     RankedRow,
     ScoreContours,
 )
-from kpca_apps.novelty.screening.judge import Verdict, top_rows
+from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
-MAX_DRAWN = 1_500
 N_VARIANCES = 30
 GRID = 60
 OTHER_LEVELS = "(other)"
 
 
-def map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
+def draw_rows(
+    model: NoveltyModel, verdict: Verdict, lists: Lists, columns: Sequence[ColumnProfile]
+) -> tuple[ComponentMap, ScoreContours | None, ColumnPlane | None]:
+    """Place rows on kernel components, on a grid of scores, and by the columns of the reasons."""
+    plane = column_plane(verdict, columns, lists.ranked, lists.table, model.options.seed)
+    return (
+        _map_rows(model, verdict, lists.first[: len(lists.ranked)]),
+        _score_grid(model, verdict, lists.first[:MAX_DRAWN]),
+        plane,
+    )
+
+
+def _map_rows(model: NoveltyModel, verdict: Verdict, listed: IntArray) -> ComponentMap:
     """Place a drawn sample of rows, and those listed, on the leading two kernel components."""
     drawn, matrix = _drawn(verdict.rows, listed, model.options.seed)
     points = model.detector.map_components(matrix, n_jobs=model.options.jobs)
@@ -115,33 +127,31 @@ def _values(column: Column, spec: ColumnSpec, levels: tuple[str, ...]) -> FloatA
     return of.each(places, np.nan)
 
 
-def score_grid(model: NoveltyModel, verdict: Verdict) -> ScoreContours | None:
+def _score_grid(model: NoveltyModel, verdict: Verdict, first: IntArray) -> ScoreContours | None:
     """Scores on a grid over the two columns of a table; ``None`` unless it uses two numeric ones.
 
-    Beside a sample of the rows, the first 1,500 of those flagged are drawn.
+    Beside a sample of the rows, those of the `first` by rank that are flagged are drawn.
     """
     used = model.encoder.plan.used
     if len(used) != 2 or any(spec.role != "numeric" for spec in used):
         return None
     # A column with gaps brings an indicator of them, which is 0 all over the picture.
-    first, second = (group.columns[0] for group in model.encoder.groups)
-    flagged = top_rows(verdict.ranks, MAX_DRAWN)
-    flagged = flagged[verdict.flagged[flagged]]
-    drawn, matrix = _drawn(verdict.rows, flagged, model.options.seed)
+    left, right = (group.columns[0] for group in model.encoder.groups)
+    drawn, matrix = _drawn(verdict.rows, first[verdict.flagged[first]], model.options.seed)
     held = np.vstack([verdict.rows.sample, matrix])
     low, high = held.min(axis=0), held.max(axis=0)
     margin = 0.05 * (high - low)
-    x, y = (np.linspace((low - margin)[j], (high + margin)[j], GRID) for j in (first, second))
+    x, y = (np.linspace((low - margin)[j], (high + margin)[j], GRID) for j in (left, right))
     grid = np.zeros((GRID * GRID, matrix.shape[1]))
-    grid[:, first], grid[:, second] = np.tile(x, GRID), np.repeat(y, GRID)
+    grid[:, left], grid[:, right] = np.tile(x, GRID), np.repeat(y, GRID)
     return ScoreContours(
         x_name=used[0].name,
         y_name=used[1].name,
         x=x,
         y=y,
         scores=model.detector.scores(grid, n_jobs=model.options.jobs).reshape(GRID, GRID),
-        points_x=matrix[:, first],
-        points_y=matrix[:, second],
+        points_x=matrix[:, left],
+        points_y=matrix[:, right],
         points_flagged=np.asarray(verdict.flagged[drawn]),
     )
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, in_parts, take_rows
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, in_parts, take_rows
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.system.output import atomic_write
@@ -138,7 +137,7 @@ def write_scored_table(
         else:
             rows = _without(table, hidden)
             append(scored_bytes(rows, found_columns(result), kind, style=style))
-    return scored_notes(column_names(table), found_columns(result, slice(0)))
+    return scored_notes(table.columns, found_columns(result, slice(0)))
 
 
 def _scored_parts(

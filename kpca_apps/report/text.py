@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kpca_apps.names import join as join
+from kpca_apps.names import in_prose as in_prose
 from kpca_apps.names import visible
 
 ELLIPSIS = "\u2026"

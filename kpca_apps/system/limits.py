@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kpca_apps.errors import InputError, MemoryLimitError
-from kpca_apps.names import one_line
 from kpca_apps.system.memory import available_bytes as available_memory
 
 __all__ = [
@@ -30,36 +29,36 @@ _NUMBER = 8
 _NUMBERS_PER_ROW = 8
 
 
-def require_memory(label: str, n_bytes: int, copies: int = COPIES) -> None:
+def require_memory(n_bytes: int, copies: int = COPIES) -> None:
     """Refuse a file of so many bytes, unpacked, held so often at the same time."""
     budget = available_memory()
     if n_bytes * copies > budget:
         raise MemoryLimitError(
-            f"{one_line(label, 200)}: reading it needs about {n_bytes * copies / 2**30:.1f} GB of "
-            f"memory and {budget / 2**30:.1f} GB are available; split the file."
+            f"reading it needs about {n_bytes * copies / 2**30:.1f} GB of memory and "
+            f"{budget / 2**30:.1f} GB are available; split the file."
         )
 
 
-def long_row(label: str, line: int) -> InputError:
+def long_row(line: int) -> InputError:
     """Return the error for a row that does not end, by the line it starts on."""
     return InputError(
-        f"{label}: the row on line {line} is longer than {LONGEST_ROW / 2**20:g} MB; shorten it, "
-        "or look for a quote that is never closed."
+        f"the row on line {line} is longer than {LONGEST_ROW / 2**20:g} MB; shorten it, or look "
+        "for a quote that is never closed."
     )
 
 
-def require_columns(label: str, n_columns: int, line: int | None = None) -> None:
+def require_columns(n_columns: int, line: int | None = None) -> None:
     """Refuse more columns than are worked with, or cells of the row on this line."""
     if n_columns > MOST_COLUMNS:
         place = "the table" if line is None else f"line {line}"
         raise InputError(
-            f"{label}: {place} has {n_columns:,} columns, and no more than {MOST_COLUMNS:,} are "
+            f"{place} has {n_columns:,} columns, and no more than {MOST_COLUMNS:,} are "
             "read; write a file of those that matter, or, if its rows are what was measured, one "
             "with rows and columns exchanged."
         )
 
 
-def require_table(label: str, n_rows: int, n_columns: int) -> None:
+def require_table(n_rows: int, n_columns: int) -> None:
     """Refuse too many columns, or numbers for every cell and row that do not fit into memory."""
-    require_columns(label, n_columns)
-    require_memory(label, n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)
+    require_columns(n_columns)
+    require_memory(n_rows * (n_columns + _NUMBERS_PER_ROW) * _NUMBER)

@@ -18,9 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.errors import InputError, RefusedError, storage_named
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.file_errors import storage_named
 from kpca_apps.system.temporary import (
     TemporaryPath,
     lock,

@@ -11,9 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
-from kpca_apps.system.file_errors import storage_error, storage_named
 from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
 
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ _SPOOL = "kpca-rows"
 _RESERVE = 1 << 28
 
 
-def spool(chunks: Iterable[bytes], label: str) -> TemporaryPath:
-    """Write bytes to a temporary file that only this user can read; the label says whose."""
+def spool(chunks: Iterable[bytes]) -> TemporaryPath:
+    """Write bytes to a temporary file that only this user can read."""
     held = spool_folder(folder=False)
     folder = held.path.parent
     try:
-        with storage_named(one_line(str(folder), 200)), held.path.open("wb") as file:
+        with storage_named(folder), held.path.open("wb") as file:
             for chunk in chunks:
-                require_disk(folder, len(chunk), label)
+                require_disk(folder, len(chunk))
                 file.write(chunk)
     except BaseException:
         held.close()
@@ -68,7 +67,7 @@ def spilled(
         raise unusable(error) from None
 
 
-def require_disk(folder: Path, n_bytes: int, label: str) -> None:
+def require_disk(folder: Path, n_bytes: int, label: str = "") -> None:
     """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
     try:
         free = shutil.disk_usage(folder).free
@@ -76,9 +75,9 @@ def require_disk(folder: Path, n_bytes: int, label: str) -> None:
         raise unusable(error) from None
     if n_bytes + _RESERVE > free:
         raise InputError(
-            f'{label}: "{one_line(str(folder), 200)}" has no room for what is kept while it is '
-            f"worked on: {free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder "
-            "elsewhere."
+            f'"{one_line(str(folder), 200)}" has no room for what is kept while it is worked on: '
+            f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere.",
+            label,
         )
 
 
@@ -101,15 +100,15 @@ def _temporary_folder() -> Path:
         return Path(tempfile.gettempdir())
     except OSError:
         raise InputError(
-            "What is kept while a table is worked on has no place: no folder for temporary files "
-            "can be written to; set TMPDIR to one that can."
+            "no folder for temporary files can be written to; set TMPDIR to one that can.",
+            "What is kept while a table is worked on has no place",
         ) from None
 
 
 def unusable(error: OSError) -> InputError:
     """Return the error for a folder in which no temporary file can be made."""
-    folder = one_line(str(_temporary_folder()), 200)
+    folder = _temporary_folder()
     return storage_error(error, folder) or InputError(
-        f"{folder}: no temporary file can be made there ({error.strerror}); set TMPDIR to another "
-        "folder."
+        f"no temporary file can be made there ({error.strerror}); set TMPDIR to another folder.",
+        folder,
     )

@@ -21,17 +21,16 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.tables.input_file import first_line
-from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, require_cells
+from kpca_apps.tables.table import PartedTable, Table, as_polars, plain_types, require_cells
 from kpca_apps.tables.write import Added, input_names
 
 _WANTED = (
     "give a data frame of pandas, polars or pyarrow, a dict of columns, a numpy array of two "
-    "dimensions, or the path of a file"
+    "dimensions, or the path of a file."
 )
 # What frames that are not in memory, or not of these libraries, are turned into one by.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
@@ -57,7 +56,7 @@ _FAMILIES = {
     "durations": timedelta,
     "nested": list | tuple | dict | np.ndarray,
 }
-_COMPLEX = "holds complex numbers: give real and imaginary parts as two columns, or drop it"
+_COMPLEX = "holds complex numbers: give real and imaginary parts as two columns, or drop it."
 
 
 @dataclass(frozen=True)
@@ -80,24 +79,22 @@ def read_frame(
     names.
     """
     notes: list[str] = []
-    try:
+    with about(name):
         frame, columns = _columns_of(data)
         index: list[tuple[Hashable, Any]] = []
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
         cells = _read_columns([*columns, *index], notes)
-    except InputError as error:
-        raise InputError(f"{name}: {error}.") from None
-    id_column = None if id is None else column_name(id)
-    if index:
-        cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
-        notes.append(f"Rows are named by the index, {_listed([id_column])}.")
-    table = table_from_frame(pl.DataFrame(cells), name, notes)
-    categories = tuple(
-        column.name
-        for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
-        if _is_pandas(values, "Series") and _holds_codes(values.dtype)
-    )
+        id_column = None if id is None else column_name(id)
+        if index:
+            cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
+            notes.append(f"Rows are named by the index, {_listed([id_column])}.")
+        categories = tuple(
+            column.name
+            for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
+            if _is_pandas(values, "Series") and _holds_codes(values.dtype)
+        )
+        table = table_from_frame(pl.DataFrame(cells), name, notes)
     return Frame(table.frame if frame is None else frame, table, id_column, categories)
 
 
@@ -186,7 +183,7 @@ def frame_without(frame: Any, names: Sequence[str], hidden: Collection[str]) -> 
 def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[str] = ()) -> Table:
     """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
-    require_cells(plain.height, plain.width, one_line(name))
+    require_cells(plain.height, plain.width)
     digest, n_bytes = hashlib.sha256(), 0
     for column in plain.iter_columns():
         digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
@@ -220,7 +217,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         try:
             data = data.collect()
         except pl.exceptions.PolarsError as error:
-            raise InputError(f"the LazyFrame cannot be collected: {first_line(error)}") from None
+            raise InputError(f"the LazyFrame cannot be collected: {first_line(error)}.") from None
     if isinstance(data, pl.DataFrame):
         return data.clone(), [(column.name, column) for column in data.iter_columns()]
     if _is_pandas(data, "DataFrame"):
@@ -229,7 +226,7 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
         return frame, [(label, frame.iloc[:, k]) for k, label in enumerate(frame.columns)]
     if isinstance(data, pl.Series | pa.Array | pa.ChunkedArray) or _is_pandas(data, "Series"):
         name = _type_name(data)
-        raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one")
+        raise InputError(f"{name} is one column: give a data frame, as .to_frame() makes one.")
     if isinstance(data, Mapping):
         return None, list(data.items())
     if isinstance(data, np.ndarray):
@@ -271,7 +268,8 @@ def _columns_of_array(data: NDArray[Any]) -> list[tuple[Hashable, Any]]:
     if data.ndim != 2 or data.dtype.names is not None:
         shape = " x ".join(map(str, data.shape)) or "no"
         raise InputError(
-            f"an array of {data.ndim} dimensions ({shape}) is no table: give one of rows by columns"
+            f"an array of {data.ndim} dimensions ({shape}) is no table: give one of rows by "
+            "columns."
         )
     return [(f"column_{k}", data[:, k]) for k in range(data.shape[1])]
 
@@ -316,7 +314,7 @@ def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl
         except (Exception, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"{where} cannot be read ({first_line(error)}): make numbers, dates or text of it, "
-                "or drop it"
+                "or drop it."
             ) from None
         if isinstance(cells.dtype, pl.Duration):
             remarks.add("durations")
@@ -328,7 +326,7 @@ def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl
         if len(cells) != len(columns[0]):
             raise InputError(
                 f'{where} has {len(cells):,} values, "{one_line(names[0])}" has '
-                f"{len(columns[0]):,}: give one for each row"
+                f"{len(columns[0]):,}: give one for each row."
             )
     notes += [f"{_NOTES[remark]}: {_listed(of)}." for remark, of in read_as.items()]
     return columns
@@ -347,7 +345,7 @@ def _cells(values: Any, remarks: set[str]) -> pl.Series:
     if hasattr(values, "__arrow_c_array__"):
         return _of_arrow(pa.chunked_array([pa.array(values)]))
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InputError("is a single value: give one for each row")
+        raise InputError("is a single value: give one for each row.")
     return _of_objects(list(values), remarks)
 
 
@@ -385,7 +383,7 @@ def _holds_codes(dtype: Any) -> bool:
 def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
     """Take an array of numpy of one dimension; what is masked, NaN or NaT is missing."""
     if values.ndim != 1:
-        raise InputError(f"has {values.ndim} dimensions: give one value for each row")
+        raise InputError(f"has {values.ndim} dimensions: give one value for each row.")
     kind = values.dtype.kind
     if kind == "c":
         raise InputError(_COMPLEX)
@@ -451,7 +449,7 @@ def _family(kind: type) -> str:
     if is_nameless or issubclass(kind, set | frozenset | Mapping):
         raise InputError(
             f"holds objects of the type {one_line(kind.__name__)}: make numbers, dates or text of "
-            "them, or drop it"
+            "them, or drop it."
         )
     return kind.__qualname__
 

@@ -1,8 +1,10 @@
-"""The bytes a table is read from: a file, a pipe or standard input, packed or not."""
+"""What a table is read from: a file, a pipe or standard input, packed or not; and as what."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
+import encodings.aliases
 import hashlib
 import io
 import lzma
@@ -19,17 +21,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError, about, opening
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.file_errors import opening
+from kpca_apps.options import READING
 from kpca_apps.system.limits import require_memory
 from kpca_apps.system.spools import spool
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
+
+MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found
+_NAMED_DELIMITERS = {
+    "comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " ",
+}  # fmt: skip
 
 _PACKINGS = {
     "gzip": re.compile(rb"\x1f\x8b"),
@@ -38,8 +45,10 @@ _PACKINGS = {
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
 _PACKED = (".gz", ".bz2", ".xz", ".zst")  # suffixes of packed files
 LZMA = 1 << 28  # bytes that unpacking xz may hold; the strongest preset takes 65 MB
+CHANGED = "the file was changed while it was being read; run again once it is complete."
 HEAD = 4096  # first bytes, by which a format is known
 CHUNK = 1 << 20  # bytes read at once
 _MOST_LISTED = 20  # files of an archive named in a message
@@ -47,21 +56,74 @@ _PATIENCE = 10.0  # seconds a named pipe is given until something writes to it
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """How files are read; what is left open is found by itself."""
+
+    delimiter: str | None = None  # its name becomes the character
+    encoding: str | None = None
+    sheet: str | int | None = None  # of a workbook: its name, or its number from 1
+    skip_rows: int = 0  # lines above the header of a text or a sheet
+    bad_lines: str = "refuse"  # or "skip"
+    in_memory_rows: float = inf  # up to so many, a table is read at once
+    part_rows: int | None = None  # of a part; by default as many as suit the number of columns
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            character = _NAMED_DELIMITERS.get(self.delimiter.lower(), self.delimiter)
+            is_half = "\ud800" <= character[:1] <= "\udfff"
+            if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
+                raise ConfigError(
+                    f'The delimiter "{one_line(self.delimiter)}" is not one character that can cut '
+                    'cells; give one such as ";", or "tab".'
+                )
+            object.__setattr__(self, "delimiter", character)
+        if self.encoding is not None:
+            _require_encoding(self.encoding)
+        if self.skip_rows not in range(MOST_SKIPPED + 1):
+            given = one_line(str(self.skip_rows), 30)
+            raise OptionError(
+                "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
+            )
+        if self.bad_lines not in ("refuse", "skip"):
+            given = one_line(str(self.bad_lines), 30)
+            raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
+
+    def refuse_others(self, applying: str, kind: str) -> None:
+        """Refuse options that were given and are not among those `applying` to a kind of file."""
+        for name in READING:
+            is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
+            if is_given and name not in applying.split():
+                raise OptionError(name, f"does not apply to {kind}; leave it out.")
+
+
+def _require_encoding(given: str) -> None:
+    """Refuse what names no encoding of text."""
+    try:
+        # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
+        "".encode(given)
+        codecs.lookup(given)
+    except (LookupError, ValueError):
+        # No name at all, with a zero byte or half a character in it, is a ValueError.
+        near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
+        raise ConfigError(f'Unknown encoding "{one_line(given)}".{near}') from None
+
+
+@dataclass(frozen=True)
 class KnownFile:
     """A file that is read more than once, as it was when it was first looked at."""
 
     path: str
-    label: str  # its name as the user gave it, fit for a one-line message
+    label: str  # its name as the user gave it
     size: int  # bytes
     modified: int  # time of its last change, ns
     packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
     member: str = ""  # name of what is read of a zip archive
 
     @classmethod
-    def at(cls, path: Path, label: str, packing: str = "") -> KnownFile:
+    def at(cls, path: Path, label: str = "") -> KnownFile:
         """Take note of a file as it is now."""
         found = path.stat()
-        return cls(str(path.absolute()), label, found.st_size, found.st_mtime_ns, packing)
+        return cls(str(path.absolute()), label or str(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
         """Refuse a file that was changed, moved or removed."""
@@ -70,17 +132,23 @@ class KnownFile:
         except OSError as error:
             raise self.unreadable(error) from None
         if (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
-            raise InputError(
-                f"{self.label}: the file was changed while it was being read; run again once it is "
-                "complete."
-            )
+            raise InputError(CHANGED, self.label)
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
         chunks = self._of_archive(digest) if self.member else self._bytes(digest)
-        if self.packing == "zstd":
-            return _unpacked_zstd(chunks, self.label)
-        return _unpacked(chunks, self.packing, self.label) if self.packing else chunks
+        return self._unpacked(chunks) if self.packing else chunks
+
+    def _unpacked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
+        unpack = _of_zstd if self.packing == "zstd" else _of_members
+        try:
+            yield from unpack(chunks, self.packing)
+        except (zlib.error, lzma.LZMAError, OSError, EOFError):
+            raise InputError(
+                f"the {self.packing} data are damaged or cut short; fetch the file again.",
+                self.label,
+            ) from None
 
     def _of_archive(self, digest: Any) -> Iterator[bytes]:
         if digest is not None:
@@ -92,7 +160,7 @@ class KnownFile:
         # Whatever the library raises on a damaged archive.
         except Exception as error:
             raise InputError(
-                f"{self.label}: the zip archive is damaged ({reason_of(error)}); fetch it again."
+                f"the zip archive is damaged ({reason_of(error)}); fetch it again.", self.label
             ) from None
         self.check()
 
@@ -120,8 +188,9 @@ class KnownFile:
     def unreadable(self, error: OSError) -> InputError:
         """Return the error for a file the system cannot read."""
         return InputError(
-            f"{self.label}: cannot be read ({error.strerror or error}); it must stay where it is "
-            "until the work is done, for workers elsewhere too."
+            f"cannot be read ({error.strerror or error}); it must stay where it is until the work "
+            "is done, for workers elsewhere too.",
+            self.label,
         )
 
 
@@ -140,7 +209,7 @@ class InputFile:
 
     @property
     def label(self) -> str:
-        """Its name as the user gave it, fit for a one-line message."""
+        """Its name as the user gave it."""
         return self.file.label
 
     @property
@@ -171,7 +240,7 @@ class InputFile:
     @cached_property
     def unpacked(self) -> TemporaryPath | None:
         """A copy on disk of what it holds, where that is packed or came through a pipe."""
-        return spool(self.file.chunks(), self.label) if self.is_packed else self.copy
+        return spool(self.file.chunks()) if self.is_packed else self.copy
 
     @property
     def sha256(self) -> str:
@@ -180,49 +249,64 @@ class InputFile:
 
     def contents(self) -> bytes:
         """Return all it holds, for formats that cannot be read in a stream."""
-        require_memory(self.label, self.file.size)
+        require_memory(self.file.size)
         held = bytearray()
         for chunk in self.file.chunks():
             held += chunk
-            require_memory(self.label, len(held))
+            require_memory(len(held))
         return bytes(held)
 
 
 def find_file(path: str | Path, options: ReadOptions) -> InputFile:
-    """Find a file; what comes through a pipe or standard input (``"-"``) is copied to disk."""
+    """Find a file, or the one table of a zip archive.
+
+    What comes through a pipe or standard input (``"-"``) is copied to disk.
+    """
     standard = str(path) == "-"
     path = Path(path)
     name = "standard input" if standard else PurePath(path).name
-    label = name if standard else one_line(str(path), 200)
+    label = name if standard else str(path)
     copy = None
-    with opening(label, lambda: _near(path)):
+    with about(label), opening(label, path):
         if standard:
             if sys.stdin is None:
-                raise InputError(
-                    f"{label}: is closed; name a file, or pipe a table to the command."
-                )
-            copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""), label)
+                raise InputError("is closed; name a file, or pipe a table to the command.")
+            copy = spool(iter(lambda: sys.stdin.buffer.read(CHUNK), b""))
         elif stat.S_ISFIFO(mode := path.stat().st_mode):
-            copy = spool(_pipe_chunks(path, label), label)
+            copy = spool(_pipe_chunks(path))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise InputError(f"{label}: this is a device, not a file; name a file with a table.")
+            raise InputError("this is a device, not a file; name a file with a table.")
         with (copy.path if copy else path).open("rb") as opened:
             head = opened.read(HEAD)
             opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
             tail = opened.read(4)
-    file = KnownFile.at(copy.path if copy else path, label, packing_of(head))
-    head = _head(file) if file.packing else head
-    return InputFile(file, name, "" if standard else _suffix(name), head, tail, copy, options)
+        file, head = _packed(KnownFile.at(copy.path if copy else path, label), head)
+        suffix = "" if standard else _suffix(name)
+        return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
 
 
-def only_member(file: InputFile) -> InputFile:
-    """Look at the one table of a zip archive, which is unpacked as it is read."""
-    known, label = file.file, file.label
+def _is_workbook(file: InputFile) -> bool:
+    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
+    try:
+        with zipfile.ZipFile(
+            io.BytesIO(file.contents()) if file.is_packed else file.file.path
+        ) as opened:
+            return any(name.startswith("xl/workbook") for name in opened.namelist())
+    except KpcaError:
+        raise
+    except Exception:  # whatever the library raises on a damaged one
+        return b"[Content_Types].xml" in file.head or b"xl/" in file.head
+
+
+def _unzipped(file: InputFile) -> InputFile:
+    """Look at the one table of a zip archive that is no workbook; it is unpacked as it is read."""
+    if not file.head.startswith(_ZIP) or _is_workbook(file):
+        return file
     if file.is_packed:
-        raise InputError(f"{label}: this is a zip archive, packed again; unpack it first.")
+        raise InputError("this is a zip archive, packed again; unpack it first.", file.label)
     if b"mimetypeapplication/vnd.oasis.opendocument" in file.head:
-        raise InputError(f"{label}: OpenDocument is not read; save it as .xlsx or CSV.")
-    with damage_refused(label, "zip"), zipfile.ZipFile(known.path) as archive:
+        raise InputError("OpenDocument is not read; save it as .xlsx or CSV.")
+    with damage_refused("zip"), zipfile.ZipFile(file.file.path) as archive:
         entries = [
             entry
             for entry in archive.infolist()
@@ -236,20 +320,19 @@ def only_member(file: InputFile) -> InputFile:
         listed = ", ".join(one_line(entry.filename, 40) for entry in entries[:_MOST_LISTED])
         listed += ", ..." * (len(entries) > _MOST_LISTED)
         raise InputError(
-            f"{label}: a zip archive is read if it holds one table, and this one holds "
-            f"{len(entries):,} files{f' ({listed})' * bool(entries)}; unpack it, and name a file, "
-            "or the folder."
+            f"a zip archive is read if it holds one table, and this one holds {len(entries):,} "
+            f"files{f' ({listed})' * bool(entries)}; unpack it, and name a file, or the folder."
         )
     name = entries[0].filename
     if entries[0].flag_bits & 1:
-        raise InputError(f"{label}: {one_line(name)} in it is encrypted; unpack it first.")
-    known = replace(known, member=name, label=f"{label}: {one_line(name, 100)}")
-    known = replace(known, packing=packing_of(_head(known)))
-    return replace(file, file=known, suffix=_suffix(name), head=_head(known), tail=b"")
+        raise InputError(f"{one_line(name)} in it is encrypted; unpack it first.")
+    member = replace(file.file, member=name, label=f"{file.label}: {one_line(name, 100)}")
+    member, head = _packed(member, _head(member))
+    return _unzipped(replace(file, file=member, suffix=_suffix(name), head=head, tail=b""))
 
 
 @contextmanager
-def damage_refused(label: str, kind: str) -> Iterator[None]:
+def damage_refused(kind: str) -> Iterator[None]:
     """Turn what a library raises on a damaged file, whatever that is, into one line."""
     try:
         yield
@@ -260,7 +343,7 @@ def damage_refused(label: str, kind: str) -> Iterator[None]:
         if not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         raise InputError(
-            f"{label}: not a readable {kind} file ({first_line(error)}); export it again."
+            f"not a readable {kind} file ({first_line(error)}); export it again."
         ) from None
 
 
@@ -269,9 +352,17 @@ def first_line(error: BaseException) -> str:
     return one_line(str(error).strip().split("\n", 1)[0].rstrip("."), 120)
 
 
-def packing_of(head: bytes) -> str:
-    """Name what the first bytes of a file say it is packed with; ``""`` for nothing."""
-    return next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
+def _packed(file: KnownFile, head: bytes) -> tuple[KnownFile, bytes]:
+    """Find by its first bytes what a file is packed with, and the first bytes of what it holds."""
+    packing = next((name for name, magic in _PACKINGS.items() if magic.match(head)), "")
+    if not packing:
+        return file, head
+    if file.packing:
+        raise InputError(
+            f"this is packed with {packing} twice, not a table; unpack it.", file.label
+        )
+    file = replace(file, packing=packing)
+    return _packed(file, _head(file))
 
 
 def _suffix(name: str) -> str:
@@ -289,39 +380,35 @@ def _head(file: KnownFile) -> bytes:
     return head[:HEAD]
 
 
-def _unpacked(chunks: Iterable[bytes], packing: str, label: str) -> Iterator[bytes]:
-    """Yield what a packed file of one member or several holds, in chunks of a bounded size."""
-    unpacker, is_whole = _unpacker(packing), False
-    try:
-        for chunk in chunks:
-            while chunk:
-                if unpacker.eof:
-                    if not (chunk := chunk.lstrip(b"\0")):
-                        break
-                    unpacker = _unpacker(packing)
-                if data := unpacker.decompress(chunk, CHUNK):
+def _of_members(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
+    unpacker = _unpacker(packing)
+    for chunk in chunks:
+        while chunk:
+            if unpacker.eof:
+                if not (chunk := chunk.lstrip(b"\0")):
+                    break
+                unpacker = _unpacker(packing)
+            if data := unpacker.decompress(chunk, CHUNK):
+                yield data
+            if packing == "gzip":
+                chunk = unpacker.unused_data or unpacker.unconsumed_tail
+                continue
+            # The others keep what they did not unpack yet.
+            while not (unpacker.eof or unpacker.needs_input):
+                if data := unpacker.decompress(b"", CHUNK):
                     yield data
-                if packing == "gzip":
-                    chunk = unpacker.unused_data or unpacker.unconsumed_tail
-                    continue
-                # The others keep what they did not unpack yet.
-                while not (unpacker.eof or unpacker.needs_input):
-                    if data := unpacker.decompress(b"", CHUNK):
-                        yield data
-                chunk = unpacker.unused_data
-        if packing == "gzip" and (data := unpacker.flush()):
-            yield data
-        is_whole = unpacker.eof
-    except (zlib.error, lzma.LZMAError, OSError, EOFError):
-        pass
-    if not is_whole:
-        raise _damaged(label, packing)
+            chunk = unpacker.unused_data
+    if packing == "gzip" and (data := unpacker.flush()):
+        yield data
+    if not unpacker.eof:
+        raise EOFError
 
 
-def _damaged(label: str, packing: str) -> InputError:
-    return InputError(
-        f"{label}: the {packing} data are damaged or cut short; fetch the file again."
-    )
+def _of_zstd(chunks: Iterable[bytes], packing: str) -> Iterator[bytes]:
+    import pyarrow as pa  # not above: the command's help is to come without it
+
+    with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), packing) as stream:
+        yield from iter(lambda: stream.read(CHUNK), b"")
 
 
 class Chunks(io.RawIOBase):
@@ -342,32 +429,13 @@ class Chunks(io.RawIOBase):
         return n_bytes
 
 
-def _unpacked_zstd(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
-    import pyarrow as pa  # not above: the command's help is to come without it
-
-    try:
-        with pa.CompressedInputStream(pa.PythonFile(Chunks(chunks), "r"), "zstd") as stream:
-            yield from iter(lambda: stream.read(CHUNK), b"")
-    except OSError:
-        raise _damaged(label, "zstd") from None
-
-
 def _unpacker(packing: str) -> Any:
     if packing == "gzip":
         return zlib.decompressobj(wbits=31)
     return bz2.BZ2Decompressor() if packing == "bzip2" else lzma.LZMADecompressor(memlimit=LZMA)
 
 
-def _near(path: Path) -> str:
-    try:
-        if not path.parent.is_dir():
-            return f' The folder "{one_line(str(path.parent))}" does not exist.'
-        return suggest(path.name, sorted(item.name for item in path.parent.iterdir()))
-    except OSError:
-        return ""
-
-
-def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
+def _pipe_chunks(path: Path) -> Iterator[bytes]:
     """Read a named pipe, such as a shell makes of ``<(command)``, to the end of what is written.
 
     A pipe that nothing writes to would keep its reader waiting for ever.
@@ -386,8 +454,8 @@ def _pipe_chunks(path: Path, label: str) -> Iterator[bytes]:
                 time.sleep(0.05)
         if not head:
             raise InputError(
-                f"{label}: nothing was written to this pipe within {_PATIENCE:g} s; name a file, "
-                "or start what writes to it."
+                f"nothing was written to this pipe within {_PATIENCE:g} s; name a file, or start "
+                "what writes to it."
             )
         os.set_blocking(pipe.fileno(), True)
         yield head

@@ -6,24 +6,43 @@ cells mean is decided later, a column at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kpca_apps.errors import InputError
-from kpca_apps.names import one_line
+import polars as pl
+import pyarrow as pa
+
+from kpca_apps.errors import InputError, about
+from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools
-from kpca_apps.tables.input_file import InputFile, find_file, only_member, packing_of
-from kpca_apps.tables.read import registry
-from kpca_apps.tables.read.excel import is_workbook
-from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES, read_folder
+from kpca_apps.tables.input_file import InputFile, ReadOptions, find_file
+from kpca_apps.tables.read.arrow import ARROW
+from kpca_apps.tables.read.delimited import DELIMITED
+from kpca_apps.tables.read.excel import EXCEL
+from kpca_apps.tables.read.json import JSON
+from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
+from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.text import NotUtf8, Text
-from kpca_apps.tables.read_options import ReadOptions
-from kpca_apps.tables.several import combined, expand
-from kpca_apps.tables.table import PartedTable, Table, collect
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import (
+    PartedTable,
+    Rows,
+    Table,
+    as_arrow,
+    collect,
+    common_types,
+    require_same_columns,
+)
 
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second without any file in it
+# The first that knows a file reads it; what none knows is text, and the last reads any text.
+FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
+TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
+_PATTERN = "*?["
+_MOST_NOTES = 20
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
 )  # fmt: skip
@@ -96,9 +115,7 @@ def open_table(
     if len(paths) > 1:
         return _open_several(paths, options)
     (path,) = paths
-    if str(path) != "-" and Path(path).is_dir():
-        return read_folder(Path(path), options)
-    return _open(find_file(path, options))
+    return _open(path, options)
 
 
 def read_table(
@@ -154,10 +171,63 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    options = ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines)
-    table = _open(find_file(path, options))
+    table = _open_file(path, ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines))
     assert isinstance(table, Table)
     return table
+
+
+def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """Name the files that are meant: one, a list of them, a pattern's, or those of a folder.
+
+    A folder with Parquet files is left as it is.
+    """
+    if isinstance(path, str | Path):
+        paths = [path]
+    else:
+        paths = list(path)
+        if not paths:
+            raise InputError("no file is named; name at least one.")
+    found: list[str | Path] = []
+    for one in paths:
+        text = str(one)
+        if any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
+            start = Path(Path(text).anchor)
+            pattern = str(Path(text).relative_to(start))
+            try:
+                matches = sorted(
+                    match
+                    for match in start.glob(pattern)
+                    # As in a shell, a pattern does not mean hidden files.
+                    if not (match.name.startswith(".") or match.is_dir())
+                )
+            except (ValueError, NotImplementedError, OSError) as error:
+                raise InputError(f"{one_line(str(error))}.", text) from None
+            if not matches:
+                raise InputError("no file has such a name.", text)
+            found += matches
+        elif text != "-" and Path(one).is_dir():
+            found += _folder(Path(one))
+        else:
+            found.append(one)
+    seen: set[str] = set()
+    for one in found:
+        real = os.path.realpath(one)
+        if real in seen and len(found) > 1:
+            raise InputError("is named twice; leave one out.", str(one))
+        seen.add(real)
+    return found
+
+
+def _folder(folder: Path) -> list[str | Path]:
+    """Name the files of a folder, or the folder itself if it is one of Parquet files or of none."""
+    try:
+        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
+    except OSError:
+        return [folder]  # what is wrong with it is said by who opens it
+    if any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
+        return [folder]
+    files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
+    return files or [folder]
 
 
 def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | PartedTable:
@@ -166,26 +236,112 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
     left = options.in_memory_rows
     for path in paths:
         if str(path) == "-" or Path(path).is_dir():
-            what = "standard input" if str(path) == "-" else one_line(str(path), 200)
-            raise InputError(f"{what}: is no file, and cannot be one of several.")
-        tables.append(_open(find_file(path, replace(options, in_memory_rows=left))))
+            what = "standard input" if str(path) == "-" else path
+            raise InputError("is no file, and cannot be one of several.", what)
+        tables.append(_open_file(path, replace(options, in_memory_rows=left)))
         left -= min(left, tables[-1].source.n_rows)
-    rows, source = combined(tables, [str(path) for path in paths])
-    label = one_line(source.name, 200)
-    return collect(
-        rows, source, label, lambda: source.sha256, options.in_memory_rows, options.part_rows
+    rows, source = _combined(tables, [str(path) for path in paths])
+    with about(source.name):
+        return collect(
+            rows, source, lambda: source.sha256, options.in_memory_rows, options.part_rows
+        )
+
+
+def _combined(
+    tables: Sequence[Table | PartedTable], labels: Sequence[str]
+) -> tuple[Rows, SourceInfo]:
+    """Put tables together, as rows still to be taken in; all need the columns of the first."""
+    first = tables[0]
+    names, model = list(first.columns), labels[0]
+    for table, label in zip(tables, labels, strict=True):
+        if table.source.format != first.source.format:
+            raise InputError(
+                f"is {table.source.format} and {model} is {first.source.format}; the files of "
+                "one table are of one kind.",
+                label,
+            )
+        with about(label):
+            require_same_columns(table.columns, names, model, "the files of one table")
+    paths = [Path(label).absolute() for label in labels]
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    named = [
+        (str(path.relative_to(shared)), table) for path, table in zip(paths, tables, strict=True)
+    ]
+    file_column = "file"
+    while file_column in names:
+        file_column += "_"
+    heads = [next(table.tables()) for table in tables]
+    types = common_types([head.frame.schema for head in heads], names)
+    has_lines = heads[0].lines is not None
+
+    def pieces() -> Iterator[pa.Table]:
+        for name, table in named:
+            for part in table.tables():
+                frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
+                frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
+                yield as_arrow(frame, part.lines if has_lines else None)
+
+    listing = "".join(f"{table.source.sha256}  {name}\n" for name, table in named)
+    files_of: dict[str, list[str]] = {}
+    for name, table in named:
+        for note in table.source.notes:
+            files_of.setdefault(note, []).append(name)
+    notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
+    first_with: dict[str, str] = {}
+    for name, table in named:
+        other = first_with.setdefault(table.source.fingerprint, name)
+        if other != name:
+            same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
+            notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
+    more = len(notes) - _MOST_NOTES
+    if more > 0:
+        notes[_MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]
+    source = SourceInfo(
+        f"{shared.name or 'files'} ({len(tables)} files)",
+        first.source.format,
+        hashlib.sha256(listing.encode()).hexdigest(),
+        sum(table.source.n_bytes for table in tables),
+        0,
+        0,
+        first.source.encoding,
+        first.source.delimiter,
+        (f'Read from {len(tables)} files, named in the column "{file_column}".', *notes),
+        file_column,
+        hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
+    return Rows(pieces(), [*names, file_column], [], has_lines), source
 
 
-def _open(file: InputFile) -> Table | PartedTable:
-    """Read a file with the reader that knows it, or the one table of a zip archive."""
-    if file.head.startswith(_ZIP) and not is_workbook(file):
-        return _open(only_member(file))
+def _which(files: Sequence[str], n_files: int) -> str:
+    """Name the files that something is said of, or say how many they are."""
+    first = one_line(files[0], 60)
+    if len(files) == 1:
+        return first
+    return f"All {n_files} files" if len(files) == n_files else f"{first} and {len(files) - 1} more"
+
+
+def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
+    """Open a file, or a folder of Parquet files."""
+    if str(path) == "-" or not Path(path).is_dir():
+        return _open_file(path, options)
+    with about(Path(path)):
+        return read_folder(Path(path), options)
+
+
+def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
+    """Read a file; what is wrong with it is told with its name."""
+    file = find_file(path, options)
+    with about(file.label):
+        return _read(file)
+
+
+def _read(file: InputFile) -> Table | PartedTable:
+    """Read a file with the reader that knows it."""
     # A header of text may start with the same letters, but not end with them as well.
     is_text = not file.is_binary and file.tail != file.head[:4]
-    for reader in registry.FILE_READERS:
+    for reader in FILE_READERS:
         if file.head.startswith(reader.beginnings) and not is_text:
-            file.options.refuse_others(reader.options, reader.kind, file.label)
+            file.options.refuse_others(reader.options, reader.kind)
             return reader.read(file)
     try:
         return _read_text(file)
@@ -202,21 +358,16 @@ def _open(file: InputFile) -> Table | PartedTable:
 
 def _read_text(file: InputFile) -> Table | PartedTable:
     """Read a file as text, unless it is known to be none."""
-    label = file.label
-    if twice := packing_of(file.head):
-        raise InputError(f"{label}: this is packed with {twice} twice, not a table; unpack it.")
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
-            raise InputError(f"{label}: this is {what}, not a table; export it as CSV or Parquet.")
+            raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
-        raise InputError(
-            f"{label}: the contents are not what {file.suffix} promises; export it again."
-        )
-    file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text", label)
+        raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
+    file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text")
     text = Text(file)
     try:
-        reader = next(one for one in registry.TEXT_READERS if one.knows is None or one.knows(text))
-        file.options.refuse_others(reader.options, reader.kind, file.label)
+        reader = next(one for one in TEXT_READERS if one.knows is None or one.knows(text))
+        file.options.refuse_others(reader.options, reader.kind)
         return reader.read(text)
     except NotUtf8:
         raise

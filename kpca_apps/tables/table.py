@@ -1,14 +1,17 @@
 """A table in memory, and a table in parts that are read where the work on them is done.
 
-Rows on their way in are kept in memory while they are few, else in one temporary file. That file is
-Arrow's own (IPC), each part of the table one batch of rows in it: written and read in half the time
-of Parquet, as nothing is encoded, and each part found without the others. Where a table is cut
-depends on its number of columns alone, so that whoever works on the parts, and however many, the
-same rows are worked on together.
+Columns come in the types the toolkit speaks, whatever stored them (`plain_types`). Rows on their
+way in are kept in memory while they are few, else in one temporary file. That file is Arrow's own
+(IPC), each part of the table one batch of rows in it: written and read in half the time of Parquet,
+as nothing is encoded, and each part found without the others. Where a table is cut depends on its
+number of columns alone, so that whoever works on the parts, and however many, the same rows are
+worked on together.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +20,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, about, storage_error
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
-from kpca_apps.system.arrays import IntArray
-from kpca_apps.system.file_errors import storage_error
+from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.limits import COPIES, require_memory, require_table
+from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import require_disk, spool_folder
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
@@ -37,6 +41,9 @@ _CELLS = 1 << 21
 _PART_BYTES = 1000
 # Bytes of a batch: Arrow counts those of a column in 31 bits.
 _LARGEST_BATCH = 1 << 30
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
+_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
 
 # Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
 # another process.
@@ -95,15 +102,16 @@ class TablePart:
     def read(self) -> Table:
         """Read the rows, as reading the whole table would give them; an error names them."""
         try:
-            frame, lines = self.load()
+            with about(self.source.name):
+                frame, lines = self.load()
         except KpcaError as error:
             if self.whole is not None:
                 raise  # it names its rows
-            raise type(error)(f"{self.place.capitalize()}: {error}") from error
+            raise type(error)(str(error), self.place.capitalize()) from error
         if frame.height != self.stop - self.start:
             raise InputError(
-                f"{one_line(self.source.name)}: {self.place} are no longer there; run again once "
-                "the file is complete."
+                f"{self.place} are no longer there; run again once the file is complete.",
+                self.source.name,
             )
         return Table(frame, lines, self.source)
 
@@ -152,7 +160,7 @@ def parted_table(
     copy: TemporaryPath | None = None,
 ) -> PartedTable:
     """Put a table together from how each part of `size` rows is read."""
-    require_memory(source.name, source.n_rows // size * _PART_BYTES, copies=1)
+    require_memory(source.n_rows // size * _PART_BYTES, copies=1)
     parts = tuple(
         TablePart(number, number * size, min((number + 1) * size, source.n_rows), source, load)
         for number, load in enumerate(loads)
@@ -174,7 +182,6 @@ def parted(table: Table, *, part_rows: int | None = None) -> PartedTable:
 def collect(
     rows: Rows,
     source: SourceInfo,
-    label: str,
     sha256: Callable[[], str],
     in_memory_rows: float,
     part_rows: int | None,
@@ -194,47 +201,205 @@ def collect(
             # Each is let go once it is written.
             first = (held.pop(0) for _ in range(len(held)))
             del piece
-            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size, label)
+            stored = _stored(chain(first, _ahead(rows.pieces)), rows.has_lines, size)
             n_rows = stored[2]
             break
         if n_bytes * COPIES > (available := limits.available_memory()):
             raise MemoryLimitError(
-                f"{label}: unpacks to more than {available / COPIES / 2**30:.2g} GB, more "
-                "than memory allows; split the file."
+                f"unpacks to more than {available / COPIES / 2**30:.2g} GB, more than memory "
+                "allows; split the file."
             )
     n_columns = len(rows.names)
-    require_cells(n_rows, n_columns, label)
+    require_cells(n_rows, n_columns)
     notes = (*source.notes, *rows.notes)
     source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
     if stored is not None:
         return parted_table(source, rows.names, stored[1], size, stored[0])
-    require_table(label, n_rows, n_columns)
+    require_table(n_rows, n_columns)
     return Table(*as_frame(pa.concat_tables(held), rows.has_lines), source)
 
 
-def require_cells(n_rows: int, n_columns: int, label: str) -> None:
+def require_cells(n_rows: int, n_columns: int) -> None:
     """Refuse a table without rows or columns."""
     if n_rows == 0 or n_columns == 0:
         what = "columns" if n_columns == 0 else "rows"
-        raise InputError(f"{label}: the table has no {what}; there is nothing to screen.")
+        raise InputError(f"the table has no {what}; there is nothing to screen.")
 
 
 def require_same_columns(
-    columns: Collection[str], first: Collection[str], label: str, model: str, files: str
+    columns: Collection[str], first: Collection[str], model: str, files: str
 ) -> None:
     """Refuse a file that has other columns than the first, in whatever order."""
     for name in first:
         if name not in columns:
             raise InputError(
-                f'{label}: has no column "{one_line(name)}", which {model} has; {files} need the '
-                f"same columns.{suggest(name, columns)}"
+                f'has no column "{one_line(name)}", which {model} has; {files} need the same '
+                f"columns.{suggest(name, columns)}"
             )
     for name in columns:
         if name not in first:
             raise InputError(
-                f'{label}: its column "{one_line(name)}" is not in {model}; {files} need the same '
-                "columns."
+                f'its column "{one_line(name)}" is not in {model}; {files} need the same columns.'
             )
+
+
+def extended(
+    table: Table | PartedTable, other: Table | PartedTable, marked: BoolArray
+) -> Table | PartedTable:
+    """Put the marked rows (n,) of another table behind those of a table.
+
+    They keep the columns of the table: others are dropped, and cells of those they lack missing.
+    """
+    names = list(table.columns)
+    head = next(table.tables())
+    of_table, of_other = head.frame.schema, next(other.tables()).frame.schema
+    for column in names:
+        kinds = {of_table[column], of_other.get(column, of_table[column])} - {pl.Null()}
+        if len(kinds) > 1 and pl.String() in kinds:
+            raise InputError(
+                f'column "{one_line(column)}" is {_noun(of_other[column])}, and in '
+                f"{one_line(table.source.name, 60)} {_noun(of_table[column])}; rows of one cannot "
+                "join the other: bring both as files of one kind.",
+                other.source.name,
+            )
+    types, has_lines = common_types((of_table, of_other), names), head.lines is not None
+    n_rows = int(marked.sum())
+
+    def pieces() -> Iterator[pa.Table]:
+        for one in (table, other):
+            start = 0
+            for part in one.tables():
+                frame, lines = part.frame, part.lines
+                if one is other:
+                    here = marked[start : start + frame.height]
+                    start += frame.height
+                    frame = frame.filter(here)
+                    lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
+                empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
+                frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
+                yield as_arrow(frame, lines if has_lines else None)
+
+    digest = hashlib.sha256(table.source.fingerprint.encode())
+    digest.update(other.source.fingerprint.encode() + np.packbits(marked).tobytes())
+    added = "1 accepted row" if n_rows == 1 else f"{n_rows:,} accepted rows"
+    source = replace(table.source, name=f"{table.source.name} and {added}")
+    rows = Rows(pieces(), names, [], has_lines)
+    with about(table.source.name):
+        return collect(rows, source, digest.hexdigest, ROWS_IN_MEMORY, None)
+
+
+def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
+    return "text" if kind == pl.String else "dates" if kind.is_temporal() else "numbers"
+
+
+def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
+    """Return the type of each column: that of all files, an integer or a float for numbers.
+
+    Of other kinds it is text, which the cells of either are.
+    """
+    types = {}
+    for name in names:
+        found = {schema[name] for schema in schemas if schema[name] != pl.Null}
+        if len(found) > 1:
+            # Floats would round long integers: identifiers of different rows would be one.
+            whole = all(kind.is_integer() and kind != pl.UInt64 for kind in found)
+            is_number = all(kind.is_numeric() for kind in found)
+            found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
+        types[name] = next(iter(found), pl.String())
+    return types
+
+
+def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
+
+    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
+    as one in another part of the table lies outside.
+    """
+    return frame.with_columns(
+        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
+    )
+
+
+def _plain(column: pl.Series, as_text: bool) -> pl.Series:
+    dtype = column.dtype
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_decimal() or dtype == pl.Int128:
+        return column.cast(pl.Float64)
+    if dtype == pl.Binary:
+        return column.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return column.to_physical() / _PER_SECOND[dtype.time_unit]
+    if dtype in (pl.Date, pl.Datetime):
+        # A stored number may lie a million years off, where no calendar has a name for its day.
+        stored, named = column.to_physical(), _have_names(column)
+        if named.all() and not as_text:
+            return column
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
+        written = column.set(~named, None).cast(pl.String)
+        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
+        return written.zip_with(named | stored.is_null(), numbers)
+    if dtype.is_nested() or dtype == pl.Object:
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+            for value in column.to_list()
+        ]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    return column
+
+
+def _have_names(dates: pl.Series) -> pl.Series:
+    """Whether the calendar has a name for the day of each date."""
+    dtype = dates.dtype
+    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
+    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
+
+
+def far_dates(batch: pa.RecordBatch) -> set[str]:
+    """Name the columns with a date outside the years 1 to 9999."""
+    frame = as_polars(pa.Table.from_batches([batch]))
+    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
+    return {column.name for column in dates if not _have_names(column).all()}
+
+
+def as_polars(table: pa.Table) -> pl.DataFrame:
+    """Convert a table, without what its writer noted on the columns, which may be damaged."""
+    columns = [_bare(column) for column in table.columns]
+    # By numbers: a column without a name would be given one.
+    numbers = [str(number) for number in range(len(columns))]
+    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
+    frame.columns = table.schema.names
+    return frame
+
+
+def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take off what polars cannot read: types made of others, time zones that are no names.
+
+    It would panic at it, and print where in its code it did.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.cast(kind.storage_type)
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
+        return column.cast(pa.timestamp(kind.unit, "UTC"))
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    while inner:
+        part = inner.pop()
+        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
+            raise ValueError(f"{part} inside of other values is not read")
+        inner += [part.field(number).type for number in range(part.num_fields)]
+    return column
+
+
+def _is_zone(name: str | None) -> bool:
+    """Whether polars knows a time zone by its name, if it has one."""
+    try:
+        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
+    except pl.exceptions.ComputeError:
+        return False
+    return (name or "")[:1] not in ("+", "-")
 
 
 def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
@@ -255,9 +420,7 @@ def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, In
     return frame, lines
 
 
-def _spooled(
-    path: str, number: int, has_lines: bool, label: str
-) -> tuple[pl.DataFrame, IntArray | None]:
+def _spooled(path: str, number: int, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
     """Read one batch of a temporary file."""
     try:
         # As bytes, as a path need not be UTF-8.
@@ -265,13 +428,13 @@ def _spooled(
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"{label}: its temporary copy cannot be read ({one_line(str(error))}); it must stay "
+            f"its temporary copy cannot be read ({one_line(str(error))}); it must stay "
             "where it is until the work is done, for workers elsewhere too."
         ) from None
 
 
 def _stored(
-    pieces: Iterable[pa.Table], has_lines: bool, size: int, label: str
+    pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
     """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
     folder = spool_folder()
@@ -281,24 +444,24 @@ def _stored(
     try:
         with ExitStack() as held:
             for rows in _parts(pieces, size):
-                require_memory(label, rows.nbytes)
+                require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
-                        f"{label}: {rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} "
-                        f"GB, more than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; "
-                        "drop columns of long texts."
+                        f"{rows.num_rows:,} of its rows take {rows.nbytes / 2**30:.1f} GB, more "
+                        f"than the {_LARGEST_BATCH / 2**30:g} GB that are read at once; drop "
+                        "columns of long texts."
                     )
                 (part,) = rows.combine_chunks().to_batches()
-                require_disk(folder.path, part.nbytes, label)
+                require_disk(folder.path, part.nbytes)
                 if writer is None:
                     file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
                     writer = held.enter_context(pa.ipc.new_file(file, part.schema))
                 writer.write_batch(part)
-                loads.append(partial(_spooled, str(path), len(loads), has_lines, label))
+                loads.append(partial(_spooled, str(path), len(loads), has_lines))
                 n_rows += part.num_rows
     except BaseException as error:
         folder.close()
-        if (failure := storage_error(error, one_line(str(path.parent.parent), 200))) is not None:
+        if (failure := storage_error(error, path.parent.parent)) is not None:
             raise failure from error
         raise
     return folder, loads, n_rows

@@ -3,11 +3,19 @@
 Cells of text files come as they stand in the file; columns of typed files (Parquet, Excel) come as
 numbers, dates or Booleans. Both end in the same `Readings`, so a model fitted on one kind of file
 scores the other. A `Column` reads its cells once, however many ask.
+
+How numbers and dates are written belongs to a whole column: "1,234" alone may be 1.234, but not
+beside "0,5"; 03/04/2008 is in March or in April as the cells with a part above 12 tell. It is
+inferred once, stated, and used again on every later table. Impossible dates (31 February) stay
+unread, never moved.
 """
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -16,20 +24,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.dates import DateFormat, date_text, infer_date_format, read_dates
-from kpca_apps.tables.numbers import NumberFormat, finite, infer_number_format, read_numbers
-
-__all__ = [
-    "MISSING_WORDS",
-    "Column",
-    "DateFormat",
-    "Levels",
-    "NumberFormat",
-    "Readings",
-    "ValueFormat",
-    "date_text",
-]
-
 
 # Words that stand for "no value" in any language of software, compared stripped and without case.
 # A column in which one of them is a real level ("none" for no garage) loses nothing: there it is
@@ -40,6 +34,388 @@ MISSING_WORDS = frozenset(
 _LARGEST = 1e100
 # Texts of which these many differ hardly repeat: each is looked at by itself.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
+
+# Digits and marks as people write numbers, in any format or none: also "1.2.3".
+NUMBER_LIKE = (
+    "[+\\-]?[$\u20ac\u00a3\u00a5]? ?(?:[0-9][0-9.,' \u00a0\u202f]*|[.,][0-9]+)"
+    "(?:[eE][+\\-]?[0-9]+)? ?[%$\u20ac\u00a3\u00a5]?"
+)
+_NUMBER_LIKE = re.compile(NUMBER_LIKE)
+DECIMAL_MARKS = (".", ",")
+THOUSANDS_MARKS = (",", ".", " ", "'")
+# Decimal mark and thousands separator; earlier wins where two read the same number of cells.
+_CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
+_UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
+# A word behind a number, "109 min" or "80 sq ft", but no ending of an ordinal; and a time of day or
+# a duration, in hours, minutes and perhaps seconds.
+_WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
+_ORDINAL = r"^(?:st|nd|rd|th)\b"
+_NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
+_LETTERED = r"\d\p{Lu}$"
+_CLOCK = (
+    r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
+    r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
+)
+_DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
+_SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
+# From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
+# where polars takes 95, and gives up at the first cell that is none.
+_MANY_CELLS = 20_000
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
+)
+_WEEKDAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+_TIME = (
+    r"(?:(?:T|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2}(?:[.,][0-9]+)?))?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
+# Shapes a cell may have. "first" and "second_part" are day and month in an order yet to be decided.
+_SHAPES = (
+    rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
+    rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
+    rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|\.)?[-/\s]*{_MONTH}[-/,\s]*{_YEAR}{_TIME}$",
+    rf"^{_WEEKDAY}{_MONTH}[-/\s]*{_DAY}(?:st|nd|rd|th)?,?[-/\s]+{_YEAR}{_TIME}$",
+)
+_PARTS = (
+    *("year", "short", "month", "day", "first", "second_part", "dots"),
+    *("hour", "minute", "second", "half", "offset"),
+)
+# What a library reads many times faster than the shapes above.
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
+_PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How the numbers of one column are written."""
+
+    decimal: str = "."  # the mark, "." or ","
+    thousands: str = ""  # their separator, "" for none
+    ambiguous: bool = False  # could be read another way ("1,234"), so the choice must be stated
+    units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
+    word: str = ""  # a unit behind the numbers that is a word, as most of them have it
+    clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
+
+    def describe(self) -> str:
+        """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
+        parts = ["decimal comma"] if self.decimal == "," else []
+        if self.thousands:
+            parts.append(f'thousands separated by "{self.thousands}"')
+        if self.clock:
+            parts.append("clock times, in seconds")
+        signs = [unit for unit in self.units if unit]
+        if signs:
+            parts.append("written with " + " or ".join(signs))
+        return ", ".join(parts)
+
+
+def infer_number_format(
+    texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
+) -> NumberFormat | None:
+    """Infer the format that reads most cells as numbers; ``None`` where no cell at all reads so.
+
+    The cells are stripped texts, or distinct ones with the `counts` of their cells. `prefer_comma`
+    takes the decimal comma where both marks read all, because other columns are written so. A word
+    behind most of the numbers is their unit; numbers with another word are not read.
+    """
+    n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
+    cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
+    if not prefer_comma and np.isfinite(finite(cells["text"])).all():
+        return NumberFormat() if cells.height else None
+    words = unit_words(cells["text"], cells["n"].to_numpy())
+    word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
+    cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
+    reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
+    n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
+    best = max(n_read)
+    if _n_clock_times(cells["text"], cells["n"]) > best:
+        return NumberFormat(clock=True)
+    if best == 0:
+        return None
+    readers = [pair for pair, count in zip(_CANDIDATES, n_read, strict=True) if count == best]
+    # Marks that never occur separate nothing: "12" reads alike under every candidate.
+    ambiguous = len({decimal for decimal, _ in readers}) > 1 and bool(
+        cells["bare"].str.contains(r"^[+-]?\d+[.,]\d{3}$").any()
+    )
+    decimal, thousands = readers[0]
+    if ambiguous and prefer_comma:
+        decimal, thousands = next(pair for pair in readers if pair[0] == ",")
+    is_read = reads[_CANDIDATES.index((decimal, thousands))]
+    read = cells["bare"].filter(is_read)
+    separated = read.str.contains(thousands, literal=True).any()
+    unit = cells["text"].str.extract(f"({_UNIT})").fill_null("").alias("unit")
+    if word:
+        has_word = cells["text"].str.contains(_ending(word))
+        unit = pl.select(
+            pl.when(has_word).then(pl.lit(word)).otherwise(unit).alias("unit")
+        ).to_series()
+        cells, unit = cells.filter(is_read), unit.filter(is_read)
+    units = (
+        cells.group_by(unit).agg(pl.col("n").sum()).sort(["n", "unit"], descending=[True, False])
+    )
+    return NumberFormat(
+        decimal=decimal if separated or read.str.contains(decimal, literal=True).any() else ".",
+        thousands=thousands if separated else "",
+        ambiguous=ambiguous and (thousands == "," or prefer_comma),
+        units=tuple(units["unit"]),
+        word=word,
+    )
+
+
+def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
+    """Return the words behind numbers in stripped cells, commonest first, and in how many cells.
+
+    Those that differ in a plural's "s" or a full stop are one, as written most often. Words for
+    powers of ten, halves of the day and a capital at the last digit (12A, 5M) are no units.
+    """
+    words = texts.str.extract(
+        rf"^[^\p{{L}}]?[.,]?\d[\d.,'\s]*?(?:[eE][+-]?\d+)?\s*({_WORD})$"
+    ).alias("word")
+    words = words.zip_with(~texts.str.contains(_LETTERED), pl.Series("word", [None], pl.String))
+    cells = pl.DataFrame([words, pl.Series("n", counts)]).drop_nulls()
+    cells = cells.filter(~pl.col("word").str.contains(f"{_ORDINAL}|{_NO_UNIT}"))
+    by_word = (
+        cells.group_by("word").agg(pl.col("n").sum()).sort(["n", "word"], descending=[True, False])
+    )
+    found: dict[str, tuple[str, int]] = {}
+    for word, n in by_word.iter_rows():
+        first, n_before = found.get(_stem(word), (word, 0))
+        found[_stem(word)] = first, n_before + n
+    return dict(sorted(found.values(), key=lambda one: -one[1]))
+
+
+def _ending(word: str) -> str:
+    """Return the regular expression of a number's last digit and its unit behind it."""
+    return rf"(\d[.,]?)\s*{re.escape(_stem(word))}s?\.?$"
+
+
+def _stem(word: str) -> str:
+    """Return a unit without a full stop and the "s" of a plural."""
+    stem = word.rstrip(".")
+    return stem.removesuffix("s") if len(stem) > 2 else stem
+
+
+def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
+    """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
+    if format.clock:
+        return _clock_seconds(texts)
+    bare = _bare(texts, format.word)
+    fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
+    if format.thousands:
+        bare = bare.str.replace_all(format.thousands, "", literal=True)
+    if format.decimal == ",":
+        bare = bare.str.replace(",", ".", literal=True)
+    return np.where(fits.to_numpy(), finite(bare), np.nan)
+
+
+def is_number_like(cell: str) -> bool:
+    """Whether a cell is made of what numbers are made of, whatever format reads it."""
+    return _NUMBER_LIKE.fullmatch(cell.strip()) is not None
+
+
+def finite(texts: pl.Series) -> FloatArray:
+    """Plain numbers as floats; NaN for all else, also "inf", "1e999" and null."""
+    numbers = None
+    if len(texts) >= _MANY_CELLS:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        with suppress(pa.ArrowInvalid):
+            numbers = pc.cast(texts.to_arrow(), pa.float64()).to_numpy(zero_copy_only=False)
+    if numbers is None:
+        numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return np.where(np.isinf(numbers), np.nan, numbers) if np.isinf(numbers).any() else numbers
+
+
+def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
+    """Count clock times; none where 59:30 may, beside 1:02:30, be of minutes as well as hours."""
+    n_times = int(counts.filter(pl.Series(np.isfinite(_clock_seconds(texts)))).sum())
+    doubtful = texts.str.contains(r"^(?:2[4-9]|[3-9]\d|\d{3}):\d+$")
+    is_open = (
+        texts.str.contains(r"^\d+:\d+:").any() and 10 * counts.filter(doubtful).sum() > n_times
+    )
+    return 0 if is_open else n_times
+
+
+def _clock_seconds(texts: pl.Series) -> FloatArray:
+    """Seconds of times like 14:05, 14:05:30 and 2:05 pm; NaN for all else."""
+    parts = texts.str.extract_groups(_CLOCK).struct.unnest()
+    hour, minute, second = (
+        parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
+        for name in ("hour", "minute", "second")
+    )
+    half = parts["half"].str.to_lowercase()
+    of_day = half.is_not_null().to_numpy()
+    hours = np.where(of_day, hour % 12 + 12.0 * (half == "p").fill_null(False).to_numpy(), hour)
+    possible = ~of_day | ((hour >= 1) & (hour <= 12))
+    return np.where(possible, hours * 3600 + minute * 60 + np.nan_to_num(second), np.nan)
+
+
+def _bare(texts: pl.Series, word: str) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe, and without signs and words of units."""
+    if word:
+        texts = texts.str.replace(_ending(word), "$1")
+    return (
+        texts.str.replace_all(_DASHES, "-")
+        .str.replace_all(_SPACES, " ")
+        .str.replace_all(r"\x{2019}", "'")
+        .str.replace(r"^\(([^-()]+)\)$", "-$1")
+        .str.replace(rf"^([+-]?)\s*{_UNIT}\s*([+-]?)", "$1$2")
+        .str.replace(rf"\s*{_UNIT}$", "")
+    )
+
+
+def _pattern(decimal: str, thousands: str) -> str:
+    """Return the regular expression of a number; thousands may be separated, but only in threes."""
+    point, mark = rf"\{decimal}", r"\." if thousands == "." else thousands
+    groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+|" if thousands else ""
+    return rf"^[+-]?(?:(?:{groups}\d+){point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$"
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """How the dates of one column are written."""
+
+    day_first: bool = False  # 03/04/2008 is the 3rd of April
+    decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
+    has_time: bool = False  # of day, in some cell
+    short_years: bool = False  # some year has two digits
+
+    def describe(self) -> str:
+        """Name what had to be decided, for a report; ``""`` where nothing had."""
+        order = "day before month" if self.day_first else "month before day"
+        parts = [order] if self.decided_by else []
+        return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
+
+
+def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
+    """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
+
+    Where the cells leave it open and nobody says whether the day is first, it is so if dots
+    separate the parts: nobody writes the month first so.
+    """
+    distinct = texts.drop_nulls().unique(maintain_order=True)
+    is_iso = np.isfinite(_iso_seconds(distinct))
+    parts = _parts(distinct.filter(~is_iso))
+    if not is_iso.any() and not np.isfinite(parts["year"]).any():
+        return None
+    timed = np.isfinite(parts["hour"]).any() or distinct.filter(is_iso).str.contains(":").any()
+    rest = bool(timed), bool((parts["short"] > 0).any())
+    first, second = parts["first"], parts["second_part"]
+    if not np.isfinite(first).any():
+        return DateFormat(False, "", *rest)
+    n_day_first, n_month_first = int((first > 12).sum()), int((second > 12).sum())
+    if n_day_first != n_month_first:
+        return DateFormat(n_day_first > n_month_first, "cells", *rest)
+    if day_first is not None:
+        return DateFormat(day_first, "option", *rest)
+    return DateFormat(bool(np.nanmax(parts["dots"]) > 0), "default", *rest)
+
+
+def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Read stripped cells as seconds since 1970-01-01 UTC, and tell which have the shape of a date.
+
+    NaN where there is none, or one of a day that does not exist. A time without an offset is UTC.
+    """
+    seconds = _iso_seconds(texts)
+    shaped = np.isfinite(seconds)
+    rest = np.flatnonzero(~shaped)
+    if rest.size:
+        parts = _parts(texts.gather(rest))
+        shaped[rest], seconds[rest] = np.isfinite(parts["year"]), _seconds(parts, format.day_first)
+    return seconds, shaped
+
+
+def date_text(seconds: float, has_time: bool = True) -> str:
+    """Write seconds since 1970-01-01 as an ISO 8601 date, with the time where it says something."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(seconds))
+    except OverflowError:
+        return f"{seconds / 86400:.6g} days after 1970-01-01"
+    if not has_time or (moment.hour, moment.minute, moment.second) == (0, 0, 0):
+        return moment.date().isoformat()
+    return moment.replace(tzinfo=None).isoformat(sep=" ")
+
+
+def _iso_seconds(texts: pl.Series) -> FloatArray:
+    """Seconds of plain ISO 8601 dates and times; NaN for all else, impossible dates too."""
+    iso = pl.select(pl.when(texts.str.contains(_ISO)).then(texts)).to_series()
+    days = iso.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    seconds = days.cast(pl.Int32).cast(pl.Float64).fill_null(np.nan).to_numpy() * 86400
+    if iso.str.contains(":", literal=True).any():
+        for start, unit in ((11, 3600), (14, 60), (17, 1)):
+            part = iso.str.slice(start, 2).cast(pl.Float64, strict=False).fill_null(0)
+            seconds = seconds + part.to_numpy() * unit
+    # No year 0, which the library would take.
+    return np.where(seconds >= -62135596800, seconds, np.nan)
+
+
+def _parts(texts: pl.Series) -> dict[str, FloatArray]:
+    """Parts of each cell as numbers, NaN where absent.
+
+    "dots" tells whether dots separate them, "short" whether the year has two digits.
+    """
+    parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
+    left = np.flatnonzero(texts.is_not_null().to_numpy())
+    for shape in _SHAPES:
+        hit = texts.gather(left).str.contains(shape).to_numpy()
+        if hit.any():
+            rows, left = left[hit], left[~hit]
+            groups = texts.gather(rows).str.extract_groups(shape).struct.unnest()
+            for name in groups.columns:
+                for part, values in _as_numbers(name, groups[name]).items():
+                    parts[part][rows] = values.to_numpy()
+    return parts
+
+
+def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
+    """Turn a captured group into numbers under the names of `_PARTS`."""
+    if name == "name":
+        order = {month: float(i) for i, month in enumerate(_MONTHS, start=1)}
+        lower = text.str.slice(0, 3).str.to_lowercase()
+        return {"month": lower.replace_strict(order, return_dtype=pl.Float64)}
+    if name == "year":
+        year, short = text.cast(pl.Float64), (text.str.len_chars() == 2).cast(pl.Float64)
+        century = 1900 + 100 * (year < _PIVOT).cast(pl.Float64)
+        return {"year": year + short * century, "short": short}
+    if name == "mark":
+        return {"dots": (text == ".").cast(pl.Float64)}
+    if name == "half":
+        return {"half": text.str.to_lowercase().str.starts_with("p").cast(pl.Float64)}
+    if name == "zone":
+        written = text.str.extract_groups(r"^([+-])([0-9]{2}):?([0-9]{2})?$").struct.unnest()
+        sign, hours, minutes = written.iter_columns()
+        size = hours.cast(pl.Float64) * 3600 + minutes.cast(pl.Float64).fill_null(0) * 60
+        return {"offset": (size * (1 - 2 * (sign == "-").cast(pl.Float64))).fill_null(0)}
+    return {name: text.str.replace(",", ".", literal=True).cast(pl.Float64)}
+
+
+def _seconds(parts: dict[str, FloatArray], day_first: bool) -> FloatArray:
+    """Seconds since 1970-01-01 UTC, NaN for what is no date or no possible one."""
+    year, half = parts["year"], parts["half"]
+    pair = (parts["second_part"], parts["first"])
+    ordered = np.isfinite(parts["first"])
+    month = np.where(ordered, pair[0] if day_first else pair[1], parts["month"])
+    day = np.where(ordered, pair[1] if day_first else pair[0], parts["day"])
+    on_clock = np.isnan(half) | ((parts["hour"] >= 1) & (parts["hour"] <= 12))
+    hour = np.where(np.isnan(half), parts["hour"], parts["hour"] % 12 + 12 * half)
+    hour, minute, second, offset = map(
+        np.nan_to_num, (hour, parts["minute"], parts["second"], parts["offset"])
+    )
+    possible = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = np.where(possible, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
+    start, end = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
+    possible &= day <= (end - start).astype(np.int64)
+    possible &= on_clock & (hour < 24) & (minute < 60) & (second < 60)
+    days = start.astype(np.int64) + day - 1
+    seconds = days * 86400 + hour * 3600 + minute * 60 + second - offset
+    return np.where(possible, seconds, np.nan)
+
 
 ValueFormat = NumberFormat | DateFormat
 

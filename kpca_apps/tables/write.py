@@ -20,9 +20,9 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.numbers import NUMBER_LIKE
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import NUMBER_LIKE
 
 # Columns added to those of a table, by their names; None is an empty one.
 Added = Mapping[str, NDArray[Any] | pl.Series | None]
@@ -58,8 +58,7 @@ def scored_kind(path: str | Path) -> str:
     if suffix == ".csv":
         return "csv"
     raise ConfigError(
-        f'{one_line(str(path), 200)}: the scored table is written as ".csv" or ".parquet"; end the '
-        "name with one of them."
+        'the scored table is written as ".csv" or ".parquet"; end the name with one of them.', path
     )
 
 

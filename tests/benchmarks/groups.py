@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.tables.frames import table_from_frame
 
 FloatArray = NDArray[np.float64]

@@ -32,8 +32,7 @@ from kpca_apps.denoise.dictionary import DictionaryDenoiser
 from kpca_apps.errors import KpcaError, ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score
 from tests.benchmarks.processes import tried_each
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed

@@ -14,7 +14,7 @@ from kpca_apps.cli.console import Console, say_error, say_line
 from kpca_apps.cli.novelty.lines import explanation_lines, odd_cell_lines, summary_lines
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import OddCell
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.cli.conftest import Run

@@ -185,7 +185,7 @@ def test_every_ending_is_one_line_and_its_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("kpca_apps.novelty.screening.options.resolve_rule", fail)
+    monkeypatch.setattr("kpca_apps.novelty.screening.model.resolve_rule", fail)
     monkeypatch.delenv("KPCA_DEBUG", raising=False)
     ended = main(["novelty", "screen", "x.csv"])
     assert_refused(Done(ended, *capsys.readouterr()), code, message)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
-from kpca_apps.novelty.columns.execution import Execution
+from kpca_apps.novelty.columns.encoded import Execution
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal, assert_refused
 

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from kpca_apps.cli.main import app
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions
 from tests.cli.conftest import Done, Run, assert_refused, result
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import parted

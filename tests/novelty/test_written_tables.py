@@ -13,12 +13,10 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty import findings, listed_rows
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import MAX_ODD_CELLS_A_COLUMN, ScreeningResult
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import (
     found_columns,

@@ -24,7 +24,7 @@ from kpca_apps.tables import input_file
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.json import JsonLines, json_rows
-from kpca_apps.tables.read.parquet import plain_types
+from kpca_apps.tables.table import plain_types
 
 FRAME = pl.DataFrame(
     {
@@ -126,7 +126,7 @@ def test_json_records_are_not_kept_where_memory_has_no_room_for_them(
     found = []
     for available in (10**9, 10**5):
         monkeypatch.setattr(limits, "available_memory", lambda n=available: n)
-        rows = json_rows(JsonLines(chunks, "table"), math.inf)
+        rows = json_rows(JsonLines(chunks), math.inf)
         found.append(pa.concat_tables(rows.pieces))
     assert found[0] == found[1]
     assert len(passes) == 3
@@ -138,7 +138,7 @@ def test_json_is_refused_by_its_line_from_some_depth_on(keep_rows: int) -> None:
     for depth in (*range(800, 1000), 10_000):
         line = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
         try:
-            list(json_rows(JsonLines(lambda line=line: [line], "table"), keep_rows).pieces)  # type: ignore[misc]
+            list(json_rows(JsonLines(lambda line=line: [line]), keep_rows).pieces)  # type: ignore[misc]
             refused.append(False)
         except InputError as error:
             assert "line 1 is nested too deeply" in str(error)

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.several import expand
+from kpca_apps.tables.opening import expand, open_table, read_table
 from kpca_apps.tables.table import PartedTable, Table
 
 CUT_GZIP = gzip.compress(b"id,v\n1,2\n", mtime=0)[:-9]

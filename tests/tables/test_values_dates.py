@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.tables.dates import DateFormat, date_text, infer_date_format, read_dates
+from kpca_apps.tables.values import DateFormat, date_text, infer_date_format, read_dates
 
 MOMENTS = st.datetimes(datetime(1969, 1, 1), datetime(2068, 12, 31)).map(
     lambda moment: moment.replace(microsecond=0)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.tables import numbers
-from kpca_apps.tables.numbers import NumberFormat, infer_number_format, read_numbers
+from kpca_apps.tables import values
+from kpca_apps.tables.values import NumberFormat, infer_number_format, read_numbers
 
 
 def read(cells: list[str | None], prefer_comma: bool = False) -> list[float | None]:
@@ -135,7 +135,7 @@ ODD = ["", " 1", "1 ", "+1", "1.", ".5", "nan", "inf", "-Infinity", "1e999", "0x
 def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [f"{value:.17g}" for value in np.random.default_rng(0).normal(size=50) * 1e10]
     texts = pl.Series([*cells, odd], dtype=pl.String)
-    few = numbers.finite(texts)
-    monkeypatch.setattr(numbers, "_MANY_CELLS", 1)
-    np.testing.assert_array_equal(numbers.finite(texts), few)
+    few = values.finite(texts)
+    monkeypatch.setattr(values, "_MANY_CELLS", 1)
+    np.testing.assert_array_equal(values.finite(texts), few)
     np.testing.assert_array_equal(few[:-1], [float(cell) for cell in cells])

@@ -55,7 +55,7 @@ def screen(
     holds rows of the table: share it as you would share the data.
     """
     from kpca_apps.cli.novelty.run import finish, open_folder, print_plan, refuse_too_wide, running
-    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+    from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
 
     chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=reference is not None)
@@ -106,7 +106,7 @@ def fit(
     share the data.
     """
     from kpca_apps.cli.novelty.run import print_plan, running
-    from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
+    from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
     from kpca_apps.system.model_files import check_model_path
 
     chosen = ScreeningOptions.of(options)
@@ -243,7 +243,7 @@ def compare(
     2007).
     """
     from kpca_apps.cli.novelty.run import open_folder, print_plan, running
-    from kpca_apps.novelty.screening.options import ScreeningOptions
+    from kpca_apps.novelty.screening.model import ScreeningOptions
 
     chosen = ScreeningOptions.of(options)
     folder = open_folder(options, "comparison", table)

@@ -19,10 +19,9 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.names import safe_stem
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
@@ -116,13 +115,13 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
         from kpca_apps.novelty.written_tables import N_ADDED
         from kpca_apps.tables.write_excel import require_columns
 
-        require_columns(len(column_names(table)) + N_ADDED, table.source.name)
+        require_columns(len(table.columns) + N_ADDED, table.source.name)
 
 
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     """Print what every column becomes, as data."""
     console = run.console
-    check_options(options.columns, column_names(table), table.source.name)
+    check_options(options.columns, table.columns, table.source.name)
     sample = draw_sample(table, options.seed, run.execution)
     plan = infer_plan(sample.table, options.columns)
     if len(sample.index) < table.source.n_rows:

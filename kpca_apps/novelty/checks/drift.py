@@ -15,11 +15,13 @@ from scipy.special import kolmogorov
 from scipy.stats import chi2_contingency
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.plan import quoted
-from kpca_apps.novelty.columns.summaries import ColumnSummary
+from kpca_apps.novelty.columns.encoding import ColumnSummary
+from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
+from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray
+from kpca_apps.tables.table import Table
 
 RATE = 0.01  # of false reports about two tables alike
 # Least change that is reported: of a distribution (Kolmogorov-Smirnov or total variation distance),
@@ -27,6 +29,24 @@ RATE = 0.01  # of false reports about two tables alike
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # of either table: fewer say little
 EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
+
+
+def find_drift(
+    model: NoveltyModel, table: Table
+) -> tuple[tuple[MovedColumn, ...], tuple[str, ...]]:
+    """Compare columns with those of the model's table, and say what moved, or has run on."""
+    before = model.encoder.summaries
+    now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
+    moved, notes = moved_columns(before, now), []
+    if moved:
+        what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
+        verb = "lies" if len(moved) == 1 else "lie"
+        notes.append(
+            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
+            "moved, and fit a new model if that is how the data are now."
+        )
+    return moved, (*notes, *(_run_on(before, now) if model.clean else ()))
 
 
 def moved_columns(
@@ -51,7 +71,7 @@ def moved_columns(
     return tuple(moved for moved in found if largest[moved.column] is moved)
 
 
-def run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
+def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:
     """Say of the columns that run on how far they have run since the earlier table."""
     of_name = {summary.name: summary for summary in before}
     for new in after:

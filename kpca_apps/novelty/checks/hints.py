@@ -1,22 +1,363 @@
-"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals."""
+"""What may have gone wrong with a row: slips of a number, several gaps, a row of totals.
+
+Slips are of units, decimal points, digits, signs, and columns exchanged. A cell is *repaired* as a
+person would who sees what the rest of the row suggests: by a factor people slip by, a digit typed
+twice, and so on. What the rest suggests is the median over the 10 of the model's rows nearest in
+the other columns. A repair is suggested where the value as it stands lies farther from that than
+any value of the model's own rows does, by half as much again, and repaired as near as most of
+theirs do, no farther than a quarter of the way it came, and is a value that the column may hold:
+whole where its own are, within their range. Where more than two repairs do as well, none is
+suggested: the evidence is not clear.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.names import join
-from kpca_apps.novelty.checks.slips import HintFinder
+from kpca_apps.names import in_prose
+from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
+from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import listed, quoted
-from kpca_apps.novelty.detector.reasons import NeighbourRows
-from kpca_apps.novelty.screening.model import ModelPiece
+from kpca_apps.novelty.columns.plan import ColumnSpec, listed, name_words, quoted
+from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import NumberFormat
+from kpca_apps.tables.values import NumberFormat, Readings
+
+# Of the model's rows, those whose own distances from what is expected of them are looked at; and
+# fewest for any hint.
+N_CALIBRATING, MIN_ROWS = 300, 50
+# In standard deviations: a greater distance in one column counts as this much.
+FARTHEST = 3.0
+# A value is deviant where fewer than so many of the calibrating rows are expected as far from what
+# is expected of them, and farther than so many times nearly all of them are. It fits where so
+# large a share of them does, and within this part of the way.
+MAX_EXPECTED, FAR_SHARE, TIMES_FARTHEST = 0.5, 0.99, 1.5
+FITTING_SHARE, PART_OF_WAY = 0.75, 0.25
+# Less is asked of repairs that leave nothing to choose, an exchange or a sign, and of values that
+# are odd by themselves.
+CLEAR_FITTING_SHARE = 0.95
+# Units lie close together: suggested where rows keep to a tenth of what is expected of them.
+CLOSE_FOR_UNITS = 0.1
+# Of a column, the share of the model's rows above 0 from which it is looked at in logarithms.
+POSITIVE_SHARE = 0.99
+MAX_ALTERNATIVES = 2
+# Of a row that is deviant in more columns than these, no two alone were exchanged; to try each with
+# every other would take the square of the columns.
+MAX_DEVIANT = 8
+# Of columns with fewer different values, any repair is likely to hit one.
+MIN_STEPS = 10
+MIN_DIGITS = 3
+AS_WRITTEN = 1e-3  # of a number that is written with four digits
+# A column of steps holds each of its few values many times, and next to none once.
+FEW_STEPS, MAX_ONCE = 20, 0.005
+
+# What people slip by: a factor, between which units, and of what they are.
+UNITS = (
+    (2.54, "inches and centimetres", "length"),
+    (1 / 0.45359237, "pounds and kilograms", "mass"),
+    (1 / 0.3048, "feet and metres", "length"),
+    (1.609344, "miles and kilometres", "length speed"),
+    (3.6, "metres a second and kilometres an hour", "speed"),
+    (60.0, "minutes and hours, or seconds and minutes", "time"),
+    (12.0, "months and years, or inches and feet", "time length"),
+    (24.0, "hours and days", "time"),
+)
+# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds. A
+# longer one may begin a word.
+OF_UNITS = {
+    "length": "length height width depth dist diam radius thick altitude elev size inch in feet "
+    "foot ft mile metre meter mm cm m km",
+    "mass": "weight mass kilo gram pound kg g lb lbs oz",
+    "speed": "speed velocity wind mph kmh kph",
+    "time": "time duration hour minute second month year week days age min sec hr yr h s",
+    "temperature": "temp celsius fahrenheit degree c f",
+}
+LONG_WORD = 4
+ANOTHER = "in another unit"
+
+
+class _Column:
+    """A column of numbers, and how far the model's own rows lie from what is expected in it."""
+
+    fitting: float  # a distance that is common among these rows
+    clear_fitting: float
+    farthest: float  # one that hardly any row exceeds
+    tail: Tail | None  # of their distances
+
+    def __init__(
+        self, name: str, group: int, place: int, values: FloatArray, unit: str = ""
+    ) -> None:
+        self.name, self.group, self.place = name, group, place  # place: in the matrix
+        self.is_of = _is_of(name, unit)
+        self.low, self.high = float(values.min()), float(values.max())
+        self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
+        self.rule = NumberRule.fit(values, 1.0)
+        self.distinct, counts = np.unique(values, return_counts=True)
+        self.mostly_one = 2 * int(counts.max()) >= len(values)
+        n_once = int((counts == 1).sum())
+        self.has_steps = n_once <= MAX_ONCE * len(values) and len(values) > FEW_STEPS * len(counts)
+
+    def learn(self, distances: FloatArray) -> bool:
+        """Learn from the distances of some rows, unless too few of them are finite."""
+        finite = distances[np.isfinite(distances)]
+        if len(finite) < MIN_ROWS / 2:
+            return False
+        shares = [FITTING_SHARE, CLEAR_FITTING_SHARE, FAR_SHARE]
+        self.fitting, self.clear_fitting, self.farthest = np.quantile(finite, shares).tolist()
+        self.tail = Tail.fit(finite)
+        return True
+
+    def distance(self, value: float, expected: float) -> float:
+        """How far a value is from what is expected."""
+        if not self.in_logs:
+            return abs(value - expected)
+        return abs(math.log(value) - math.log(expected)) if min(value, expected) > 0 else math.inf
+
+    def holds(self, value: float) -> bool:
+        """Whether the column may hold a value: it is whole, or a step, where the column's are."""
+        if self.has_steps:
+            return bool(np.isclose(self.distinct, value, rtol=1e-9, atol=0.0).any())
+        return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
+
+    def is_odd(self, value: float) -> bool:
+        """Whether a value is odd whatever the rest of its row says."""
+        return bool(self.rule.judge(np.array([value]))[0])
+
+    def is_deviant(self, value: float, expected: float) -> bool:
+        """Whether a value is odd by itself, or too far from what is expected to be ordinary."""
+        if self.is_odd(value):
+            return True
+        distance = self.distance(value, expected)
+        if distance <= TIMES_FARTHEST * self.farthest:
+            return False
+        if self.tail is None or not np.isfinite(distance):
+            return True
+        return bool(self.tail.expected(np.array([distance]))[0] < MAX_EXPECTED)
+
+
+class HintFinder:
+    """Finds what may have gone wrong with rows, by the ordinary rows that it is made of.
+
+    `groups` are the matrix columns of each column of the table; `names` those that hold numbers,
+    and `units` words that some are written with.
+    """
+
+    def __init__(
+        self,
+        neighbours: NeighbourRows,
+        groups: Sequence[IntArray],
+        names: Mapping[int, str],
+        units: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.compared = GroupDistances(neighbours, groups, FARTHEST)
+        self.columns: list[_Column] = []
+        n_rows = len(neighbours.rows)
+        if n_rows < MIN_ROWS or len(groups) < 2:
+            return
+        columns = []
+        for group, name in names.items():
+            place = int(groups[group][0])
+            values = neighbours.rows[~_is_gap(neighbours.rows, groups[group]), place]
+            if len(np.unique(values)) >= MIN_STEPS:
+                columns.append(_Column(name, group, place, values, units.get(name, "")))
+        picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
+        distances = np.empty((len(columns), len(picked)))
+        for i, row in enumerate(picked if columns else ()):
+            around = _Surroundings(self.compared, neighbours.standardised[row])
+            expected = around.expected_of_each(columns, int(neighbours.index[row]))
+            for j, column in enumerate(columns):
+                value = float(neighbours.rows[row, column.place])
+                distances[j, i] = column.distance(value, expected[j])
+        self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
+
+    def hints(
+        self,
+        row: FloatArray,
+        standardised: FloatArray,
+        own: int,
+        meant: Mapping[str, float] = MappingProxyType({}),
+    ) -> tuple[str, ...]:
+        """Say what may have gone wrong with a row (d,), encoded, and scaled for distances.
+
+        `own` is its position among the training rows, -1 for a new one. A repair of a column of
+        which is known what was `meant` leads there, or is not suggested.
+        """
+        if not self.columns:
+            return ()
+        around = _Surroundings(self.compared, standardised)
+        deviant: list[tuple[_Column, float, float]] = []
+        each = around.expected_of_each(self.columns, own)
+        for column, expected in zip(self.columns, each, strict=True):
+            value = float(row[column.place])
+            if _is_gap(row[None], self.compared.columns[column.group])[0]:
+                continue
+            if column.is_deviant(value, expected):
+                deviant.append((column, value, expected))
+        found: list[str] = []
+        exchanged: list[_Column] = []
+        for column, _, _ in deviant if len(deviant) <= MAX_DEVIANT else ():
+            if column in exchanged or column.name in meant:
+                continue
+            partner = self._exchanged_with(column, row, around, own)
+            if partner is not None:
+                exchanged += [column, partner]
+                pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
+                found.append(f"{' and '.join(pair)} fit if exchanged.")
+        for column, value, expected in deviant:
+            if column not in exchanged:
+                found += _repaired(column, value, expected, meant.get(column.name))
+        return tuple(found)
+
+    def _exchanged_with(
+        self, column: _Column, row: FloatArray, around: _Surroundings, own: int
+    ) -> _Column | None:
+        """Return the column whose value fits here while this one's fits there."""
+        value = float(row[column.place])
+        best: tuple[float, _Column] | None = None
+        for other in self.columns:
+            theirs = float(row[other.place])
+            # Of two columns that are 0 nearly everywhere, either value fits in either. Exchanged
+            # values must be possible at all before neighbours are looked for.
+            is_possible = other.holds(value) and column.holds(theirs)
+            both_mostly_one = column.mostly_one and other.mostly_one
+            if other is column or theirs == value or both_mostly_one or not is_possible:
+                continue
+            ratios = []
+            for at, before, after in ((column, value, theirs), (other, theirs, value)):
+                expected = around.expected(at, (column.group, other.group), own)
+                near, fits = at.distance(after, expected), at.clear_fitting
+                if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
+                    break
+                ratios.append(near / fits if fits > 0 else 0.0)
+            if len(ratios) == 2 and (best is None or max(ratios) < best[0]):
+                best = max(ratios), other
+        return None if best is None else best[1]
+
+
+def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
+    """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
+    marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
+    return marked
+
+
+class _Surroundings:
+    """Squared distances of one row from the model's rows, by group of columns and in all."""
+
+    def __init__(self, compared: GroupDistances, standardised: FloatArray) -> None:
+        self.neighbours, self.parts = compared.neighbours, compared.squares(standardised)
+        self.total = self.parts.sum(axis=0)
+
+    def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:
+        """Return what the rows nearest in the groups that are not left out suggest."""
+        (value,) = self._middle(self.parts[list(left_out)].sum(axis=0)[None], [column.place], own)
+        return value
+
+    def expected_of_each(self, columns: Sequence[_Column], own: int) -> list[float]:
+        """Return what the rows nearest in all other groups suggest for each of some columns."""
+        left_out = self.parts[[column.group for column in columns]]
+        return self._middle(left_out, [column.place for column in columns], own)
+
+    def _middle(self, left_out: FloatArray, places: list[int], own: int) -> list[float]:
+        """Median of the nearest rows in each matrix column, without its part of the distances."""
+        others = self.total - left_out
+        others[:, self.neighbours.index == own] = np.inf
+        nearest = nearest_rows(others)
+        # Several times faster than a median of few numbers.
+        values = np.sort(self.neighbours.rows[nearest, np.array(places)[:, None]], axis=1)
+        k = values.shape[1]
+        found: list[float] = ((values[:, (k - 1) // 2] + values[:, k // 2]) / 2).tolist()
+        return found
+
+
+def _repaired(
+    column: _Column, value: float, expected: float, meant: float | None = None
+) -> list[str]:
+    """Say which repairs of one cell make it fit, if these are few; those to what was `meant`."""
+    fitting: dict[float, tuple[float, str]] = {}
+    sign = column.rule.sign
+    repairs = [*_repairs(value)]
+    if value < 0 or (sign is not None and sign.sign * value < 0):
+        repairs.insert(0, (-value, "its sign is turned"))
+    repairs = [(repaired, words) for repaired, words in repairs if column.holds(repaired)]
+    if column.in_logs and column.fitting <= CLOSE_FOR_UNITS:
+        # In other units a number need not be whole.
+        other = _in_other_units(value, column.is_of)
+        repairs += [one for one in other if column.low <= one[0] <= column.high]
+    if meant is not None:
+        repairs = [one for one in repairs if math.isclose(one[0], meant, rel_tol=AS_WRITTEN)]
+    is_odd = column.is_odd(value)
+    near = column.clear_fitting if is_odd else column.fitting
+    # Where 0 would do, so would anything that makes the value small.
+    small_fits = column.distance(0.0, expected) <= near
+    for repaired, words in repairs:
+        distance = column.distance(repaired, expected)
+        fits = column.clear_fitting if repaired == -value else near
+        if small_fits and abs(repaired) < PART_OF_WAY * abs(value):
+            continue
+        if distance <= min(fits, PART_OF_WAY * column.distance(value, repaired)):
+            fitting.setdefault(float(f"{repaired:.6g}"), (distance, words))
+    if not 0 < len(fitting) <= MAX_ALTERNATIVES:
+        return []
+    repair = ", or ".join(words for _, words in sorted(fitting.values()))
+    return [f"{quoted(column.name)} fits if {repair}."]
+
+
+def _repairs(value: float) -> Iterator[tuple[float, str]]:
+    """Yield what may have been meant by a value, most often meant first, and the repair."""
+    for factor in (10.0, 100.0, 1000.0):
+        yield value / factor, f"divided by {factor:.0f}"
+        yield value * factor, f"multiplied by {factor:.0f}"
+    text = repr(abs(value)).removesuffix(".0")
+    if "e" not in text and sum(letter.isdigit() for letter in text) >= MIN_DIGITS:
+        retyped = [(shorter, "a digit typed twice") for shorter in without_double(value)]
+        for i, (a, b) in enumerate(pairwise(text)):
+            if a != b and a.isdigit() and b.isdigit() and (b != "0" or i > 0):
+                retyped.append((text[:i] + b + a + text[i + 2 :], "two digits exchanged"))
+        for digits, words in retyped:
+            yield math.copysign(float(digits), value), f"read as {digits} ({words}?)"
+    if value == round(value) and 1000 <= value < 3000:
+        for century in (value - 100, value + 100):
+            yield century, f"read as {century:.0f} (another century?)"
+
+
+def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float, str]]:
+    """Yield a value in the units it may have been meant in, and the repair.
+
+    They are named where it is known what the value is of; without that any factor may do.
+    """
+    for factor, units, of in UNITS:
+        if is_of and is_of.isdisjoint(of.split()):
+            continue
+        words = units if is_of else ANOTHER
+        yield value / factor, f"divided by {factor:.4g} ({words}?)"
+        yield value * factor, f"multiplied by {factor:.4g} ({words}?)"
+    if "temperature" in is_of:
+        for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
+            yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"
+
+
+def _is_of(name: str, unit: str) -> frozenset[str]:
+    """Say of what a column is, a length or a mass, by the words of its name and its unit."""
+    words_of_name = [*name_words(name), unit.lower()]
+    return frozenset(
+        of
+        for of, words in OF_UNITS.items()
+        if any(
+            one == word or (len(word) >= LONG_WORD and one.startswith(word))
+            for one in words_of_name
+            for word in words.split()
+        )
+    )
+
 
 # Of more columns of numbers no slips are sought: what the others suggest of each would take
 # minutes, and chance would fit some factor in every row.
@@ -29,7 +370,7 @@ SUM_ROUNDING = 1e-4  # of a sum, which may be of values before they were rounded
 
 
 def hint_rows(
-    model: ModelPiece,
+    model: AnyModel,
     rows: Encoded,
     table: Table,
     matrix: FloatArray,
@@ -42,17 +383,18 @@ def hint_rows(
     `meant` (r,) are numbers that stand for cells of theirs that are odd by themselves.
     """
     found = _slips(model, rows, matrix, positions, meant)
-    for row, names in _in_several(_rare_gaps(model, table)):
-        which = join([quoted(name) for name in names])
+    used = [(spec, table.column(spec.name).read(spec.format)) for spec in model.encoder.plan.used]
+    for row, names in _in_several(_rare_gaps(model, used)):
+        which = in_prose([quoted(name) for name in names])
         found[row] += (f"{which} are missing, each of which fewer than 1 in 100 rows lack.",)
     # A row may be the sum of the others by chance in one column, not in two.
-    for row, names in _in_several(_totals(model, rows, table)):
+    for row, names in _in_several(_totals(rows, used)):
         found[row] = (f"{listed(names)} hold the sums of all other rows: a row of totals?",)
     return found
 
 
 def _slips(
-    model: ModelPiece,
+    model: AnyModel,
     rows: Encoded,
     matrix: FloatArray,
     positions: IntArray,
@@ -85,20 +427,24 @@ def _in_several(marked: Iterable[tuple[str, BoolArray]]) -> Iterator[tuple[int, 
     yield from ((row, names) for row, names in names_of.items() if len(names) > 1)
 
 
-def _rare_gaps(model: ModelPiece, table: Table) -> Iterator[tuple[str, BoolArray]]:
+def _rare_gaps(
+    model: AnyModel, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
     """Mark the missing cells of columns in which they hardly ever are."""
     n_learned = min(model.n_rows, SAMPLE_ROWS)
-    for spec in model.encoder.plan.used:
+    for spec, readings in used:
         if spec.n_missing / n_learned < RARELY_MISSING:
-            yield spec.name, table.column(spec.name).read(spec.format).missing
+            yield spec.name, readings.missing
 
 
-def _totals(model: ModelPiece, rows: Encoded, table: Table) -> Iterator[tuple[str, BoolArray]]:
+def _totals(
+    rows: Encoded, used: Sequence[tuple[ColumnSpec, Readings]]
+) -> Iterator[tuple[str, BoolArray]]:
     """Mark the numbers that are the sum of all others of their column, of a table in memory."""
-    for spec in model.encoder.plan.used if rows.size_of_parts is None else ():
+    for spec, readings in used if rows.size_of_parts is None else ():
         if isinstance(spec.format, NumberFormat) and not spec.format.clock:
             whole = float(np.nansum(rows.sample_table.column(spec.name).read(spec.format).values))
-            values = table.column(spec.name).read(spec.format).values
+            values = readings.values
             with np.errstate(invalid="ignore"):
                 is_sum = np.abs(whole - 2 * values) <= SUM_ROUNDING * np.abs(values)
             yield spec.name, is_sum & (values != 0)

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import binom
 
-from kpca_apps.names import join, one_line
+from kpca_apps.names import in_prose, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
-from kpca_apps.novelty.columns.parts import rows_of
 from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
 
 # Two rows that are odd alike may be so by chance, and need no summary.
@@ -74,7 +74,7 @@ def find_patterns(
             sentence = f"{len(alike):,} rows: {clause}"
             others = [name for name in shown if name not in names]
             places = np.array([row.rank - 1 for row in alike])
-            common = _common(rows_of(listed, places), others, sample)
+            common = _common(listed, places, others, sample)
             if common is not None:
                 column, value, n_sharing = common
                 who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
@@ -86,34 +86,38 @@ def find_patterns(
     return tuple(sorted(found, key=lambda pattern: -len(pattern.rows)))
 
 
-def leading_group(
-    flagged: Table, sample: Table, n_rows: int, names: Sequence[str]
-) -> tuple[str, str] | None:
-    """Find the value that most flagged rows share, and more rows of the table have than these.
+def leading_note(
+    ranked: Sequence[RankedRow], listed: Table, sample: Table, n_rows: int, names: Sequence[str]
+) -> Iterator[str]:
+    """Say that the rows of one value lead the list and go on beyond it.
 
-    Return its column, of those called `names`, and a sentence; ``None`` where there is none. Of a
-    table of `n_rows` there is a `sample`.
+    It is one that most flagged rows share in a column of those called `names`, and more rows of the
+    table, of `n_rows`, have than these. `listed` are the ranked rows as they stand.
     """
-    n, best, most_often = flagged.frame.height, None, TIMES_COMMONER
-    if n < MIN_LEADING:
-        return None
-    for name, value, n_sharing, n_having in _shared(flagged, sample, names, LEADING):
+    flagged = np.flatnonzero([row.flagged for row in ranked])
+    n, best, most_often = len(flagged), "", TIMES_COMMONER
+    shared = _shared(listed, flagged, sample, names, LEADING) if n >= MIN_LEADING else ()
+    for name, value, n_sharing, n_having in shared:
         share = n_having / sample.frame.height
         times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
         if times > most_often:
-            sentence = (
+            best = (
                 f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {one_line(value, 40)}, "
                 f"as about {100 * share:.2g} % of the table do: the group lies apart from the "
-                "rest, and other odd rows may stand behind it."
+                "rest, and other odd rows may stand behind it. To judge its rows among "
+                f"themselves, group by {quoted(name)} (--by)."
             )
-            best, most_often = (name, sentence), times
-    return best
+            most_often = times
+    if best:
+        yield best
 
 
-def _common(rows: Table, others: Sequence[str], sample: Table) -> tuple[str, str, int] | None:
+def _common(
+    listed: Table, places: IntArray, others: Sequence[str], sample: Table
+) -> tuple[str, str, int] | None:
     """Column, value and number of rows that share it; None where none stands out."""
-    n, best, rarest = rows.frame.height, None, BY_CHANCE
-    for name, value, n_sharing, n_having in _shared(rows, sample, others, MOST):
+    n, best, rarest = len(places), None, BY_CHANCE
+    for name, value, n_sharing, n_having in _shared(listed, places, sample, others, MOST):
         share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
         chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
         if share <= FEW and chance < rarest:
@@ -122,14 +126,14 @@ def _common(rows: Table, others: Sequence[str], sample: Table) -> tuple[str, str
 
 
 def _shared(
-    rows: Table, sample: Table, names: Sequence[str], least: float
+    listed: Table, places: IntArray, sample: Table, names: Sequence[str], least: float
 ) -> Iterator[tuple[str, str, int, int]]:
     """Yield the values that so large a part of some rows share, by column.
 
     With how many of the rows do, and how many of the sample of the table.
     """
     for name in names:
-        column = rows.column(name)
+        column = listed.column(name).take(places)
         texts = column.texts.to_list()
         value, n_sharing = Counter(texts).most_common(1)[0]
         if value is not None and n_sharing >= least * len(texts):
@@ -251,7 +255,7 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
         names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:
-        higher, lower = _say_of(names[ABOVE], "is above"), join(names[BELOW])
+        higher, lower = _say_of(names[ABOVE], "is above"), in_prose(names[BELOW])
         clauses.append(f"{higher} and {lower} {BELOW.removeprefix('is ')}")
     else:
         clauses += [_say_of(names[side], side) for side in (ABOVE, BELOW) if side in names]
@@ -264,4 +268,4 @@ def _say_of(names: Sequence[str], clause: str) -> str:
         verb, rest = clause.split(" ", 1)
         whose = "all" if len(names) > 2 else "both"
         clause = f"{PLURALS.get(verb, f'{whose} read')} {rest}"
-    return f"{join(names)} {clause}"
+    return f"{in_prose(names)} {clause}"

@@ -1,4 +1,7 @@
-"""The rows of a table as finite numbers, encoded once, and what their cells hold.
+"""The rows of a table, in memory or in parts: some of them, groups of them, all encoded once.
+
+Each part is read where the work on it is done. Parts are cut at fixed rows, and what is made of
+them is put together in one order: it does not depend on who works, and how many.
 
 A table in memory is one matrix. The numbers of a table in parts lie in one temporary file, or with
 the Dask workers who made them: a later pass reads neither text nor Parquet again, but floats.
@@ -7,40 +10,259 @@ the Dask workers who made them: a later pass reads neither text nor Parquet agai
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import tee
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from kpca_apps.engine.rows import ArrayRows, RowFunction, RowSums, Sums
-from kpca_apps.errors import InputError
-from kpca_apps.names import one_line, suggest
-from kpca_apps.novelty.checks.faults import CellFaults
-from kpca_apps.novelty.checks.odd_cells import CellRule, cell_rules
-from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
-    AnyTable,
-    PartTask,
-    Sample,
-    column_names,
-    draw_sample,
-    row_count,
-    take_rows,
+from kpca_apps.engine.rows import (
+    SAMPLE_ROWS,
+    ArrayRows,
+    RowFunction,
+    RowSums,
+    Sums,
+    sample_positions,
 )
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import one_line, suggest
+from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
+from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.table import PartedTable, Table, TablePart, parted
+
+Result = TypeVar("Result")
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+@contextmanager
+def _silent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda n_rows: None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Who works on a table that is read in parts, and how progress is shown.
+
+    Attributes
+    ----------
+    workers : Workers
+        Threads of this process by default.
+    progress : callable
+        ``progress(what, n_rows)`` is entered for a pass and gives a function that takes the
+        number of rows done since it was last called.
+    """
+
+    workers: Workers = field(default_factory=Workers)
+    progress: Progress = _silent
+
+    def over(
+        self,
+        what: str,
+        function: Callable[..., Result],
+        tasks: Iterable[Any],
+        n_rows: int,
+        *shared: object,
+        kept: Kept | None = None,
+    ) -> Iterator[Result]:
+        """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
+
+        A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
+        """
+        taken, done = tee(tasks)
+        results = self.workers.map_partitions(function, taken, *shared, kept=kept)
+        with self.progress(what, n_rows) as advance:
+            for result, task in zip(results, done, strict=True):
+                yield result
+                advance(task.n_rows)
+
+
+AnyTable = Table | PartedTable
+# What the rows of a group say in the columns they are grouped by; None where a cell is missing.
+GroupKey = tuple[str | None, ...]
+Groups = tuple[list[GroupKey], IntArray]  # and the place (n,) of each row among them
+NO_GROUPS: Groups = ([], np.empty(0, dtype=np.int64))
+# Groups of rows that are distinguished; an identifier has more.
+MOST_KEYS = 100_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a table that are held in memory: all, or drawn."""
+
+    table: Table  # they as they stand, in the order of the table
+    index: IntArray  # (s,), their positions, increasing
+    whole: AnyTable  # all rows; in parts if there are more than 100,000
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """A part of a table, and which of its rows a pass is about."""
+
+    part: TablePart
+    marked: BoolArray | None = None  # (n,); None: whatever no mark means to the pass
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the part."""
+        return self.part.stop - self.part.start
+
+    def __str__(self) -> str:
+        return str(self.part)
+
+
+def row_count(table: AnyTable) -> int:
+    """Rows of a table; those in memory may be drawn from more of its source."""
+    return table.frame.height if isinstance(table, Table) else table.n_rows
+
+
+def in_parts(table: AnyTable) -> AnyTable:
+    """Cut a table in memory into parts if it has more than 100,000 rows."""
+    if isinstance(table, Table) and table.frame.height > SAMPLE_ROWS:
+        return parted(table)
+    return table
+
+
+def each_part(
+    table: AnyTable, what: str, function: Callable[[Table], Result], execution: Execution
+) -> Iterator[Result]:
+    """Yield what a function makes of a table in memory, or of each part of one, in order."""
+    if isinstance(table, Table):
+        yield function(table)
+    else:
+        tasks = map(PartTask, table.parts)
+        yield from execution.over(what, _of_part, tasks, table.n_rows, function)
+
+
+def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
+    return function(task.part.read())
+
+
+def rows_of(table: Table, positions: IntArray) -> Table:
+    """Cut some rows out of a table in memory."""
+    return Table(
+        frame=table.frame[positions],
+        lines=None if table.lines is None else table.lines[positions],
+        source=replace(table.source, n_rows=len(positions)),
+    )
+
+
+def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
+    """Return a table of some rows, positions increasing, each part of it still to be read."""
+    if isinstance(table, Table):
+        return rows_of(table, positions)
+    source = replace(table.source, n_rows=len(positions))
+    cuts = np.searchsorted(positions, [part.start for part in table.parts] + [table.n_rows])
+    parts: list[TablePart] = []
+    for part, start, stop in zip(table.parts, cuts.tolist(), cuts[1:].tolist(), strict=False):
+        if stop > start:
+            load = partial(_rows_of_part, part, positions[start:stop] - part.start)
+            whole = part.whole or part
+            parts.append(TablePart(len(parts), start, stop, source, load, whole))
+    return PartedTable(source, table.columns, tuple(parts), table.copy)
+
+
+def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntArray | None]:
+    rows = rows_of(part.read(), places)
+    return rows.frame, rows.lines
+
+
+def take_rows(
+    table: AnyTable, positions: IntArray, execution: Execution, what: str = "Fetching rows"
+) -> Table:
+    """Return some rows as they stand in a table, read by whoever reads its parts, in that order."""
+    if isinstance(table, Table):
+        return rows_of(table, positions)
+    inside, back = np.unique(positions, return_inverse=True)
+    pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
+    pieces = pieces or [rows_of(table.parts[0].read(), inside)]  # no rows, but columns
+    lines = None
+    if pieces[0].lines is not None:
+        lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[back]
+    frame = pl.concat([piece.frame for piece in pieces])[back]
+    return Table(frame, lines, replace(table.source, n_rows=len(positions)))
+
+
+def _itself(table: Table) -> Table:
+    return table
+
+
+def draw_sample(table: AnyTable, seed: int, execution: Execution) -> Sample:
+    """Draw the rows that columns, scalings and landmarks are learned from.
+
+    A table in memory is its own sample, unless it has more than 100,000 rows.
+    """
+    table = in_parts(table)
+    if isinstance(table, Table):
+        return Sample(table, np.arange(table.frame.height), table)
+    index = sample_positions(table.n_rows, seed)
+    drawn = take_rows(table, index, execution, "Drawing rows")
+    return Sample(replace(drawn, source=table.source), index, table)
+
+
+def find_groups(table: AnyTable, by: Sequence[str], execution: Execution) -> Groups:
+    """Find the groups of equal text in some columns, and the place among them of each row.
+
+    None by no columns. ConfigError where there are as many as identifiers have.
+    """
+    if not by:
+        return NO_GROUPS
+    found: dict[GroupKey, int] = {}
+    codes, start = row_values(row_count(table), np.int64), 0
+    for keys, places in each_part(table, "Finding groups", partial(_groups, by=by), execution):
+        numbers = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
+        if len(found) > MOST_KEYS:
+            raise ConfigError(
+                f"--by {listed(by)} makes more than {MOST_KEYS:,} groups: name a column of few "
+                "values, such as a kind, a site or a machine"
+            )
+        codes[start : start + len(places)] = numbers[places]
+        start += len(places)
+    return list(found), codes
+
+
+def group_text(key: GroupKey) -> str:
+    """Write what the rows of a group say."""
+    return ", ".join("(missing)" if text is None else text for text in key)
+
+
+def _groups(table: Table, by: Sequence[str]) -> tuple[list[GroupKey], IntArray]:
+    """Return the groups of a part, and the place among them of each of its rows."""
+    levels = [table.column(name).levels for name in by]
+    codes = np.column_stack([of.codes for of in levels])
+    found, places = np.unique(codes, axis=0, return_inverse=True)
+    texts = [[*of.texts.to_list(), None] for of in levels]  # code -1 is a missing cell
+    keys = [tuple(of[code] for of, code in zip(texts, row, strict=True)) for row in found.tolist()]
+    return keys, np.asarray(places, dtype=np.int64).reshape(-1)
+
 
 HashArray = NDArray[np.uint64]
-Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Rows of a table that somebody judged fine."""
+
+    is_accepted: BoolArray  # (n,)
+    name: str  # of the file that accepts them
+    notes: tuple[str, ...]  # on rows of that file that are none of the table
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are accepted."""
+        return int(self.is_accepted.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +281,8 @@ class Encoded:
     warnings: tuple[str, ...]  # what was done to cells that are no values
     execution: Execution  # of passes over the parts
     n_jobs: int | None  # threads that work on a table in memory
-    is_accepted: BoolArray | None  # (n,), rows that are fine whatever they hold; None: none
+    accepted: Accepted | None  # rows that are fine whatever they hold
+    groups: Groups  # that are judged among themselves, and the place among them of each row
 
     @property
     def source(self) -> SourceInfo:
@@ -70,6 +293,16 @@ class Encoded:
     def n_rows(self) -> int:
         """Number n of rows."""
         return row_count(self.table)
+
+    @property
+    def is_accepted(self) -> BoolArray | None:
+        """Rows (n,) that are fine whatever they hold; None where none are."""
+        return None if self.accepted is None else self.accepted.is_accepted
+
+    @property
+    def n_judged(self) -> int:
+        """Rows that are not accepted."""
+        return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @property
     def size_of_parts(self) -> int | None:
@@ -135,16 +368,16 @@ def encode(
     sample: Sample | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    is_accepted: BoolArray | None = None,
+    accepted: Accepted | None = None,
     checked: bool = True,
 ) -> Encoded:
     """Encode the rows of a table by an encoder, which was fitted on the `sample` if given.
 
-    Rows that are accepted (n,) are fine whatever they hold. Unless cells are to be `checked`,
-    nothing is said of them. InputError if a column that the encoder uses is missing, or if most of
-    its cells cannot be read.
+    Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
+    said of them. InputError if a column that the encoder uses is missing, or if most of its cells
+    cannot be read.
     """
-    source, names = table.source, column_names(table)
+    source, names = table.source, table.columns
     for spec in encoder.plan.used:
         if spec.name not in names:
             raise InputError(
@@ -152,10 +385,12 @@ def encode(
                 f"add it, or fit a model without it.{suggest(spec.name, names)}"
             )
     execution = execution or Execution()
-    drawn = sample is not None and isinstance(table, PartedTable)
     held = sample or draw_sample(table, seed, execution)
+    table = held.whole
+    drawn = sample is not None and isinstance(table, PartedTable)
     rules = cell_rules(held.table, encoder.plan, row_count(table)) if checked else ()
     stored: EncodedFile | Kept | None = None
+    is_accepted = None if accepted is None else accepted.is_accepted
     if isinstance(table, Table):
         faults, hashes = _looked_through(table, encoder, rules, 0, is_accepted)
     else:
@@ -182,7 +417,8 @@ def encode(
         warnings=tuple(warnings),
         execution=execution,
         n_jobs=n_jobs,
-        is_accepted=is_accepted,
+        accepted=accepted,
+        groups=NO_GROUPS,
     )
 
 

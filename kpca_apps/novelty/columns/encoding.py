@@ -13,17 +13,11 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
-from kpca_apps.novelty.columns.running import (
-    N_FEATURES,
-    describe_repeating,
-    repeating_features,
-    repeats,
-)
-from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.table import Table
@@ -64,15 +58,22 @@ class ValueCoder:
     def fit(cls, column: Column, spec: ColumnSpec, gaps_tell: bool) -> ValueCoder:
         """Choose the features that vary in the column."""
         is_date, notation = isinstance(spec.format, DateFormat), Notation.of(column, spec.format)
-        if spec.runs_on and not gaps_tell:
-            return cls(spec, _repeating(column, spec) if is_date else (), False, notation, True)
-        values = spec.features(column)
-        seen = values[~np.isnan(values[:, 0])]
-        # Times of day are taken from days since 1970, and are as exact as those.
-        size = float(np.abs(seen[:, 0]).max(initial=0.0)) if is_date else None
-        kept = tuple(j for j in range(values.shape[1]) if j == 0 or varies(seen[:, j], size))
+        of_repeats = spec.runs_on and not gaps_tell
+        if of_repeats and not is_date:
+            return cls(spec, (), False, notation, True)
+        values = _features(column, spec, of_repeats)
+        seen, size = values[~np.isnan(values[:, 0])], None
+        if is_date:
+            # Times of day are taken from days since 1970, and are as exact as those.
+            seconds = column.read(spec.format).ordered
+            size = float(np.abs(seconds).max(initial=0.0)) / _DAY
+        kept = varies(seen, size)
+        if of_repeats:
+            kept &= repeats(seconds)
+        else:
+            kept[0] = True
         gap = gaps_tell and len(seen) < len(values)
-        return cls(spec, kept, gap, notation)
+        return cls(spec, tuple(np.flatnonzero(kept).tolist()), gap, notation, of_repeats)
 
     @property
     def width(self) -> int:
@@ -83,10 +84,7 @@ class ValueCoder:
         """Turn cells into (n, width) numbers; values are NaN where missing."""
         if not self.features:
             return np.zeros((len(column), 1))
-        if self.repeats:
-            features = repeating_features(column.read(self.spec.format).values)
-            return features[:, list(self.features)]
-        values = self.spec.features(column)[:, list(self.features)]
+        values = _features(column, self.spec, self.repeats)[:, list(self.features)]
         if not self.gap:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
@@ -108,13 +106,13 @@ class ValueCoder:
         return kind.describe(features) if kind.describe else "", None
 
 
-def _repeating(column: Column, spec: ColumnSpec) -> tuple[int, ...]:
-    """Choose the features of dates that repeat in a column, and vary."""
-    seconds = column.read(spec.format).ordered
-    values = repeating_features(seconds)
-    # They are taken from days since 1970, and are as exact as those.
-    kept = repeats(seconds) & varies(values, float(np.abs(seconds).max()) / 86400.0)
-    return tuple(np.flatnonzero(kept).tolist())
+def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
+    """All features of each cell, (n, k), NaN where missing: those of its kind, or that repeat."""
+    if of_repeats:
+        return repeating_features(column.read(spec.format).values)
+    features = KINDS[spec.role].features
+    assert features is not None
+    return features(column, spec.format)
 
 
 @dataclass(frozen=True)
@@ -215,15 +213,15 @@ class TableEncoder:
         """
         coders: list[ValueCoder | LevelCoder] = []
         blocks = [np.empty((table.frame.height, 0))]
-        for spec in plan.used:
-            column = table.column(spec.name)
+        columns = [(table.column(spec.name), spec) for spec in plan.used]
+        for column, spec in columns:
             if spec.has_levels:
                 coders.append(LevelCoder.fit(column, spec))
             else:
                 coder = ValueCoder.fit(column, spec, gaps_tell=contaminated)
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
-        summaries = tuple(ColumnSummary.of(table.column(spec.name), spec) for spec in plan.used)
+        summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         return cls(plan, tuple(coders), ConditionalMeanImputer.fit(np.hstack(blocks)), summaries)
 
     @cached_property
@@ -285,3 +283,112 @@ class TableEncoder:
             levels = spec.levels(column)
             return text, levels.texts[int(levels.codes[row])]
         return text, None if spec.format is None else float(readings.values[row])
+
+
+# Of dates that run on, later ones lie beyond all earlier ones, and that says nothing against them.
+# What does is what repeats: the time of day, the day of the week, of the month, of the year.
+
+_DAY = 86400.0  # seconds
+# Of the features, in days; each is a sine and a cosine.
+PERIODS = (1.0, 1.0, 7.0, 7.0, 30.44, 30.44, 365.25, 365.25)
+N_FEATURES = len(PERIODS)
+# Of so many periods in a table, the second half of one shows what the first looked like.
+SEEN_TWICE = 1.5
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+
+
+def repeating_features(seconds: FloatArray) -> FloatArray:
+    """Return what repeats in dates, (n, 8): sine and cosine of the part of each period."""
+    missing = np.isnan(seconds)
+    days = np.where(missing, 0.0, seconds) / _DAY
+    whole = np.floor(days).astype("datetime64[D]")
+    month, year = whole.astype("datetime64[M]"), whole.astype("datetime64[Y]")
+    turns = np.column_stack(
+        [
+            (np.where(missing, 0.0, seconds) % _DAY) / _DAY,
+            # The first of January 1970 was a Thursday.
+            ((np.floor(days) + 3) % 7) / 7,
+            (whole - month).astype(np.float64) / 31,
+            (whole - year).astype(np.float64) / 366,
+        ]
+    )
+    turns[missing] = np.nan
+    angles = 2 * np.pi * np.repeat(turns, 2, axis=1)
+    angles[:, 0::2], angles[:, 1::2] = np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])
+    return angles
+
+
+def repeats(seconds: FloatArray) -> NDArray[np.bool_]:
+    """Return which of these features are seen again in dates (n,), n >= 1, shape (8,)."""
+    return np.ptp(seconds) / _DAY >= SEEN_TWICE * np.array(PERIODS)
+
+
+def describe_repeating(features: FloatArray) -> str:
+    """Say which time of day, weekday and so on features (8,) are of, NaN where not known."""
+    turns = (np.arctan2(features[0::2], features[1::2]) / (2 * np.pi)) % 1.0
+    words = []
+    if not np.isnan(turns[1]):
+        words.append(_WEEKDAYS[round(turns[1] * 7) % 7])
+    if not np.isnan(turns[2]):
+        words.append(f"day {round(turns[2] * 31) % 31 + 1} of a month")
+    if not np.isnan(turns[3]):
+        words.append(_MONTHS[int(turns[3] * 366 / 30.5) % 12])
+    if not np.isnan(turns[0]):
+        minutes = round(turns[0] * 1440) % 1440
+        words.append(f"about {minutes // 60:02d}:{minutes % 60:02d}")
+    return ", ".join(words)
+
+
+# From so many quantiles a Kolmogorov-Smirnov distance is known to 1 / 65.
+N_QUANTILES = 65
+MOST_LEVELS = 50  # counted by name
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """How the cells of a column lie."""
+
+    name: str
+    n_cells: Annotated[int, Meta(ge=0)]
+    n_missing: Annotated[int, Meta(ge=0)]
+    quantiles: tuple[float, ...] = ()  # of numbers, or of dates in seconds; even steps
+    levels: tuple[str, ...] = ()  # of a category, the most frequent; the others count together
+    counts: tuple[int, ...] = ()  # their cells
+    is_date: bool = False
+    runs_on: bool = False  # with the rows: that it lies beyond is no news
+
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        steps = np.diff(self.quantiles)
+        if len(self.levels) != len(self.counts) or (steps.size and not (steps >= 0).all()):
+            raise ValueError(f"a summary of {self.name!r:.40} that contradicts itself")
+        if self.n_missing + sum(self.counts) > self.n_cells or min(self.counts, default=0) < 0:
+            raise ValueError(f"a summary of {self.name!r:.40} with more cells than there are")
+
+    @classmethod
+    def of(cls, column: Column, spec: ColumnSpec) -> ColumnSummary:
+        """Sum up a column, read as its plan says."""
+        n_cells, is_date = len(column), isinstance(spec.format, DateFormat)
+        if spec.format is not None:
+            values = column.read(spec.format).ordered
+            n_missing = n_cells - len(values)
+            if len(values) > N_QUANTILES:
+                steps = np.linspace(0.0, 1.0, N_QUANTILES)
+                values = np.quantile(values, steps, method="inverted_cdf")
+            quantiles = tuple(values.tolist())
+            return cls(spec.name, n_cells, n_missing, quantiles, (), (), is_date, spec.runs_on)
+        levels = spec.levels(column)
+        n_missing = n_cells - int(levels.counts.sum())
+        # Free text has as many levels as cells: only its gaps are compared.
+        found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
+        names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
+        return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
+
+    @property
+    def n_values(self) -> int:
+        """Cells that hold a value."""
+        return self.n_cells - self.n_missing

@@ -3,7 +3,7 @@
 The rules, in the order they are tried on a column nobody declared anything about:
 
 1. no value at all: *empty*; one value only: *constant*;
-2. whole numbers that were handed out, not measured (`identifiers.py`): an *identifier*, kept out;
+2. whole numbers that were handed out, not measured (`why_identifier`): an *identifier*, kept out;
 3. at least 90 % of the cells read as numbers: *numeric*; as dates: *datetime*. The rest of such a
    column is typing errors: they count as missing, and the encoder says how many and where;
 4. yes/no in some spelling: *boolean*;
@@ -20,8 +20,9 @@ another.
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import NoneType
 from typing import Annotated, Any
@@ -29,22 +30,24 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from msgspec import Meta
+from scipy.stats import spearmanr
 
 from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
 from kpca_apps.names import one_line, suggest
-from kpca_apps.novelty.columns.identifiers import COUNTING, DISTINCT, has_one_shape, why_identifier
 from kpca_apps.novelty.columns.kinds import KINDS
-from kpca_apps.novelty.columns.running import runs_on
 from kpca_apps.novelty.magnitudes import varies
-from kpca_apps.system.arrays import FloatArray
-from kpca_apps.tables.numbers import DECIMAL_MARKS, THOUSANDS_MARKS, unit_words
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
+    DECIMAL_MARKS,
+    THOUSANDS_MARKS,
     Column,
     DateFormat,
     Levels,
     NumberFormat,
+    Readings,
     ValueFormat,
+    unit_words,
 )
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
@@ -93,7 +96,7 @@ class ColumnSpec:
     hidden: bool = False  # its values stay out of the report
     format: ValueFormat | None = None  # how its cells are written; None for text
     notes: tuple[str, ...] = ()  # sentences on choices a reader may want to make otherwise
-    runs_on: bool = False  # whether its values rise or fall with the rows (`running.py`)
+    runs_on: bool = False  # whether its values rise or fall with the rows (`runs_on`)
 
     def validate(self) -> None:
         """Refuse what no table leads to."""
@@ -124,12 +127,6 @@ class ColumnSpec:
     def is_truth(self) -> bool:
         """Whether its levels are true and false."""
         return self.used and KINDS[self.role].is_truth
-
-    def features(self, column: Column) -> FloatArray:
-        """All features of its kind of each cell, (n, k), NaN where missing."""
-        features = KINDS[self.role].features
-        assert features is not None
-        return features(column, self.format)
 
     def levels(self, column: Column) -> Levels:
         """Levels of the column; truth words in lower case, so that Yes and yes are one."""
@@ -181,13 +178,13 @@ OF_FILES = "names the file each row comes from; --categorical takes it into the 
 
 
 def infer_plan(table: Table, options: ColumnOptions | None = None) -> ColumnPlan:
-    """Decide what each column becomes.
+    """Decide what each column becomes; `check_options` comes before it.
 
-    ConfigError for options that do not fit; InputError for too few rows, or if no column is left.
+    ConfigError for a column that is not what it is declared to be; InputError for too few rows, or
+    if no column is left.
     """
     options = options or ColumnOptions()
-    where, columns = table.source.name, [table.column(name) for name in table.frame.columns]
-    check_options(options, table.frame.columns, where)
+    where, columns = table.source.name, [table.column(name) for name in table.columns]
     if table.frame.height < _MIN_ROWS:
         raise InputError(
             f"{where}: {table.frame.height} rows of data are too few to screen; "
@@ -247,10 +244,13 @@ def _shown_elsewhere(
             )
 
 
-def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> None:
+def check_options(
+    options: ColumnOptions, names: Sequence[str], where: str, beside: Collection[str] = ()
+) -> None:
     """Refuse names the table does not have, and two uses of one column.
 
-    It takes the names alone: they are known before any row of a large table is read.
+    It takes the names alone: they are known before any row of a large table is read. Other columns,
+    of a table `beside` it, are none of its business.
     """
     uses = {
         "label": (options.label,) if options.label is not None else (),
@@ -263,6 +263,8 @@ def check_options(options: ColumnOptions, names: Sequence[str], where: str) -> N
     taken: dict[str, str] = {}
     for option, columns in (*uses.items(), ("hide", options.hide)):
         for name in columns:
+            if name not in names and name in beside:
+                continue
             if name not in names:
                 raise OptionError(
                     option,
@@ -304,14 +306,13 @@ def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: b
         if role == "categorical" and not spec.n_distinct:
             spec = replace(spec, role="empty", why="no value at all")
     elif name in options.numeric:
-        format = column.number_format(prefer_comma)
-        read = 0.0 if format is None else _share_read(column, format)
+        format, readings, read = _as_numbers(column, prefer_comma)
         if format is None or read <= _MOSTLY:
             raise ConfigError(
                 f"{where}: column {quoted(name)} is declared numeric but {read:.0%} of its cells "
                 "read as numbers; leave it out of --numeric, or declare it categorical."
             )
-        spec = _valued(column, "numeric", format, "declared numeric", declared=True)
+        spec = _valued(column, readings, "numeric", format, "declared numeric", declared=True)
     else:
         spec = inferred_spec(column, options.dayfirst, prefer_comma)
     return replace(spec, hidden=name in options.hide)
@@ -322,31 +323,35 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     name, cells = column.name, column.cells
     if cells.null_count() == cells.len():
         return ColumnSpec(name, "empty", "no value at all", cells.len())
-    if cells.dtype in (pl.Date, pl.Datetime):
-        timed = cells.dtype == pl.Datetime
-        return _valued(column, "datetime", DateFormat(has_time=timed), "dates")
-    if cells.dtype not in (pl.String, pl.Boolean):
-        return _valued(column, "numeric", column.number_format() or NumberFormat(), "numbers")
-    format = column.number_format(prefer_comma) if cells.dtype == pl.String else None
-    if format is not None:
-        read = _share_read(column, format)
-        if read >= _READS_AS:
-            return _valued(column, "numeric", format, "numbers")
-        if read > _MOSTLY and not _mixed_units(column):
+    notes: tuple[str, ...] = ()
+    is_date = cells.dtype in (pl.Date, pl.Datetime)
+    if not is_date and cells.dtype != pl.Boolean:
+        format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
+        if cells.dtype != pl.String or (format is not None and read >= _READS_AS):
+            return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
+        notes = _mixed_units(column)
+        if format is not None and read > _MOSTLY and not notes:
             note = (
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
                 "the others for typing errors, so it is used as text; --numeric overrides this."
             )
             return replace(_of_text(column), notes=(note,))
-    if not len(column.levels.texts):
+    if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
-    dates = column.date_format(dayfirst)
-    if dates is not None:
+    if (dates := column.date_format(dayfirst)) is not None:
+        readings = column.read(dates)
         # Impossible dates count here: they are errors in a column of dates, not another kind.
-        shaped = column.n_like_dates(dates) / column.levels.counts.sum()
-        if shaped >= _READS_AS and _share_read(column, dates) > _MOSTLY:
-            return _valued(column, "datetime", dates, "dates")
-    return replace(_of_text(column), notes=_mixed_units(column))
+        shaped = 1.0 if is_date else column.n_like_dates(dates) / column.levels.counts.sum()
+        if shaped >= _READS_AS and (is_date or _share_read(readings) > _MOSTLY):
+            return _valued(column, readings, "datetime", dates, "dates")
+    return replace(_of_text(column), notes=notes)
+
+
+def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None, Readings, float]:
+    """Read a column as numbers, if it can be, and say what share of its cells is."""
+    format = column.number_format(prefer_comma)
+    readings = column.read(format)
+    return format, readings, 0.0 if format is None else _share_read(readings)
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
@@ -374,17 +379,21 @@ def least_level_count(n_cells: int) -> int:
     return min(5, max(2, -(-n_cells // 20)))
 
 
-def _share_read(column: Column, format: ValueFormat) -> float:
+def _share_read(readings: Readings) -> float:
     """Share of the cells that are not missing which can be read."""
-    readings = column.read(format)
     return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
 
 
 def _valued(
-    column: Column, role: str, format: ValueFormat, why: str, declared: bool = False
+    column: Column,
+    readings: Readings,
+    role: str,
+    format: ValueFormat,
+    why: str,
+    declared: bool = False,
 ) -> ColumnSpec:
-    """Spec of a column of numbers or dates, with what its values themselves rule out."""
-    name, values = column.name, column.read(format).ordered
+    """Spec of a column that reads as numbers or dates, with what its values themselves rule out."""
+    name, values = column.name, readings.ordered
     distinct = np.unique(values)
     if described := format.describe():
         why = f"{why} ({described})"
@@ -402,8 +411,8 @@ def _valued(
             )
             why, notes = f"{reason}; --numeric keeps it", () if reason == COUNTING else (note,)
             return replace(spec, role="identifier", why=why, notes=notes)
-    in_order = column.read(format).values
-    running = runs_on(in_order[~np.isnan(in_order)], is_date=isinstance(format, DateFormat))
+    in_order = readings.values[~np.isnan(readings.values)]
+    running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
     return replace(spec, format=format, why=why, notes=_format_notes(name, format), runs_on=running)
 
@@ -457,3 +466,162 @@ def _format_notes(name: str, format: ValueFormat) -> tuple[str, ...]:
             "the signs are taken off and the numbers compared as they stand."
         )
     return tuple(notes)
+
+
+# Columns that name rows instead of measuring them, by their cells and their name.
+#
+# Different values alone prove nothing: the populations of sixty towns differ too. What proves that
+# values were handed out, and not measured, is one of these:
+#
+# 1. they are whole numbers in steps of 1;
+# 2. they are written as codes: with leading zeros to one width, or with more digits than a
+#    measurement has;
+# 3. their name says so (``PID``, ``customer id``; ``order no``, if all have as many digits);
+# 4. chance would have repeated some. Of values drawn from any smooth distribution, half as many
+#    pairs agree as lie one step apart (and as lie two, three or four steps apart): the birthday
+#    argument with the density that the column itself shows, so that a few huge values do not hide
+#    it. Where ten times as many repeats are expected as there are, repeats were avoided.
+#
+# Times and ranks seldom repeat either but say something about their row: the fourth rule leaves
+# them in the model, as it does whatever the evidence does not reach.
+
+
+DISTINCT = 0.95
+"""Share of distinct cells above which a column may name rows: a few rows may stand twice."""
+COUNTING = "whole numbers in steps of 1"
+"""The one reason that leaves no doubt."""
+
+_NEARLY = 0.95  # share of the cells, or of the steps, that must be as a rule says
+_MIN_NUMBERS = 10  # fewer different or consecutive whole numbers happen by chance
+_STEPS = 4  # neighbours up to so many steps apart tell the density of a column
+_FEWER = 10.0  # so many times fewer repeats than expected are no chance (e^-10 where there is none)
+_EXACT = 2.0**53  # from here on not every whole number is a float
+_NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
+# These end the name of an identifier after another word ("order no"), but also that of a measure
+# ("Reynolds number"): they count where all values have the same number of digits.
+_ENDINGS = {"no", "nr", "num", "number", "code", "key"}
+_MEASURES = {
+    *("year", "yr", "month", "week", "date", "day", "hour", "minute", "second"),
+    *("time", "timestamp", "rank"),
+}
+
+
+def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> str:
+    """Say in a clause why a column of numbers names rows; empty where it may measure something.
+
+    `values` (n,) are the numbers read from it by `format`, without missing ones.
+    """
+    if values.size < _MIN_NUMBERS or (values != np.round(values)).any():
+        return ""
+    if format.thousands or any(format.units) or format.word or format.clock:
+        return ""
+    if np.abs(values).max() >= _EXACT:
+        return _why_code(column, values.size)
+    distinct = np.unique(values)
+    if distinct.size <= DISTINCT * values.size:
+        return ""
+    if np.mean(np.diff(distinct) == 1) >= _NEARLY:
+        return COUNTING
+    if distinct[0] < 0:
+        return ""
+    words = name_words(column.name)
+    named = is_named_as_identifier(column.name)
+    if len(words) > 1 and words[-1] in _ENDINGS:
+        widths = np.floor(np.log10(np.maximum(distinct, 1)))
+        commonest = np.unique(widths, return_counts=True)[1].max()
+        named = named or bool(commonest >= _NEARLY * distinct.size)
+    if why := _why_code(column, values.size):
+        return why
+    if named:
+        which = "all" if distinct.size == values.size else "nearly all"
+        return f"whole numbers that {which} differ, named as an identifier"
+    return "" if _MEASURES & {*words} else _why_chance(values, distinct)
+
+
+def is_named_as_identifier(name: str) -> bool:
+    """Whether the last word of a name says that the column holds identifiers.
+
+    >>> [is_named_as_identifier(name) for name in ("PID", "customerId", "paid", "id of ring")]
+    [True, True, False, False]
+    """
+    return not _NAMES.isdisjoint(name_words(name)[-1:])
+
+
+def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
+    """Whether texts are codes: a digit in each, and letters, digits and marks in the same places.
+
+    `counts` (k,) are the cells of each text (k,).
+
+    >>> has_one_shape(pl.Series(["DE89 3704 0044", "FR76 3000 6000"]), np.ones(2, int))
+    True
+    >>> has_one_shape(pl.Series(["2 old men", "1 girl"]), np.ones(2, int))
+    False
+    """
+    shapes = texts.str.replace_all(r"[\pL\pN]", "x").filter(texts.str.contains(r"\d"))
+    cells = counts[texts.str.contains(r"\d").to_numpy()]
+    _, shape = np.unique(shapes.hash(seed=0).to_numpy(), return_inverse=True)
+    return bool(np.bincount(shape, cells).max(initial=0) >= _NEARLY * counts.sum())
+
+
+def _why_code(column: Column, n_values: int) -> str:
+    """Say that cells are written as codes; floats are not, and hold 15 digits exactly at most."""
+    if column.cells.dtype.is_float():
+        return ""
+    texts = column.texts.drop_nulls()
+    if texts.n_unique() <= DISTINCT * texts.len():
+        return ""
+    which = "all" if texts.n_unique() == texts.len() else "nearly all"
+    if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
+        measures = _MEASURES & {*name_words(column.name)}
+        return "" if measures else f"whole numbers that {which} differ, of 16 digits or more"
+    if not texts.str.contains(r"^0\d").any():
+        return ""
+    widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")
+    if (widths["count"].max() or 0) < _NEARLY * texts.len():  # type: ignore[operator]
+        return ""
+    return f"whole numbers that {which} differ, written with leading zeros"
+
+
+def _why_chance(values: FloatArray, distinct: FloatArray) -> str:
+    """Say how many repeats chance would have given, where there are far fewer."""
+    steps = np.diff(distinct).astype(np.int64)
+    unit = float(np.gcd.reduce(steps))
+    ordered = np.sort(values - distinct[0]) / unit
+    after_equal = np.searchsorted(ordered, ordered, side="right")
+    after_near = np.searchsorted(ordered, ordered + _STEPS, side="right")
+    repeats = int((after_equal - np.arange(1, ordered.size + 1)).sum())
+    expected = float((after_near - after_equal).sum()) / (2 * _STEPS)
+    if expected < _FEWER * (repeats + 1):
+        return ""
+    seen = "all differ" if not repeats else f"repeat {repeats:,} times"
+    return f"whole numbers that {seen}, where chance gives {expected:,.0f} repeats"
+
+
+def name_words(name: str) -> list[str]:
+    """Return the words of a name in lower case, also those of ``orderNo``."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return [word.lower() for word in re.findall(r"[^\W\d_]+", apart)]
+
+
+# Columns that run on with the rows, as the dates of a log and counters do.
+
+
+MIN_VALUES = 30
+# Rank correlation with the place in the table from which dates run on: a few in a hundred may be
+# wrong, or come late.
+IN_ORDER = 0.95
+# Numbers that were sorted are in order, too; a counter also has even steps. Of sorted values of any
+# smooth distribution they vary as exponential ones do: middle half over median ln 3 / ln 2 = 1.58.
+EVENLY, FORWARD = 0.7, 0.98
+
+
+def runs_on(values: FloatArray, *, is_date: bool) -> bool:
+    """Whether values (n,), in the order of their rows, rise or fall from row to row."""
+    if len(values) < MIN_VALUES or len(np.unique(values)) < MIN_VALUES // 2:
+        return False
+    order = float(spearmanr(values, np.arange(len(values))).statistic)
+    if abs(order) < IN_ORDER or is_date:
+        return abs(order) >= IN_ORDER
+    steps = np.diff(values) * np.sign(order)
+    q25, median, q75 = np.quantile(steps, [0.25, 0.5, 0.75])
+    return bool(np.mean(steps > 0) >= FORWARD and q75 - q25 <= EVENLY * median)

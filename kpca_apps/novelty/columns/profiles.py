@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
-from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.encoding import ValueCoder
-from kpca_apps.novelty.columns.identifiers import is_named_as_identifier
-from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, quoted
-from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile, OddCell
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnSpec, is_named_as_identifier, quoted
+from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.tables.values import Column, DateFormat
 
 SHOWN_LEVELS = 12  # of a category, in the small figures of the report
 NAMED_BY, TELLS_APART = "Rows are named by", "tells rows of one id apart"
+
+
+def describe_columns(
+    rows: Encoded, asked: str | None
+) -> tuple[tuple[ColumnProfile, ...], str | None, tuple[str, ...]]:
+    """Say what each column became, which one names the rows, and what is to be known of that."""
+    found = naming_column(rows, asked)
+    notes = tuple(_id_note(rows, asked, found))
+    return column_profiles(rows), found, notes
 
 
 def column_profiles(rows: Encoded) -> tuple[ColumnProfile, ...]:
@@ -80,34 +87,20 @@ def naming_column(rows: Encoded, asked: str | None) -> str | None:
     return next(filter(is_named_as_identifier, names), names[0] if names else None)
 
 
-def id_note(rows: Encoded, asked: str | None, found: str | None) -> str:
-    """Say which column names the rows where none was asked for, or that ids repeat, or nothing."""
-    if found is None:
-        return ""
-    drawn = "" if rows.size_of_parts is None else " drawn"
+def _id_note(rows: Encoded, asked: str | None, found: str | None) -> Iterator[str]:
+    """Say which column names the rows where none was asked for, or that ids repeat."""
+    drawn, table = "" if rows.size_of_parts is None else " drawn", rows.sample_table
     if asked is None:
-        return (
-            f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
-            "another column."
-        )
-    table = rows.sample_table
+        if found is not None:
+            yield (
+                f"{NAMED_BY} {quoted(found)}, which differs in every row{drawn}; --id names "
+                "another column."
+            )
+        return
     n_rows, n_ids = table.frame.height, len(table.column(asked).levels.texts)
-    if n_ids == n_rows:
-        return ""
-    place = "row number" if table.lines is None else "line"
-    return (
-        f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
-        f"{TELLS_APART}."
-    )
-
-
-def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
-    """Return the cells that are odd by themselves, the clearest first, and how many.
-
-    Those of accepted rows are not.
-    """
-    coders = rows.encoder.coders
-    notations = [c.notation if isinstance(c, ValueCoder) else Notation() for c in coders]
-    columns = zip(rows.encoder.plan.used, rows.rules, notations, rows.faults.odd, strict=True)
-    in_lines = rows.sample_table.lines is not None
-    return odd_cells(tuple(columns), n_rows=rows.n_rows, in_lines=in_lines)
+    if n_ids < n_rows:
+        place = "row number" if table.lines is None else "line"
+        yield (
+            f"{quoted(asked)} names {n_ids:,} different rows of {n_rows:,}{drawn}: the {place} "
+            f"{TELLS_APART}."
+        )

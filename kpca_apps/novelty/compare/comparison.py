@@ -1,4 +1,4 @@
-"""Our detector beside baselines on a labelled table, in the two settings of the literature.
+"""Known labels, and our detector beside baselines on them, in the settings of the literature.
 
 References
 ----------
@@ -9,30 +9,117 @@ comparison); Han et al., ADBench, NeurIPS Datasets and Benchmarks, 2022 (the two
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kpca_apps.errors import ConfigError
-from kpca_apps.novelty.columns.encoded import Encoded, encode
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import suggest
+from kpca_apps.novelty.columns.encoded import (
     AnyTable,
-    column_names,
+    Encoded,
+    Execution,
     draw_sample,
+    encode,
     in_parts,
     rows_of,
 )
-from kpca_apps.novelty.columns.plan import check_options
+from kpca_apps.novelty.columns.plan import check_options, quoted
 from kpca_apps.novelty.columns.profiles import column_profiles
-from kpca_apps.novelty.compare.labels import Labels, read_labels
-from kpca_apps.novelty.redact import redact, without_values
+from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import NoveltyModel, library_versions
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
+
+# Words that mean "this row is an outlier" wherever they are a label, compared without case.
+POSITIVE_WORDS = frozenset(
+    {
+        *("1", "1.0", "true", "t", "yes", "y", "outlier", "outliers", "anomaly", "anomalous"),
+        *("abnormal", "novel", "novelty", "malignant", "fraud", "fraudulent", "attack", "defect"),
+        *("defective", "faulty", "fault", "failure", "positive", "pos", "bad", "noise"),
+    }
+)
+# More values than this are hardly classes, of which the rarest could be guessed to mean outlier.
+MAX_GUESSED = 10
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The known labels of a table."""
+
+    column: str  # the label column
+    positive: str  # its value that means outlier
+    note: Note | None  # on how that value was chosen; None where it was given
+    is_outlier: BoolArray  # (n,), rows with that value
+    known: BoolArray  # (n,), rows whose label is not missing; only these are judged
+
+
+def read_labels(table: Table, column: str, positive: str | None = None) -> Labels:
+    """Read the label column of a table, of which one value means outlier.
+
+    ConfigError if the value is not in the table, or must be given; InputError if the labels hold
+    fewer than two values. That the table has the column is checked with all options.
+    """
+    levels = table.column(column).levels
+    values = dict(levels.most_frequent())
+    where, note = f"{table.source.name}: label column {quoted(column)}", None
+    if len(values) < 2:
+        bare = f"{where} holds {'only one value' if values else 'no value at all'}"
+        text = f"{where} holds only the value {quoted(next(iter(values)))}" if values else bare
+        rest = ": two are needed to judge a list; choose another label or leave it out"
+        raise InputError(Note(text + rest, bare + rest, (column,)))
+    if positive is None:
+        positive, why = _guessed(values, where, column)
+        start, rest = f"Label column {quoted(column)}:", "; --positive names another value."
+        note = Note(
+            f"{start} {quoted(positive)} is taken to mean outlier ({why}){rest}",
+            f"{start} one value is taken to mean outlier ({why}){rest}",
+            (column,),
+        )
+    elif positive not in values:
+        text = f"{where} never says {quoted(positive)}.{suggest(positive, list(values))}"
+        raise ConfigError(Note(text, f"{where} never says that.", (column,)))
+    return Labels(
+        column=column,
+        positive=positive,
+        note=note,
+        is_outlier=levels.each((levels.texts == positive).to_numpy(), False),
+        known=levels.codes >= 0,
+    )
+
+
+def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]:
+    """Which of some values (with their counts) means outlier, and why.
+
+    The one word such as "outlier", "yes", "1", else the rarest; none of many values or of numbers.
+    """
+    try:
+        measured = sorted(map(float, values)) != [0.0, 1.0]
+    except ValueError:
+        measured = False
+    if measured or len(values) > MAX_GUESSED:
+        many = len(values) > MAX_GUESSED
+        what = f"{len(values):,} different values" if many else "numbers other than 0 and 1"
+        examples = ", ".join(map(quoted, list(values)[:3])) + ", ..." * (len(values) > 3)
+        rest = "name the one that means outlier with --positive"
+        bare = f"{where} holds {what}: {rest}"
+        raise ConfigError(Note(f"{where} holds {what} ({examples}): {rest}", bare, (column,)))
+    words = [value for value in values if value.lower() in POSITIVE_WORDS]
+    if len(words) == 1:
+        value, why = words[0], "the word says so"
+    else:
+        # The rarest; of equally rare ones the last in alphabetical order ("b" of "a" and "b").
+        value = min(sorted(values, reverse=True), key=values.__getitem__)
+        why = "it is the rarest value"
+    if 2 * values[value] > sum(values.values()):
+        why += (
+            f", though {values[value]:,} of {sum(values.values()):,} rows would be outliers: most "
+            "likely another value is meant"
+        )
+    return value, why
+
 
 OURS = "Kernel PCA"
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
@@ -65,7 +152,7 @@ def _compared(
     table: AnyTable, options: ScreeningOptions, command: str, execution: Execution
 ) -> ComparisonResult:
     assert options.columns.label is not None
-    check_options(options.columns, column_names(table), table.source.name)
+    check_options(options.columns, table.columns, table.source.name)
     whole = in_parts(table)
     table = draw_sample(whole, options.seed, execution).table
     labels = read_labels(table, options.columns.label, options.positive)
@@ -104,6 +191,23 @@ def _compared(
         versions=library_versions(),
         command=command,
     )
+
+
+def judge_by_labels(
+    model: NoveltyModel,
+    rows: Encoded,
+    scores: FloatArray,
+    fitted_on: Encoded | None,
+    label: str | None,
+    positive: str | None,
+) -> tuple[tuple[Evaluation, ...], tuple[Note, ...]]:
+    """Judge the scores of a table (n,) by the labels of its sample, if it has any; and notes."""
+    if label is None:
+        return (), ()
+    labels = read_labels(rows.sample_table, label, positive)
+    sampled = np.asarray(scores[rows.sample_index])
+    found = evaluate_scores(model, rows, labels, sampled, fitted_on)
+    return (found,), (labels.note,) if labels.note else ()
 
 
 def evaluate_scores(

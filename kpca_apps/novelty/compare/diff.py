@@ -17,13 +17,12 @@ from typing import Any
 
 import polars as pl
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.names import one_line, reason_of
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import AnyTable, column_names, draw_sample
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
+from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
-from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.result import ListedRow, RunSummary, ScreeningDiff
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
@@ -57,7 +56,7 @@ class _Run:
     @cached_property
     def columns(self) -> dict[str, Mapping[str, Any]]:
         """What is known of each column of the input, by its name in the scored table."""
-        found, names = {}, {*column_names(self.table)}
+        found, names = {}, {*self.table.columns}
         for column in self.result["columns"]:
             name = str(column["name"])
             while name in FOUND or (name not in names and f"{name}_input" in names):
@@ -139,7 +138,8 @@ def _read(folder: Path) -> _Run:
     if not folder.is_dir():
         raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
     try:
-        require_memory(label, path.stat().st_size)
+        with about(label):
+            require_memory(path.stat().st_size)
         result = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
@@ -156,7 +156,7 @@ def _read(folder: Path) -> _Run:
     if scored is None:
         raise InputError(f"{label}: has no scored.csv or scored.parquet; {again}")
     table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
-    run, names = _Run(folder, result, table), {*column_names(table)}
+    run, names = _Run(folder, result, table), {*table.columns}
     try:
         known = {"flagged", "rank", "reason_column", *run.columns}
         n_rows, _ = int(result["n_rows"]), run.summary
@@ -205,7 +205,7 @@ def _rows(
 ) -> pl.DataFrame:
     """Return the flagged rows of a run, by rank; or those of some keys, flagged or not."""
     marked, table = pl.lit(False), run.table
-    if run.result.get("accepted") is not None and "accepted" in column_names(table):
+    if run.result.get("accepted") is not None and "accepted" in table.columns:
         marked = _text(["accepted"]).str.to_lowercase().eq("true")
     parts = []
     for part in [table] if isinstance(table, Table) else (each.read() for each in table.parts):

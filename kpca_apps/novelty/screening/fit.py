@@ -6,29 +6,41 @@ seed; what is summed or trimmed, from all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.errors import InputError, KpcaError, OptionError
+from kpca_apps.engine.rows import SAMPLE_ROWS
+from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import Encoded, encode
-from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
+from kpca_apps.novelty.columns.encoded import (
+    Accepted,
     AnyTable,
+    Encoded,
+    Execution,
     GroupKey,
-    column_names,
+    Sample,
     draw_sample,
+    encode,
     find_groups,
-    in_parts,
-    table_subset,
+    group_text,
+    some_rows,
+    take_rows,
 )
-from kpca_apps.novelty.columns.plan import ColumnPlan, check_options, infer_plan, listed, quoted
+from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
+from kpca_apps.novelty.columns.plan import (
+    ColumnPlan,
+    ColumnSpec,
+    check_options,
+    infer_plan,
+    listed,
+    quoted,
+)
 from kpca_apps.novelty.detector.detector import Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
@@ -36,23 +48,37 @@ from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.row_values import row_values
-from kpca_apps.novelty.screening.groups import (
-    landmarks_of_each,
-    own_groups,
-    plan_of_group,
-    rows_needed,
-)
-from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel, library_versions
-from kpca_apps.novelty.screening.options import (
+from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
+    MAX_GROUPS,
+    GroupModel,
+    NoveltyModel,
     ScreeningOptions,
+    library_versions,
     resolve_rule,
+    rows_needed,
 )
-from kpca_apps.system.arrays import BoolArray
+from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.tables.table import Table
 
+# So many groups have as many landmarks each as a table; of more groups each has fewer, so that the
+# matrices of all models stay as large.
+FULL_LANDMARKS, FEWEST_LANDMARKS = 8, 100
+LANDMARKS = {False: 300, True: 700}  # of a table that may hold outliers, and of a clean one
 MAX_LARGE_GROUPS = 3  # that are ranked among themselves: each takes one more fit
 IN_PARTS = "and is read in parts"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A table to fit a model to, whose columns are planned."""
+
+    options: ScreeningOptions
+    clean: bool  # whether its rows are known to be normal
+    rule: Rule
+    sample: Sample
+    plan: ColumnPlan
 
 
 def fit_table(
@@ -60,49 +86,57 @@ def fit_table(
     options: ScreeningOptions | None = None,
     *,
     clean: bool = True,
-    is_accepted: BoolArray | None = None,
     execution: Execution | None = None,
 ) -> tuple[NoveltyModel, Encoded]:
-    """Fit a model to a table, whose rows may be known to be normal; return the rows as well.
-
-    Of a table that is not `clean`, rows that are accepted (n,) are learned from as normal ones.
-    """
+    """Fit a model to a table, whose rows may be known to be normal; return the rows as well."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     with without_values(options.columns.hide):
-        return _fit(in_parts(table), options, clean, is_accepted, execution)
+        return fit_planned(plan_fit(table, options, clean, execution), execution)
 
 
-def _fit(
+def plan_fit(
     table: AnyTable,
     options: ScreeningOptions,
     clean: bool,
-    is_accepted: BoolArray | None,
     execution: Execution,
-) -> tuple[NoveltyModel, Encoded]:
-    rule, by, seed = resolve_rule(options, clean=clean), options.columns.by, options.seed
-    if by and (options.kernel is not None or options.n_components is not None):
+    beside: Collection[str] = (),
+) -> Planned:
+    """Check options, and decide from a sample of a table what each column becomes.
+
+    They may speak of columns that only a table `beside` it has: labels, say.
+    """
+    rule = resolve_rule(options, clean=clean)
+    if options.columns.by and (options.kernel is not None or options.n_components is not None):
         raise OptionError(
             "kernel" if options.n_components is None else "n_components",
             "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
-    check_options(options.columns, column_names(table), table.source.name)
+    check_options(options.columns, table.columns, table.source.name, beside)
+    sample = draw_sample(table, options.seed, execution)
+    return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
+
+
+def fit_planned(
+    planned: Planned, execution: Execution, accepted: Accepted | None = None
+) -> tuple[NoveltyModel, Encoded]:
+    """Fit a model to a planned table; return its rows as well.
+
+    Unless the table is clean, rows that are accepted are learned from as normal ones.
+    """
+    sample, options, clean, plan = planned.sample, planned.options, planned.clean, planned.plan
+    table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
+    is_accepted = None if accepted is None else accepted.is_accepted
     judged = np.s_[:] if is_accepted is None else ~is_accepted
-    keys: list[GroupKey] = []
-    codes, own = np.empty(0, dtype=np.int64), list[int]()
+    keys, codes = find_groups(table, by, execution)
     if by:
-        keys, codes = find_groups(table, by, execution)
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
-    sample = draw_sample(table, seed, execution)
-    plan = infer_plan(sample.table, options.columns)
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
-    rows = encode(
-        encoder, table, execution, sample=sample, n_jobs=options.jobs, is_accepted=is_accepted
-    )
-    n_judged = rows.n_rows - (0 if is_accepted is None else int(is_accepted.sum()))
-    parameters, kernel = _parameters(rule, options, rows.n_rows, n_judged, clean)
+    rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
+    rows = replace(rows, groups=(keys, codes))
+    parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
     fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_accepted)
     detector = fitted.detector
-    # Whether a rule can flag anything is said of each table that it is applied to (`flagging.py`):
+    # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
     of_size = (
@@ -124,9 +158,10 @@ def _fit(
     scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
-        accepted = None if is_accepted is None else is_accepted[positions]
-        group = table_subset(table, positions, execution)
-        piece = _fit_group(keys[place], group, plan, options, parameters, accepted, execution)
+        of_group = None if is_accepted is None else is_accepted[positions]
+        few = len(positions) <= SAMPLE_ROWS
+        group = take_rows(table, positions, execution) if few else some_rows(table, positions)
+        piece = _fit_group(keys[place], group, plan, options, parameters, of_group, execution)
         if piece is not None:
             groups.append(piece)
             scores[positions] = piece.training_scores
@@ -153,7 +188,7 @@ def _fit_group(
     parameters: Parameters,
     is_accepted: BoolArray | None,
     execution: Execution,
-) -> ModelPiece | None:
+) -> GroupModel | None:
     """Fit a piece to the rows of one group; none where no column varies in it."""
     sample = draw_sample(table, options.seed, execution)
     plan = plan_of_group(plan, options.columns.by, sample.table)
@@ -163,7 +198,7 @@ def _fit_group(
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
     fitted, _ = _fit_detector(rows, parameters, options, None, (), is_accepted)
-    return ModelPiece(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
+    return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
 def _fit_detector(
@@ -289,3 +324,68 @@ def _parameters(
         calibration=options.calibration,
     )
     return parameters, kernel
+
+
+def own_groups(
+    keys: Sequence[GroupKey], codes: IntArray, by: Sequence[str], enough: int, where: str
+) -> list[int]:
+    """Places of the groups that get a piece of their own, largest first; ConfigError if none.
+
+    `codes` are those of the rows that are judged.
+    """
+    if len(keys) == 1:
+        raise OptionError("by", f"{listed(by)} makes one group only: leave it out", where)
+    sizes = np.bincount(codes, minlength=len(keys))
+    names = [[text or "" for text in key] for key in keys]
+    order = sorted(range(len(keys)), key=lambda place: (-int(sizes[place]), names[place]))
+    own = [place for place in order if sizes[place] >= enough]
+    if not own:
+        few = (
+            f"{where}: none of the {len(keys):,} groups by {listed(by)} has the {enough:,} rows "
+            "that a model needs: the largest"
+        )
+        size = f" has {sizes[order[0]]:,}; leave --by out, or name a column of fewer values"
+        largest = f", {quoted(group_text(keys[order[0]]))},"
+        raise ConfigError(Note(f"{few}{largest}{size}", f"{few}{size}", tuple(by)))
+    return own[:MAX_GROUPS]
+
+
+def landmarks_of_each(n_groups: int, clean: bool) -> int | None:
+    """Landmarks of each of so many groups, `None` for those of a table."""
+    if n_groups <= FULL_LANDMARKS:
+        return None
+    fewer = LANDMARKS[clean] * math.sqrt(FULL_LANDMARKS / n_groups)
+    return max(FEWEST_LANDMARKS, round(fewer))
+
+
+def plan_of_group(plan: ColumnPlan, by: Sequence[str], table: Table) -> ColumnPlan:
+    """Plan of the columns of one group: as in the whole table, but for what does not vary in it."""
+    return ColumnPlan(
+        tuple(
+            replace(spec, role="excluded", why="the same in all rows of the group", format=None)
+            if spec.name in by
+            else _spec_of_group(spec, table)
+            for spec in plan.specs
+        )
+    )
+
+
+def _spec_of_group(spec: ColumnSpec, table: Table) -> ColumnSpec:
+    if not spec.used:
+        return spec
+    column = table.column(spec.name)
+    if spec.format is None:
+        levels = spec.levels(column)
+        n_distinct, n_read, n_unreadable = len(levels.texts), int(levels.counts.sum()), 0
+    else:
+        readings = column.read(spec.format)
+        n_distinct, n_read = len(np.unique(readings.ordered)), readings.ordered.size
+        n_unreadable = int(readings.unreadable.sum())
+    n_missing = len(column) - n_read
+    spec = replace(spec, n_missing=n_missing, n_distinct=n_distinct, notes=())
+    if n_unreadable > n_read or not n_read:
+        return replace(spec, role="empty", why="hardly a value in the group", format=None)
+    # A category that some rows lack varies.
+    if n_distinct == 1 and not (spec.has_levels and n_missing):
+        return replace(spec, role="constant", why="one value only in the group", format=None)
+    return spec

@@ -12,28 +12,35 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows, RowFunction
-from kpca_apps.errors import ModelFileError
-from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.errors import ConfigError, ModelFileError
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoded import (
+    Encoded,
+    GroupKey,
+    each_part,
+    group_text,
+    some_rows,
+)
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.parts import GroupKey, each_part, find_groups, some_rows
+from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
     conformal_p_values,
     rate_threshold,
+    smallest_rate,
 )
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
 from kpca_apps.novelty.row_values import blocks_of, row_values
-from kpca_apps.novelty.screening.flagging import flag, p_value_scale
-from kpca_apps.novelty.screening.groups import (
-    group_name,
-    judged_sentence,
-    note_of_groups,
-    rest_note,
+from kpca_apps.novelty.screening.model import (
+    MAX_GROUPS,
+    AnyModel,
+    NoveltyModel,
+    ScreeningOptions,
+    resolve_rule,
+    rows_needed,
 )
-from kpca_apps.novelty.screening.model import ModelPiece, NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions, resolve_rule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
@@ -59,7 +66,7 @@ class JudgedPiece:
     """Rows of a table that one piece of a model judges."""
 
     name: str  # of their group, to show; empty for those judged by the piece of the whole table
-    model: ModelPiece
+    model: AnyModel
     positions: IntArray  # (k,), increasing
     threshold: float = math.inf  # on the scale of its own model
 
@@ -85,6 +92,7 @@ class Verdict:
     scale: ScoreScale | None
     warnings: tuple[str, ...]
     pieces: tuple[JudgedPiece, ...]  # by groups, largest first, then the rest: together all rows
+    groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
@@ -146,7 +154,14 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
             *too_few,
         ),
         pieces=tuple(pieces),
+        groups=tuple(_group_info(one, flagged) for one in (pieces if model.groups else ())),
     )
+
+
+def _group_info(piece: JudgedPiece, flagged: BoolArray) -> GroupInfo:
+    """Say how the rows of a group were judged."""
+    n_flagged, n_fitted = int(flagged[piece.positions].sum()), piece.model.n_rows
+    return GroupInfo(piece.name, len(piece.positions), n_flagged, n_fitted, piece.threshold)
 
 
 def is_fitted_on(model: NoveltyModel, rows: Encoded) -> bool:
@@ -164,29 +179,14 @@ def warnings_of_new(model: NoveltyModel, rows: Encoded) -> tuple[str, ...]:
     return (*of_model, *rows.warnings)
 
 
-def group_infos(model: NoveltyModel, verdict: Verdict) -> tuple[GroupInfo, ...]:
-    """Say how the rows of each group were judged."""
-    return tuple(
-        GroupInfo(
-            piece.name,
-            len(piece.positions),
-            int(verdict.flagged[piece.positions].sum()),
-            piece.model.n_rows,
-            piece.threshold,
-        )
-        for piece in (verdict.pieces if model.groups else ())
-    )
-
-
 def _pieces(
     model: NoveltyModel, rows: Encoded
 ) -> tuple[list[GroupKey], IntArray, list[JudgedPiece]]:
     """Part rows by who judges them, those of no group last; return the groups of rows as well."""
     if not model.groups:
         codes = np.arange(0)
-        return [], codes, [JudgedPiece("", model.whole, np.arange(rows.n_rows))]
-    by = model.options.columns.by
-    keys, codes = find_groups(rows.table, by, rows.execution)
+        return [], codes, [JudgedPiece("", model, np.arange(rows.n_rows))]
+    by, (keys, codes) = model.options.columns.by, rows.groups
     place_of = {key: place for place, key in enumerate(keys)}
     pieces, is_rest = [], np.ones(len(codes), dtype=bool)
     for group in model.groups:
@@ -195,7 +195,7 @@ def _pieces(
             is_rest[positions] = False
             pieces.append(JudgedPiece(group_name(by, group.values), group, positions))
     if is_rest.any():
-        pieces.append(JudgedPiece("", model.whole, np.flatnonzero(is_rest)))
+        pieces.append(JudgedPiece("", model, np.flatnonzero(is_rest)))
     return keys, codes, pieces
 
 
@@ -221,7 +221,7 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     return scores
 
 
-def _scores_of_some(model: ModelPiece, rows: Encoded, positions: IntArray) -> FloatArray:
+def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
     """Score some rows, positions increasing, as a piece of a model reads them."""
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
@@ -236,7 +236,7 @@ def _mapped(
     return ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
 
 
-def require_own_scores(model: ModelPiece, rows: Encoded, positions: IntArray) -> None:
+def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> None:
     """Refuse stored scores of training rows (n,), at the positions given, not of the detector.
 
     A row that was left out of the model scores no lower than by the whole model, up to what the
@@ -316,15 +316,15 @@ def _shifted(
 
 def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
     """Share of usual rows, each judged by the model of its group, that would score as high (r,)."""
-    n_rows = model.source.n_rows
-    n_rest = n_rows - sum(group.n_rows for group in model.groups)
+    n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
     shares: FloatArray = row_values(len(scores), np.float64)
-    judges = [(group.n_rows, group) for group in model.groups]
-    for n_judged, piece in [*judges, *([(n_rest, model.whole)] if n_rest else [])]:
+    judges: list[AnyModel] = [*model.groups, *([model] if n_rest else [])]
+    for piece in judges:
+        n_judged = n_rest if piece is model else piece.n_rows
         rarity = piece.detector.rarity
         assert rarity is not None
         for block in blocks_of(len(scores)):
-            shares[block] += n_judged / n_rows * rarity.share(scores[block])
+            shares[block] += n_judged / model.n_rows * rarity.share(scores[block])
     return shares
 
 
@@ -335,7 +335,7 @@ def _scale(model: NoveltyModel) -> ScoreScale:
     scale, marks = rarity.scale_of_scores, []
     if not model.groups:
         return scale
-    rarities = (piece.detector.rarity for piece in (model.whole, *model.groups))
+    rarities = (piece.detector.rarity for piece in model.models)
     knots = [one.knots for one in rarities if one is not None]
     for place, mark in enumerate(scale.marks, 1):
         low, high = min(float(of[0]) for of in knots), max(float(of[-1]) for of in knots)
@@ -441,7 +441,198 @@ def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     return ranks
 
 
-def top_rows(ranks: IntArray, count: int) -> IntArray:
-    """Positions of the first rows of a list, in its order."""
-    (rows,) = np.nonzero(ranks <= count)
-    return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
+# What a rule and its threshold mean.
+
+
+NO_RATE = "no false-alarm rate is known without clean rows"
+P_VALUES = "p-values say how rare each score is among normal rows"
+
+
+def flag(
+    rule: Rule,
+    scores: FloatArray,
+    calibration_scores: FloatArray | None = None,
+    calibration: str | None = None,
+    *,
+    set_before: float | None = None,
+) -> tuple[BoolArray, ThresholdInfo, tuple[str, ...]]:
+    """Flag rows by a rule, with a plain sentence on what it means and warnings.
+
+    `calibration_scores` are those of clean rows, where there are any, and `calibration` says how
+    they were obtained. A threshold `set_before`, such as one chosen on another table, is taken as
+    it is.
+    """
+    n, setting = len(scores), rule.setting
+    if rule.name == "count" and set_before is None and setting >= n:
+        raise ConfigError(f"count {setting:g} would flag every one of the {n} rows: choose fewer")
+    value = set_before
+    if value is None:
+        value = rule.threshold(scores, calibration_scores)
+    flagged = scores > value
+    n_flagged, n_calibration = int(flagged.sum()), 0
+    warnings: tuple[str, ...] = ()
+    if rule.calibrated:
+        assert calibration_scores is not None and calibration is not None
+        n_calibration = len(calibration_scores)
+        if rule.name == "alpha":
+            statement = rate_statement(setting, value, n_calibration, calibration)
+        else:
+            statement = _list_statement(setting, n_flagged, value, n, n_calibration, calibration)
+        if math.isinf(value):
+            # The smallest n with 1 / (n + 1) <= alpha.
+            enough = math.ceil(1.0 / setting - 1e-9) - 1
+            instead = f"give at least {enough:,}, or a larger --alpha."
+            if rule.name == "fdr":
+                instead = "give more of them, a larger --fdr, or a false-alarm rate (--alpha)."
+            few = f"{n_calibration:,} reference rows are too few for {rule.name} {setting:.3g}"
+            warnings = (f"{few}: {instead}",)
+    elif set_before is not None:
+        statement = (
+            f"A choice: the threshold that {rule.name} {setting:.3g} set on the table the model "
+            f"was fitted on; {NO_RATE}."
+        )
+    else:
+        statement = _choice_statement(rule, n_flagged, n)
+        statement += f"; {NO_RATE if calibration_scores is None else P_VALUES}."
+    used = calibration if rule.calibrated else None
+    info = ThresholdInfo(rule.name, setting, value, used, n_calibration, statement)
+    return flagged, info, warnings
+
+
+def _choice_statement(rule: Rule, n_flagged: int, n: int) -> str:
+    """Say which rows a choice flags, and where ties make them more or fewer."""
+    count = rule.count(n)
+    chosen = f"a share of {_percent(rule.setting)}" if rule.name == "share" else "a count"
+    rows = f"{count:,} row{'s' if count > 1 else ''}"
+    if n_flagged < count:
+        rest = "all score alike: none is flagged"
+        if n_flagged:
+            only = f"only the other {n_flagged:,} {'is' if n_flagged == 1 else 'are'} flagged"
+            rest = f"{n - n_flagged:,} of them score alike: {only}"
+        return f"A choice: {chosen} asks for {rows} of {n:,}, but {rest}"
+    verb = "scores" if count == 1 else "score"
+    statement = f"A choice: {chosen} flags the {rows} of {n:,} that {verb} highest"
+    if n_flagged == count:
+        return statement
+    more = n_flagged - count
+    return f"{statement}, and {more:,} more that score{'s' if more == 1 else ''} like the last"
+
+
+def rate_statement(alpha: float, threshold: float, n_calibration: int, calibration: str) -> str:
+    """Say what a false-alarm rate means, or that the clean rows are too few for it."""
+    if math.isinf(threshold):
+        return (
+            f"Nothing can be flagged at {_percent(alpha)}: {n_calibration:,} reference rows allow "
+            f"{100 * smallest_rate(n_calibration):.2g} % at best."
+        )
+    how = _calibrated_on(n_calibration, calibration)
+    return f"About {_percent(alpha)} of new rows like the reference would be flagged; {how}."
+
+
+def _list_statement(
+    rate: float, n_listed: int, value: float, n: int, n_calibration: int, calibration: str
+) -> str:
+    """Say what a false discovery rate means for a list, or why the list is empty."""
+    how = _calibrated_on(n_calibration, calibration)
+    if n_listed:
+        return (
+            f"A list of which at most {_percent(rate)} are expected to be false alarms "
+            f"(Benjamini-Hochberg); {how}."
+        )
+    if math.isfinite(value):
+        return (
+            f"The list is empty: no p-value of the {n:,} rows is small enough for a false "
+            f"discovery rate of {_percent(rate)} (Benjamini-Hochberg); {how}."
+        )
+    smallest = smallest_rate(n_calibration)
+    needed = math.ceil(smallest * n / rate - 1e-9)
+    why = "which is above the rate itself"
+    if needed <= n:
+        why = f"and among {n:,} rows it takes {needed:,} that have it"
+    return (
+        f"No list can be given at a false discovery rate of {_percent(rate)} from "
+        f"{n_calibration:,} reference rows: the smallest p-value they allow is {smallest:.2g}, "
+        f"{why}."
+    )
+
+
+def _calibrated_on(n_calibration: int, calibration: str) -> str:
+    if calibration == "split":
+        return f"calibrated on {n_calibration:,} reference rows held back (guaranteed)"
+    return f"calibrated on {n_calibration:,} reference rows, each left out (approximate)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def p_value_scale(calibration_scores: FloatArray) -> ScoreScale:
+    """Say what p-values mean, and which scores have round ones."""
+    n = len(calibration_scores)
+    rates = [0.1**power for power in range(1, 7)]
+    marks = [(rate_threshold(calibration_scores, rate), f"{rate:.1g}") for rate in rates]
+    return ScoreScale(
+        name="p-value",
+        statement=(
+            "p-value: the share of rows like the reference that would score so high; "
+            f"{n:,} of them show no share below {smallest_rate(n):.2g}."
+        ),
+        marks=tuple(ScoreMark(score, words) for score, words in marks if math.isfinite(score)),
+    )
+
+
+# What is said of groups. The score of the default detector is a logarithm of joined p-values, so
+# that scores of different groups are nearly on one scale, and are ranked as they are: on tables
+# with planted faults that found more of them than ranking by how rare a score is in its group (a
+# tail estimated from few rows) or flagging the same share of every group (which flags rows where
+# nothing is wrong). With a clean reference each group has its own threshold, and its scores are
+# shifted to meet that of the others.
+
+NAMED = 5  # groups named in one sentence
+
+
+def group_name(by: Sequence[str], key: GroupKey) -> str:
+    """Name a group to readers, as "species Adelie"."""
+    pairs = zip(by, key, strict=True)
+    return ", ".join(f"{name} {'(missing)' if text is None else text}" for name, text in pairs)
+
+
+def judged_sentence(model: NoveltyModel, n_rest: int) -> str:
+    """Say which rows are judged among themselves; `n_rest` are not."""
+    n_own, by = len(model.groups), listed(model.options.columns.by)
+    models = "1 group has a model" if n_own == 1 else f"{n_own} groups have models"
+    calibrated = ", and a threshold," if model.clean else ""
+    rest = f"; {_rows(n_rest)} judged by that of the whole table" if n_rest else ""
+    return f"By {by}: {models}{calibrated} of {'its' if n_own == 1 else 'their'} own{rest}."
+
+
+def rest_note(model: NoveltyModel, keys: Sequence[GroupKey], codes: IntArray) -> Iterator[Note]:
+    """Say which groups have no model of their own."""
+    by, own = model.options.columns.by, {group.values for group in model.groups}
+    others = [place for place, key in enumerate(keys) if key not in own]
+    if not others:
+        return
+    sizes = np.bincount(codes, minlength=len(keys))
+    others.sort(key=lambda place: (-int(sizes[place]), group_text(keys[place])))
+    names = ", ".join(quoted(group_text(keys[place])) for place in others[:NAMED])
+    more = f" and {len(others) - NAMED:,} more" if len(others) > NAMED else ""
+    groups = "1 group" if len(others) == 1 else f"{len(others):,} groups"
+    verb, its = ("has", "its") if len(others) == 1 else ("have", "their")
+    most = f", and at most {MAX_GROUPS} groups have one" if len(own) == MAX_GROUPS else ""
+    judged = (
+        f" {verb} no model of {its} own, which takes "
+        f"{rows_needed(model.rule):,} rows of {one_line(model.source.name)}{most}: their "
+        f"{_rows(int(sizes[others].sum()))} judged by the model of the whole table."
+    )
+    which = f"{groups} by {listed(by)}"
+    yield Note(f"{which} ({names}{more}){judged}", f"{which}{judged}", by)
+
+
+def note_of_groups(names: Sequence[str], text: str, by: tuple[str, ...]) -> Note:
+    """Say something of some groups, by their names where these may be shown."""
+    bare = "1 group" if len(names) == 1 else f"{len(names):,} groups"
+    return Note(f"In {listed(names)}{text}", f"In {bare}{text}", by)
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{count:,} rows are"

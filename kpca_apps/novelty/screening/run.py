@@ -2,52 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.novelty.checks.suggestions import Suggestions
-from kpca_apps.novelty.columns.encoded import Encoded, encode
-from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.execution import Execution
-from kpca_apps.novelty.columns.parts import (
+from kpca_apps.names import one_line, suggest
+from kpca_apps.novelty.columns.encoded import (
+    Accepted,
     AnyTable,
-    column_names,
-    draw_sample,
+    Encoded,
+    Execution,
     each_part,
-    in_parts,
+    encode,
+    find_groups,
 )
+from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import (
     UNKNOWN,
     ColumnOptions,
     ColumnSpec,
     check_options,
-    infer_plan,
+    listed,
     quoted,
 )
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
-from kpca_apps.novelty.listed_rows import list_rows
+from kpca_apps.novelty.listed_rows import Suggestions, list_rows
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
-from kpca_apps.novelty.screening.accepted import MOST, FoundRows, find_accepted
-from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
 from kpca_apps.novelty.screening.judge import judge
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import RULES, ScreeningOptions
-from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.tables.several import extended
-from kpca_apps.tables.table import Table
+from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.table import Table, extended
+from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
+from kpca_apps.tables.write import ANY, as_written
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20
-# What became of accepted rows.
-LEARNED = "; the model learned them as normal"
-JOINED = "; they are part of the reference, which rates are about"
 
 
 def screen(
@@ -64,42 +63,39 @@ def screen(
     See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
     """
     options, execution = options or ScreeningOptions(), execution or Execution()
-    hidden, known = options.columns.hide, None
+    hidden, clean, accepted = options.columns.hide, reference is not None, None
     with without_values(hidden):
-        learned, of_fit = table, options
+        learned = table if reference is None else reference
+        beside = () if reference is None else table.columns
         if reference is not None:
             _check_names(table, options.columns)
-            learned, of_fit = reference, _options_of_reference(options, table, reference)
+        planned = plan_fit(learned, options, clean, execution, beside)
         if accept is not None:
             # Cells are read as those of the table that is learned.
-            sample = draw_sample(in_parts(learned), options.seed, execution)
-            specs = infer_plan(sample.table, of_fit.columns).specs
-            shown = of_fit.columns.hide
-            known = find_accepted(accept, table, specs, execution, most=MOST, hidden=shown)
-        is_accepted = None if known is None else known.is_accepted
+            specs, hide = planned.plan.specs, {*hidden} & {*learned.columns}
+            accepted = find_accepted(accept, table, specs, execution, most=MOST, hidden=hide)
         if reference is None:
-            model, rows = fit_table(
-                table, options, clean=False, is_accepted=is_accepted, execution=execution
-            )
-            judged, learned_words = rows, LEARNED
+            model, rows = fit_planned(planned, execution, accepted)
+            judged = rows
         else:
             # Rows of the reference itself are in it.
             is_other = table.source.fingerprint != reference.source.fingerprint
-            if known is not None and known.n_rows and is_other:
-                learned = extended(reference, table, known.is_accepted)
-            model, rows = fit_table(learned, of_fit, clean=True, execution=execution)
-            model, judged, _ = rows_to_score(model, table, options, execution, known)
-            learned_words = JOINED
+            if accepted is not None and accepted.n_rows and is_other:
+                learned = extended(reference, table, accepted.is_accepted)
+                planned = plan_fit(learned, options, clean, execution, beside)
+            model, rows = fit_planned(planned, execution)
+            model = replace(model, options=_options_of_reference(options, table, reference))
+            model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)
-        result = find_all(model, verdict, options, rows, command, known, learned_words)
+        result = find_all(model, verdict, options, rows, command)
     return redact(result, hidden), model
 
 
 def _options_of_reference(
     options: ScreeningOptions, table: AnyTable, reference: AnyTable
 ) -> ScreeningOptions:
-    """Leave columns that only the table has out of the fit: labels, say."""
-    extra, asked = {*column_names(table)} - {*column_names(reference)}, options.columns
+    """Options of the fit to a reference: without the columns that only the table has."""
+    extra, asked = {*table.columns} - {*reference.columns}, options.columns
     lists: dict[str, Any] = {
         name: tuple(one for one in getattr(asked, name) if one not in extra)
         for name in ("exclude", "categorical", "numeric", "hide")
@@ -132,9 +128,9 @@ def score(
     options = options or inherit_options(model, table)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = rows_to_score(model, table, options, execution, accept)
+        model, rows = rows_to_score(model, table, options, execution, accept)
         verdict = judge(model, rows, options)
-        return redact(find_all(model, verdict, options, None, command, known), hidden)
+        return redact(find_all(model, verdict, options, None, command), hidden)
 
 
 def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
@@ -144,7 +140,7 @@ def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> Scr
     nothing. A rule replaces the model's; to what the model hides, more is added.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
-    base, columns, names = model.options, model.options.columns, column_names(table)
+    base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
     hide = (*(name for name in columns.hide if name in names), *changed.pop("hide", ()))
@@ -161,8 +157,8 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
-    accept: Table | FoundRows | None = None,
-) -> tuple[NoveltyModel, Encoded, FoundRows | None]:
+    accept: Table | Accepted | None = None,
+) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score, and find those that are accepted.
 
     The model that is returned hides the columns that the options hide.
@@ -175,15 +171,15 @@ def rows_to_score(
             "model; fit one with that column excluded"
         )
 
-    known = accept if isinstance(accept, FoundRows) else None
+    specs = model.encoder.plan.specs
     if isinstance(accept, Table):
-        specs, hidden = model.encoder.plan.specs, hidden_of(model, options)
-        known = find_accepted(accept, table, specs, execution, hidden=hidden)
+        hidden = hidden_of(model, options)
+        accept = find_accepted(accept, table, specs, execution, hidden=hidden)
 
     def with_hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
 
-    names = {spec.name for spec in model.encoder.plan.specs}
+    names = {spec.name for spec in specs}
     # Columns that the model does not know are left out, but their cells are listed.
     unknown = [
         ColumnSpec(name, "id", "given as the identifier of rows")
@@ -201,14 +197,10 @@ def rows_to_score(
     encoder = hiding(model.encoder)
     groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
     rows = encode(
-        encoder,
-        in_parts(table),
-        execution,
-        seed=options.seed,
-        n_jobs=options.jobs,
-        is_accepted=None if known is None else known.is_accepted,
+        encoder, table, execution, seed=options.seed, n_jobs=options.jobs, accepted=accept
     )
-    return replace(model, encoder=encoder, groups=groups), rows, known
+    found = find_groups(rows.table, model.options.columns.by, rows.execution)
+    return replace(model, encoder=encoder, groups=groups), replace(rows, groups=found)
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
@@ -217,7 +209,7 @@ def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
     The table fitted on may have had others: those that were excluded, say.
     """
     of_rows = ColumnOptions(label=columns.label, id=columns.id, hide=columns.hide)
-    check_options(of_rows, column_names(table), table.source.name)
+    check_options(of_rows, table.columns, table.source.name)
 
 
 def explain_row(
@@ -237,11 +229,11 @@ def explain_row(
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
-        model, rows, known = rows_to_score(model, table, options, execution, accept)
+        model, rows = rows_to_score(model, table, options, execution, accept)
         id_column = naming_column(rows, options.columns.id)
         position = np.array([_find_row(rows, id_column, row, line)])
         verdict = judge(model, rows, options)
-        result = find_all(model, verdict, options, None, "", known)
+        result = find_all(model, verdict, options, None, "")
         suggestions = Suggestions(result.odd_cells, model.encoder.plan.specs)
         listed = list_rows(model, verdict, rows.take(position), position, 1, id_column, suggestions)
         result = replace(result, odd_cells=suggestions.cells)
@@ -311,3 +303,254 @@ def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> 
         return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
     cells = table.column(column)
     return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)
+
+
+# Rows that somebody judged fine, named by a table of their own: which rows of a table they are.
+#
+# Each row of that table accepts the rows that equal it in all columns both have: numbers as
+# numbers, dates as dates, other cells as text. A cell ``*`` and a column it lacks accept anything,
+# so that a few columns make a pattern; an empty cell accepts a missing value. A row that is changed
+# later in a column that is compared is another row, and no longer accepted.
+
+
+# Codes of cells; what an accepted row says has one from 1 on, unless no cell can say it.
+_NEVER, _ANY, _OTHER, _MISSING = -3, -2, -1, 0
+# Numbers are equal to so many parts of them: files of spreadsheets keep 15 digits.
+CLOSE = 1e-14
+# A table of which more is accepted has no usual rows left to judge the others by.
+MOST = 0.5
+MAX_NAMED = 5
+# Columns of our own in a list of flagged rows or a scored table.
+OURS = frozenset(
+    "rank row line reason_column seen expected share hint rarity p_value novelty_score flagged "
+    "accepted".split()
+)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What the accepted rows say in one column of a table."""
+
+    name: str  # in the table
+    format: ValueFormat | None  # how its cells are read; None for text
+    in_lower: bool  # whether case says nothing
+    is_single: bool  # whether the table holds numbers of 32 bits
+    values: FloatArray  # (v,), increasing
+    texts: pl.Series  # (t,)
+
+    @property
+    def n_codes(self) -> int:
+        """Codes that cells may have, 0 for a missing one among them."""
+        return 1 + len(self.values) + len(self.texts)
+
+    def codes(self, column: Column) -> IntArray:
+        """Return the code of what each cell says (n,), -1 where no accepted row says it."""
+        if self.format is None:
+            levels = column.levels.lower() if self.in_lower else column.levels
+            return levels.each(self._of_texts(levels.texts), _MISSING)
+        readings = column.read(self.format)
+        codes = self._of_values(readings.values)
+        codes[readings.missing] = _MISSING
+        rest = np.flatnonzero(readings.unreadable)
+        if rest.size:
+            codes[rest] = self._of_texts(column.take(rest).texts)
+        return codes
+
+    def _of_values(self, values: FloatArray) -> IntArray:
+        codes = np.full(len(values), _OTHER, dtype=np.int64)
+        if len(self.values):
+            values = _rounded(values, self.is_single)
+            above = np.searchsorted(self.values, values).clip(max=len(self.values) - 1)
+            for place in (above, (above - 1).clip(min=0)):
+                known = self.values[place]
+                equal = np.abs(values - known) <= CLOSE * np.abs(known)
+                codes[equal] = 1 + place[equal]
+        return codes
+
+    def _of_texts(self, texts: pl.Series) -> IntArray:
+        if not len(self.texts):
+            return np.full(len(texts), _OTHER, dtype=np.int64)
+        codes = range(1 + len(self.values), self.n_codes)
+        found = texts.replace_strict(self.texts, pl.Series(codes), default=_OTHER)
+        return found.cast(pl.Int64).to_numpy().copy()
+
+
+class Match(NamedTuple):
+    """Rows of a table, or of a part of it, that are accepted."""
+
+    is_accepted: BoolArray  # (n,)
+    counts: IntArray  # (k,), rows that each accepted row stands for
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    """All accepted rows, as codes of what they say in the columns of a table."""
+
+    cells: tuple[_Cells, ...]
+    codes: IntArray  # (k, columns)
+
+    def match(self, table: Table) -> Match:
+        """Find them in a table, or in a part of it."""
+        is_accepted = np.zeros(table.frame.height, dtype=bool)
+        counts = np.zeros(len(self.codes), dtype=np.int64)
+        said = {
+            str(place): cells.codes(table.column(cells.name))
+            for place, cells in enumerate(self.cells)
+        }
+        rows = pl.DataFrame(said).with_row_index("row")
+        # Those that say something in the same columns are sought together.
+        kinds, kind = np.unique(self.codes != _ANY, axis=0, return_inverse=True)
+        for number, says in enumerate(kinds):
+            entries, names = np.flatnonzero(kind.reshape(-1) == number), list(compress(said, says))
+            wanted = pl.DataFrame(dict(zip(said, self.codes[entries].T, strict=True)))[names]
+            found = rows.join(wanted.unique(), on=names, how="semi")
+            is_accepted[found["row"].to_numpy()] = True
+            n_alike = found.group_by(names).len()
+            alike = wanted.join(n_alike, on=names, how="left", maintain_order="left")
+            counts[entries] = alike["len"].fill_null(0).to_numpy()
+        return Match(is_accepted, counts)
+
+
+def find_accepted(
+    accept: Table,
+    table: AnyTable,
+    specs: Sequence[ColumnSpec],
+    execution: Execution | None = None,
+    *,
+    most: float = 1.0,
+    hidden: Collection[str] = (),
+) -> Accepted:
+    """Find the rows of a table that the rows of another one accept.
+
+    `specs` say how columns are read. A `hidden` column that is empty in the accepted rows says
+    nothing: that is how scored tables leave it out. InputError if an accepted row says nothing, or
+    if more than the share `most` of the table is accepted, or all of it.
+    """
+    name, where = (one_line(one.source.name, 60) for one in (accept, table))
+    written, ignored = _written(accept, table.columns)
+    columns = {
+        other: own
+        for other, own in written.items()
+        if other not in hidden or own[0].texts.null_count() < accept.frame.height
+    }
+    if not columns:
+        raise InputError(
+            f"{name}: none of its columns is one of {where}; accepted rows are named by cells of "
+            f"its columns.{suggest(ignored[0], table.columns) if ignored else ''}"
+        )
+    head = next(table.tables())
+    by_name = {spec.name: spec for spec in specs}
+    cells, codes = zip(
+        *(_coded(*own, head.column(other), by_name.get(other)) for other, own in columns.items()),
+        strict=True,
+    )
+    patterns = _Patterns(cells, np.column_stack(codes))
+    silent = np.flatnonzero((patterns.codes == _ANY).all(axis=1))
+    if silent.size:
+        raise InputError(
+            f"{name}, {_place(accept, silent[0])}: accepts every row; name a value in at least one "
+            f"column of {where}."
+        )
+    counts = np.zeros(accept.frame.height, dtype=np.int64)
+    marked = []
+    work = execution or Execution()
+    for part in each_part(table, "Looking for accepted rows", patterns.match, work):
+        marked.append(part.is_accepted)
+        counts += part.counts
+    is_accepted = np.concatenate(marked)
+    n_accepted, n_rows = int(is_accepted.sum()), len(is_accepted)
+    if n_accepted > most * n_rows or n_accepted == n_rows:
+        raise InputError(
+            f"{name}: accepts {n_accepted:,} of the {n_rows:,} rows of {where}, "
+            f"{counts.max():,} of them by {_place(accept, int(counts.argmax()))}: too many to "
+            "judge the others by; say more about the rows that are fine."
+        )
+    return Accepted(is_accepted, name, tuple(_notes(accept, where, counts, ignored, table)))
+
+
+def _written(
+    accept: Table, names: Sequence[str]
+) -> tuple[dict[str, tuple[Column, Column]], list[str]]:
+    """Return the cells of accepted rows in each column of a table, and the other columns' names.
+
+    They come as they stand, and without the apostrophes that were put before text. A column of the
+    name of one of ours has been written with an ending.
+    """
+    columns = accept.frame.columns
+    given = dict(zip(as_written(pl.Series(columns, dtype=pl.String)), columns, strict=True))
+    shared, used = {}, set()
+    for name in names:
+        endings = ("_input_input", "_input") if name in OURS else ()
+        written = [name + ending for ending in endings if name + ending not in names]
+        own = next((one for one in [*written, name] if one in given), None)
+        if own is not None:
+            used.add(given[own])
+            column = accept.column(given[own])
+            is_text = column.cells.dtype == pl.String
+            shared[name] = column, Column(as_written(column.cells)) if is_text else column
+    return shared, [one for one in columns if one not in used and one not in OURS]
+
+
+def _coded(
+    written: Column, own: Column, other: Column, spec: ColumnSpec | None
+) -> tuple[_Cells, IntArray]:
+    """Return what accepted rows say in a column, and the code of what each says.
+
+    `other` holds cells of the table, and tells how they are stored.
+    """
+    format = None if spec is None else spec.format
+    kind = other.cells.dtype
+    if format is None and kind.is_numeric():
+        format = NumberFormat()
+    elif format is None and kind in (pl.Date, pl.Datetime):
+        format = DateFormat(has_time=kind == pl.Datetime)
+    is_any = (written.texts == ANY).fill_null(False).to_numpy()
+    said = own.take(np.flatnonzero(~is_any))
+    in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
+    values, texts = np.empty(0), said.levels.lower().texts if in_lower else said.levels.texts
+    if format is not None:
+        readings = said.read(format)
+        values = np.unique(_rounded(readings.values[~np.isnan(readings.values)], is_single))
+        far = np.diff(values, prepend=-np.inf) > CLOSE * np.abs(values)
+        values = values[far]
+        texts = said.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
+    cells = _Cells(other.name, format, in_lower, is_single, values, texts)
+    codes = cells.codes(own)
+    codes[codes == _OTHER] = _NEVER
+    return cells, np.where(is_any, _ANY, codes)
+
+
+def _rounded(values: FloatArray, is_single: bool) -> FloatArray:
+    """Return numbers as the table can hold them."""
+    if not is_single:
+        return values
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
+
+
+def _place(accept: Table, row: int | np.int64) -> str:
+    return f"row {row + 1}" if accept.lines is None else f"line {accept.lines[row]}"
+
+
+def _notes(
+    accept: Table, where: str, counts: IntArray, ignored: Sequence[str], table: AnyTable
+) -> list[str]:
+    """Say which accepted rows are none of the table, and which columns say nothing of it."""
+    name, notes = one_line(accept.source.name, 60), []
+    idle = np.flatnonzero(counts == 0)
+    if idle.size:
+        places = [_place(accept, row) for row in idle[:MAX_NAMED]]
+        more = f" and {len(idle) - MAX_NAMED:,} more" if len(idle) > MAX_NAMED else ""
+        rows = "1 row is" if len(idle) == 1 else f"{len(idle):,} rows are"
+        notes.append(
+            f"{name}: {rows} none of {where} ({', '.join(places)}{more}); an accepted row whose "
+            "cells have changed is another one, and listed again."
+        )
+    if ignored:
+        noun, say = ("column", "says") if len(ignored) == 1 else ("columns", "say")
+        hints = (suggest(one, table.columns) for one in ignored)
+        notes.append(
+            f"{name}: {noun} {listed(ignored)} {say} nothing, for {where} has no such column."
+            f"{next(filter(None, hints), '')}"
+        )
+    return notes

@@ -28,7 +28,7 @@ from kpca_apps.report.drawing import (
     plain_ticks,
     to_files,
 )
-from kpca_apps.report.text import count, join
+from kpca_apps.report.text import count, in_prose
 
 MOST_NAMED = 40  # lines that still have room for a name
 LINE, FEWEST_INCHES, WITHOUT_NAMES = 0.2, 1.3, 6.0  # inches
@@ -74,7 +74,7 @@ def psnr(result: DenoisingResult) -> Drawing | None:
     _mark(axes, values)
     axes.set_xlabel("PSNR in dB, higher is better")
     others = [method_name(name) for name in baselines]
-    beside = f", {join(others)} by the other marks" if others else ""
+    beside = f", {in_prose(others)} by the other marks" if others else ""
     caption = (
         f"{'One line an image' if len(ordered) > 1 else 'The image'}, from the noisy image "
         f"(hollow) to the denoised (filled){beside}. Further right is nearer to the clean image."

@@ -41,7 +41,7 @@ from kpca_apps.report.denoising.text import (
     typical_level,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, join, plural
+from kpca_apps.report.text import count, cut, in_prose, plural
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -190,7 +190,7 @@ def _setting(key: str, value: object) -> str:
     """Write a setting in words where its value alone would be a riddle."""
     if key == "compare":
         names = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-        return join([method_name(str(name)) for name in names]) or "with nothing"
+        return in_prose([method_name(str(name)) for name in names]) or "with nothing"
     if value is None and key in UNSET:
         return UNSET[key]
     if key == "kernel":

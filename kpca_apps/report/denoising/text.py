@@ -18,7 +18,7 @@ from kpca_apps.report.text import (
     Verbatim,
     count,
     cut,
-    join,
+    in_prose,
     join_parts,
     number,
     percent,
@@ -275,7 +275,7 @@ def law_sentences(image: ImageOutcome | TrialResult) -> list[str]:
             laws = [f"{law} in {name}" for law, name in named]
         blur = f", as after a blur of {number(found[0].blur)} pixels" if evidence.is_shared else ""
         sentences.append(
-            f"At brightness x its variance is {join(laws)}{blur}; in nine of ten such pictures "
+            f"At brightness x its variance is {in_prose(laws)}{blur}; in nine of ten such pictures "
             f"it is {interval_text(found)}."
         )
     if evidence.runner_up and evidence.log_odds is not None:
@@ -310,7 +310,7 @@ def left_note(result: DenoisingResult) -> list[str]:
         advice.append("the report says what does of each")
     return [
         f"{count(len(left))} images were left as they are, for what was measured may be fine "
-        f"texture; {join(advice)}."
+        f"texture; {in_prose(advice)}."
     ]
 
 
@@ -406,7 +406,7 @@ def own_sentence(image: ImageOutcome) -> str:
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in own.items()
     ]
-    return f"Asked for this image alone: {join(words)}." if words else ""
+    return f"Asked for this image alone: {in_prose(words)}." if words else ""
 
 
 def likeness_sentence(comparison: Comparison) -> str:
@@ -423,7 +423,7 @@ def likeness_sentence(comparison: Comparison) -> str:
         f"{method_name(name)} {decibels(quality.psnr)}"
         for name, quality in comparison.baselines.items()
     ]
-    return f"{text}{f' ({join(baselines)} dB)' if baselines else ''}."
+    return f"{text}{f' ({in_prose(baselines)} dB)' if baselines else ''}."
 
 
 def standing_sentences(result: DenoisingResult) -> list[list[str]]:
@@ -491,5 +491,5 @@ def trial_sentence(result: TrialResult) -> list[str]:
 
 def trial_title(trial: Trial) -> str:
     """Call a strength by what asks for it."""
-    words = join([word.strip() for word in trial.option.split("--") if word.strip()])
+    words = in_prose([word.strip() for word in trial.option.split("--") if word.strip()])
     return _capital(words) or "As asked for"

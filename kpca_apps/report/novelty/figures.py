@@ -36,7 +36,7 @@ from kpca_apps.report.novelty.marks import (
 )
 from kpca_apps.report.novelty.plane import column_plane
 from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
-from kpca_apps.report.text import count, join, number, percent, plural
+from kpca_apps.report.text import count, in_prose, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
 MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
@@ -239,7 +239,7 @@ def component_map(result: ScreeningResult) -> Drawing:
     names = [str(points.rank[place]) for place in oddest]
     colours = [PALETTE["accent" if points.flagged[place] else "ink"] for place in oddest]
     ranks = label_marks(axes, marks[oddest], names, colours, marks[flagged])
-    labels = f"; the numbers {join(ranks)} are ranks, written where there is room"
+    labels = f"; the numbers {in_prose(ranks)} are ranks, written where there is room"
     if len(ranks) < 2:
         labels = "".join(f"; the number {rank} is the rank of the row beside it" for rank in ranks)
     n_drawn = len(usual) + len(flagged)

@@ -40,7 +40,7 @@ from kpca_apps.report.novelty.text import (
     verdict,
 )
 from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
-from kpca_apps.report.text import count, cut, join, number, plural
+from kpca_apps.report.text import count, cut, in_prose, number, plural
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -211,7 +211,7 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
-    more = f"Also on {'rows' if cell.line is None else 'lines'} {join(places)}." * bool(places)
+    more = f"Also on {'rows' if cell.line is None else 'lines'} {in_prose(places)}." * bool(places)
     if places and result.row_files:  # where each would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {

@@ -18,7 +18,7 @@ from kpca_apps.report.novelty.marks import (
     evenly,
     label_marks,
 )
-from kpca_apps.report.text import count, join, percent, plural
+from kpca_apps.report.text import count, in_prose, percent, plural
 
 MANY = 60  # flagged rows whose marks are smaller, so as not to hide the crowd
 MAX_MARK_NAME = 12  # characters of an identifier beside a mark
@@ -154,9 +154,9 @@ def _plane_words(
         f"{n} ({percent(parts.get(name, 0.0))})" for n, name in zip(isolated, names, strict=True)
     ]
     chosen = "the two columns that make up" if len(names) == 2 else "the column that makes up"
-    how = f"by {chosen} the largest part of the reasons: {join(shares)}"
+    how = f"by {chosen} the largest part of the reasons: {in_prose(shares)}"
     if not any(parts.get(name) for name in names):
-        how = f"by {join(isolated)}"
+        how = f"by {in_prose(isolated)}"
     words = [
         f"Each dot is a row of {plural(plane.n_rows, 'row')}, {how}. Triangles are the flagged "
         "ones, dark dots the oddest of the others; the numbers are ranks. A triangle inside the "

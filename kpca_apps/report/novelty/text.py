@@ -17,7 +17,7 @@ from kpca_apps.novelty.result import (
     ScreeningDiff,
     ScreeningResult,
 )
-from kpca_apps.report.text import count, cut, join, join_parts, ordinal, percent, plural
+from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, percent, plural
 
 MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
@@ -194,14 +194,14 @@ def standing(evaluations: Sequence[Evaluation], area: Area) -> str:
     for number, evaluation in enumerate(evaluations, 1):
         ahead, level, _ = _baselines(evaluation, area)
         place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-        beside = join([cut(baseline.name) for baseline in level])
+        beside = in_prose([cut(baseline.name) for baseline in level])
         if n > 1:
             places[number] = (
                 f"shares {place} place of {n} with {beside}" if level else f"comes {place} of {n}"
             )
     if not places:
         return ""
-    summary = join([f"{place} in test {number}" for number, place in places.items()])
+    summary = in_prose([f"{place} in test {number}" for number, place in places.items()])
     if len(evaluations) == 1:
         summary = places[1]
     elif len(places) > 1 and len(set(places.values())) == 1:
@@ -244,8 +244,9 @@ def _place(name: str, evaluation: Evaluation, area: Area) -> str:
         for group in _baselines(evaluation, area)
     )
     place, n = ordinal(1 + len(ahead)), len(evaluation.methods)
-    takes = f"shares {place} place of {n} with {join(level)}" if level else f"is {place} of {n}"
-    others = [f"behind {join(ahead)}"] * bool(ahead) + [f"ahead of {join(behind)}"] * bool(behind)
+    takes = f"shares {place} place of {n} with {in_prose(level)}" if level else f"is {place} of {n}"
+    others = [f"behind {in_prose(ahead)}"] * bool(ahead)
+    others += [f"ahead of {in_prose(behind)}"] * bool(behind)
     own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
 

@@ -7,7 +7,7 @@ from collections import Counter
 from decimal import Decimal
 
 from kpca_apps.papers.result import Claim, GalleryResult, Reproduction, Verdict
-from kpca_apps.report.text import count, join, number, plural
+from kpca_apps.report.text import count, in_prose, number, plural
 
 MARKS: dict[Verdict, str] = {
     "reproduced": "\u2713",
@@ -45,7 +45,7 @@ def left_out(result: GalleryResult) -> str:
     if result.n_failed:
         parts.append(f"{count(result.n_failed)} of {plural(n_all, 'experiment')} could not be run")
     if lost:
-        parts.append(f"{join(lost)} cannot be tried: the data cannot be had")
+        parts.append(f"{in_prose(lost)} cannot be tried: the data cannot be had")
     return f"{'; '.join(parts)}." if parts else ""
 
 
@@ -69,7 +69,7 @@ def most_of_the_rest(result: GalleryResult) -> tuple[int, int, Reproduction] | N
 def standing(reproduction: Reproduction) -> str:
     """Say how many claims of one experiment came out."""
     found = Counter(claim.verdict for claim in reproduction.outcome.claims)
-    return join([f"{count(found[verdict])} {verdict}" for verdict in MARKS if found[verdict]])
+    return in_prose([f"{count(found[verdict])} {verdict}" for verdict in MARKS if found[verdict]])
 
 
 def work_of(paper: str) -> tuple[str, str]:

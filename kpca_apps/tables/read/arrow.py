@@ -16,9 +16,9 @@ import pyarrow as pa
 from kpca_apps.names import unique_names
 from kpca_apps.system.limits import require_columns, require_memory
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.parquet import arrow_frame, far_dates, require_text, text_bytes
+from kpca_apps.tables.read.parquet import arrow_frame, require_text, text_bytes
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, far_dates
 
 _FILE = b"ARROW1\0\0"
 _STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
@@ -31,11 +31,11 @@ _MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
-def _rows(path: Path, label: str) -> Rows:
+def _rows(path: Path) -> Rows:
     """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
     far: set[str] = set()
-    with damage_refused(label, "Arrow"), _opened(path, label) as (schema, batches):
-        require_columns(label, len(schema))
+    with damage_refused("Arrow"), _opened(path) as (schema, batches):
+        require_columns(len(schema))
         names, notes = unique_names(schema.names)
         dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
         if dates:
@@ -43,21 +43,21 @@ def _rows(path: Path, label: str) -> Rows:
                 far |= far_dates(_sound(batch, names).select(dates))
 
     def pieces() -> Iterator[pa.Table]:
-        with damage_refused(label, "Arrow"), _opened(path, label) as (_, batches):
+        with damage_refused("Arrow"), _opened(path) as (_, batches):
             for batch in batches:
                 checked = _sound(batch, names)
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     rows = checked.slice(start, _BATCH_ROWS)
                     # Texts that stand in memory once, for many rows, are about to be repeated.
-                    require_text(label, sum(map(text_bytes, rows.columns)))
+                    require_text(sum(map(text_bytes, rows.columns)))
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
-                    yield as_arrow(arrow_frame([rows], label, far, "Arrow"))
+                    yield as_arrow(arrow_frame([rows], far, "Arrow"))
 
     return Rows(pieces(), names, notes, False)
 
 
 @contextmanager
-def _opened(path: Path, label: str) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Open a file or a stream, for as long as it is read; no batch is unpacked before its size."""
     # As bytes, as a path need not be UTF-8. Not mapped: mapped pages would count as memory.
     with pa.OSFile(os.fsencode(path)) as handle, pa.OSFile(os.fsencode(path)) as ahead:
@@ -65,19 +65,19 @@ def _opened(path: Path, label: str) -> Iterator[tuple[pa.Schema, Iterator[pa.Rec
             with pa.ipc.open_file(handle) as file:
                 sizes = _sizes(ahead, _blocks_of_file(ahead))
                 numbers = range(file.num_record_batches)
-                yield file.schema, map(file.get_batch, _allowed(numbers, sizes, label))
+                yield file.schema, map(file.get_batch, _allowed(numbers, sizes))
         else:
             handle.seek(0)
             with pa.ipc.open_stream(handle) as stream:
                 sizes = _sizes(ahead, _blocks_of_stream(ahead))
-                yield stream.schema, _allowed(stream, sizes, label)
+                yield stream.schema, _allowed(stream, sizes)
 
 
-def _allowed(items: Iterable[T], sizes: Iterator[int], label: str) -> Iterator[T]:
+def _allowed(items: Iterable[T], sizes: Iterator[int]) -> Iterator[T]:
     """Yield items, each once memory is found to have room for what comes with it."""
     found = iter(items)
     while True:
-        require_memory(label, next(sizes, 0), copies=_COPIES)
+        require_memory(next(sizes, 0), copies=_COPIES)
         try:
             item = next(found)
         except StopIteration:
@@ -217,7 +217,7 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 def _read(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     path = copy.path if copy else Path(file.file.path)
-    return table_of(file, _rows(path, file.label), format="arrow")
+    return table_of(file, _rows(path), format="arrow")
 
 
 ARROW = Reader("Arrow", "", _read, (_FILE, _STREAM))

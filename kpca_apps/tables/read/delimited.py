@@ -21,7 +21,6 @@ from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import long_row, require_columns
-from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.layout import (
     DELIMITER_NAMES,
     ONE_COLUMN,
@@ -33,6 +32,7 @@ from kpca_apps.tables.read.layout import (
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
+from kpca_apps.tables.values import is_number_like
 
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 _MARK = b"\xef\xbb\xbf"
@@ -63,12 +63,12 @@ class DelimitedText:
 
     def __init__(self, text: Text) -> None:
         layout = Layout.of(text)
-        self._text, self._label, self._delimiter = text, text.label, layout.delimiter
+        self._text, self._delimiter = text, layout.delimiter
         # None for a table of one column.
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
-        self._bad = BadLines(text.label) if text.options.bad_lines == "skip" else None
+        self._bad = BadLines() if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
 
@@ -103,28 +103,25 @@ class DelimitedText:
                 n_lines = held.count(b"\n", 0, stop)
             self._line += n_lines
             if len(held) - stop > limits.LONGEST_ROW:
-                raise long_row(self._label, self._line)
+                raise long_row(self._line)
             held = held[stop:]
         if not is_text:
-            raise InputError(f"{self._label}: the file is empty; it needs a header and rows.")
+            raise InputError("the file is empty; it needs a header and rows.")
         if not self.names:
-            raise InputError(
-                f"{self._label}: the file holds nothing but blank cells; it needs rows."
-            )
+            raise InputError("the file holds nothing but blank cells; it needs rows.")
         if not is_cut and (found := sniff_delimiter(self._text.head[self._start :])) != ONE_COLUMN:
             given = f'delimiter "{one_line(self._delimiter)}"'
             raise InputError(
-                f"{self._label}: the {DELIMITER_NAMES.get(self._delimiter, given)} given as "
-                "--delimiter does not occur in the file; its rows look cut at the "
-                f"{DELIMITER_NAMES[found]}: leave the option out."
+                f"the {DELIMITER_NAMES.get(self._delimiter, given)} given as --delimiter does not "
+                f"occur in the file; its rows look cut at the {DELIMITER_NAMES[found]}: leave the "
+                "option out."
             )
         # Before a header without rows is refused: bad lines may have been all there was below it.
         if self._bad is not None:
             self.notes += self._bad.notes(self._n_rows)
         if not self._n_rows:
             raise InputError(
-                f"{self._label}: line {self._first_line} is a header without rows; there is "
-                "nothing to screen."
+                f"line {self._first_line} is a header without rows; there is nothing to screen."
             )
 
     def _regular_rows(self, text: bytes, n_lines: int) -> pa.Table | None:
@@ -163,7 +160,7 @@ class DelimitedText:
         if not keep.all():
             data, lengths = data[np.repeat(keep, lengths)], lengths[keep]
         if lengths.max() > limits.LONGEST_ROW:
-            raise long_row(self._label, int(lines[lengths.argmax()]))
+            raise long_row(int(lines[lengths.argmax()]))
         if not self.names:
             first, line = data[: lengths[0]].tobytes().decode("utf-8"), int(lines[0])
             one = csv.reader(io.StringIO(first, newline=""), delimiter=self._delimiter, strict=True)
@@ -265,7 +262,7 @@ class DelimitedText:
     def _is_row(self, row: list[str], text: bytes, line: int) -> bool:
         """Whether cells are a row of the table, and no blank line or header."""
         if self._bad is None and len(text) > limits.LONGEST_ROW:
-            raise long_row(self._label, line)
+            raise long_row(line)
         if len(row) < 2 and text.isspace():
             return False
         if not self.names and not self._take_header(row, line):
@@ -276,7 +273,7 @@ class DelimitedText:
             if self._bad is not None:
                 raise _BadRow(what)
             advice = self._advice_on_width(len(row), line)
-            raise InputError(f"{self._label}: line {line} {what}; {advice}")
+            raise InputError(f"line {line} {what}; {advice}")
         self._n_rows += 1
         return True
 
@@ -285,14 +282,13 @@ class DelimitedText:
         cause, advice = _cut_cause(str(error)) if isinstance(error, csv.Error) else (str(error), "")
         if self._bad is None:
             raise InputError(
-                f"{self._label}: the row on line {line} {cause}; {advice}, or give --bad-lines "
-                "skip."
+                f"the row on line {line} {cause}; {advice}, or give --bad-lines skip."
             ) from None
         if not self.names:
             # Without it, the first row of data would name the columns.
             raise InputError(
-                f"{self._label}: line {line} should name the columns and {cause}; mend it, or "
-                "leave out what stands above the header with --skip-rows."
+                f"line {line} should name the columns and {cause}; mend it, or leave out what "
+                "stands above the header with --skip-rows."
             ) from None
         self._bad.leave_out(line, cause)
 
@@ -314,7 +310,7 @@ class DelimitedText:
 
     def _take_header(self, cells: list[str], line: int) -> bool:
         """Take the first row for names; return whether it is data, and the names are made up."""
-        require_columns(self._label, len(cells), line)
+        require_columns(len(cells), line)
         self._first_line = line
         if header_is_missing(cells):
             self.names += [f"column_{number + 1}" for number in range(len(cells))]
@@ -323,8 +319,8 @@ class DelimitedText:
             return True
         if not any(name.strip() for name in cells):
             raise InputError(
-                f"{self._label}: line {line} should name the columns and is blank; add a "
-                "header, or leave out what stands above it with --skip-rows."
+                f"line {line} should name the columns and is blank; add a header, or leave out "
+                "what stands above it with --skip-rows."
             )
         names, notes = unique_names(cells)
         self.names += names

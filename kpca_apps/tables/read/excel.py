@@ -1,17 +1,30 @@
-"""Excel and its kin -> a frame of one sheet."""
+"""Excel and its kin -> a frame of one sheet.
+
+Workbooks are read in a process of their own, which may end badly without harm to this one: what
+reads them is compiled code that a damaged file can make allocate without bound, abort or never end.
+The process has a limit of memory and of time. It gets the bytes of the file on its standard input,
+behind a line of JSON, and answers with a line of JSON and the sheet in Arrow's format.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import io
+import json
 import logging
+import os
 import re
+import signal
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain, compress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -19,17 +32,22 @@ import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
 from kpca_apps.names import one_line, unique_names
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
+from kpca_apps.system.memory import available_bytes
 from kpca_apps.tables.input_file import InputFile, damage_refused
-from kpca_apps.tables.read.excel_process import ReadSheet, read_in_process, serve
 from kpca_apps.tables.read.layout import HEADER_SAMPLE, find_header, header_is_missing
-from kpca_apps.tables.read.parquet import as_polars, plain_types
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow
+from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, as_polars, plain_types
 
 if TYPE_CHECKING:
     import fastexcel
 
+ROW = "\0row"  # the column of row numbers beside those of the sheet, whose names are kept apart
+# Memory that a workbook may take: for small ones the least, for others so many times what they
+# unpack to; and time, likewise. Wide bounds, for who has no other way to read it.
+LEAST_BYTES, TIMES = 1 << 30, 24
+LEAST_SECONDS, BYTES_A_SECOND = 60.0, 1e6
 MAX_CELL = 32_767  # characters of a cell
 _OLE = b"\xd0\xcf\x11\xe0"
 MOST_OLE = 512 << 20  # bytes of an old workbook: a full sheet of numbers takes 18 a cell, 302 MB
@@ -51,17 +69,14 @@ NO_PROGRAM = "more than a spreadsheet program writes; save the sheet as CSV or P
 _MOST_LETTERS, _MOST_DIGITS = 8, 18
 
 
-def is_workbook(file: InputFile) -> bool:
-    """Whether a zip archive is a workbook, by the names in it, or those of a damaged one."""
-    try:
-        with zipfile.ZipFile(
-            io.BytesIO(file.contents()) if file.is_packed else file.file.path
-        ) as opened:
-            return any(name.startswith("xl/workbook") for name in opened.namelist())
-    except KpcaError:
-        raise
-    except Exception:  # whatever the library raises on a damaged one
-        return b"[Content_Types].xml" in file.head or b"xl/" in file.head
+@dataclass(frozen=True)
+class ReadSheet:
+    """One sheet of a workbook."""
+
+    frame: pl.DataFrame
+    rows: IntArray  # (n,), their numbers in the sheet
+    notes: list[str]
+    name: str
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
@@ -69,26 +84,101 @@ def _read_file(file: InputFile) -> Table | PartedTable:
 
     That is the sheet of a name, or of a number from 1; or the first, if it is a table.
     """
-    label, options = file.label, file.options
+    options = file.options
     if file.head.startswith(_OLE) and file.file.size > MOST_OLE:
         raise InputError(
-            f"{label}: of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows "
-            "and 256 columns take (.xls); save it as .xlsx, or the sheet as CSV."
+            f"of {file.file.size / 2**20:,.0f} MB, more than sheets of 65,536 rows and 256 columns "
+            "take (.xls); save it as .xlsx, or the sheet as CSV."
         )
     data = file.contents()
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
-            f"{label}: reading Excel needs an extra; install it with: "
-            'pip install "kpca-apps[excel]"'
+            'reading Excel needs an extra; install it with: pip install "kpca-apps[excel]"'
         )
-    unpacked = _bound_workbook(data, label)
-    sheet = read_in_process(data, label, options.sheet, options.skip_rows, unpacked)
+    unpacked = _bound_workbook(data)
+    sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
     rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
     return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
 
 
-def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> ReadSheet:
+def _read_in_process(
+    data: bytes, sheet: str | int | None, skip_rows: int, unpacked: int
+) -> ReadSheet:
+    """Read a sheet of a workbook of so many bytes `unpacked`; InputError if its reader fails."""
+    most = int(min(max(LEAST_BYTES, TIMES * unpacked), available_bytes()))
+    seconds = LEAST_SECONDS + unpacked / BYTES_A_SECOND
+    request = {"sheet": sheet, "skip_rows": skip_rows, "bytes": most}
+    # Nothing is imported from the folder that happens to be current (-P).
+    paths = os.pathsep.join(path for path in sys.path if path)
+    one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS"), "1")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-W", "ignore", "-m", "kpca_apps.tables.read.excel"],
+            input=json.dumps(request).encode() + b"\n" + data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **one_thread, "PYTHONPATH": paths},
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"reading it takes more than {seconds:.0f} seconds; save the sheet as CSV or Parquet."
+        ) from None
+    if done.returncode:
+        why = f"code {done.returncode}"
+        if done.returncode < 0:
+            why = signal.Signals(-done.returncode).name
+        raise InputError(
+            f"is damaged, or takes more than {most / 2**30:.1f} GB to read ({why}); open it in a "
+            "spreadsheet program and save it anew, or save the sheet as CSV."
+        )
+    head, _, body = done.stdout.partition(b"\n")
+    found = json.loads(head)
+    if "error" in found:
+        kinds: dict[str, type[KpcaError]] = {
+            kind.__name__: kind for kind in (InputError, MemoryLimitError)
+        }
+        raise kinds[found["error"]](found["message"])
+    frame = pl.read_ipc(io.BytesIO(body))
+    rows = frame.drop_in_place(ROW).to_numpy()
+    frame.columns = found["columns"]
+    return ReadSheet(frame, rows, found["notes"], found["name"])
+
+
+def _serve(source: IO[bytes], target: IO[bytes]) -> None:
+    """Do what `_read_in_process` asks."""
+    request = json.loads(source.readline())
+    _bound_memory(request["bytes"])
+    answer: dict[str, object]
+    body = b""
+    try:
+        sheet = _read(source.read(), request["sheet"], request["skip_rows"])
+        numbered = pl.DataFrame(
+            [*(c.alias(str(k)) for k, c in enumerate(sheet.frame)), pl.Series(ROW, sheet.rows)]
+        )
+        file = io.BytesIO()
+        numbered.write_ipc(file)
+        body = file.getvalue()
+        answer = {"columns": sheet.frame.columns, "notes": sheet.notes, "name": sheet.name}
+    except KpcaError as error:
+        answer = {"error": type(error).__name__, "message": str(error)}
+    target.write(json.dumps(answer).encode() + b"\n" + body)
+    target.flush()
+
+
+def _bound_memory(n_bytes: int) -> None:
+    """Refuse to take so many bytes more than are reserved now, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        reserved = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        most = reserved * resource.getpagesize() + n_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
     """Read one sheet of a workbook that is not too large, in this process."""
     import fastexcel
 
@@ -96,10 +186,10 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
     for name in ("fastexcel", "calamine"):
         if not (logger := logging.getLogger(name)).handlers:
             logger.addHandler(logging.NullHandler())
-    with damage_refused(label, "Excel"):
+    with damage_refused("Excel"):
         workbook = fastexcel.read_excel(data)
         names = workbook.sheet_names
-        place = _sheet_place(workbook, sheet, label)
+        place = _sheet_place(workbook, sheet)
         # From the first row on, empty or not, so that rows are counted as the program shows them.
         top = workbook.load_sheet(
             place, header_row=None, skip_rows=0, n_rows=HEADER_SAMPLE + skip_rows, dtypes="string"
@@ -107,12 +197,11 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
         rows = top.to_polars().fill_null("").rows()[skip_rows:] if top.width else []
         filled = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
         if sheet is None and len(names) > 1:
-            _refuse_small(workbook, place, [rows[number] for number in filled], label)
+            _refuse_small(workbook, place, [rows[number] for number in filled])
         if not filled:
             where = f" below row {skip_rows}" if skip_rows else ""
             raise InputError(
-                f'{label}: the sheet "{one_line(names[place])}" is empty{where}; there is nothing '
-                "to screen."
+                f'the sheet "{one_line(names[place])}" is empty{where}; there is nothing to screen.'
             )
         bare = _without_margins(rows)
         found = None if skip_rows else find_header(bare)
@@ -166,22 +255,21 @@ def _read(data: bytes, label: str, sheet: str | int | None, skip_rows: int) -> R
     for cells in frame.iter_columns():
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
-    _refuse_long_cells(frame, label)
+    _refuse_long_cells(frame)
     return ReadSheet(frame.filter(is_row), numbers, notes, names[place])
 
 
-def _refuse_long_cells(frame: pl.DataFrame, label: str) -> None:
+def _refuse_long_cells(frame: pl.DataFrame) -> None:
     texts = frame.select(pl.selectors.string().str.len_chars().max().fill_null(0))
     for name, longest in zip(texts.columns, texts.rows()[0] if texts.width else (), strict=True):
         length = max(longest, len(name))
         if length > MAX_CELL:
             raise InputError(
-                f'{label}: column "{one_line(name)}" has a cell of {length:,} characters, '
-                f"{NO_PROGRAM}"
+                f'column "{one_line(name)}" has a cell of {length:,} characters, {NO_PROGRAM}'
             )
 
 
-def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label: str) -> int:
+def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None) -> int:
     """Return the place of the sheet that is meant: without a name the first that is shown."""
     names = workbook.sheet_names
     if sheet is None:
@@ -193,9 +281,7 @@ def _sheet_place(workbook: fastexcel.ExcelReader, sheet: str | int | None, label
     if 1 <= number <= len(names):
         return number - 1
     listed = ", ".join(f'"{one_line(name, 40)}"' for name in names)
-    raise InputError(
-        f'{label}: has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.'
-    )
+    raise InputError(f'has no sheet "{one_line(str(sheet), 40)}"; it has {one_line(listed, 300)}.')
 
 
 def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelSheet:
@@ -203,9 +289,7 @@ def _outline(workbook: fastexcel.ExcelReader, place: int) -> fastexcel.ExcelShee
     return workbook.load_sheet(place, header_row=None, skip_rows=0, n_rows=0, dtypes="string")
 
 
-def _refuse_small(
-    workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]], label: str
-) -> None:
+def _refuse_small(workbook: fastexcel.ExcelReader, place: int, rows: list[tuple[str, ...]]) -> None:
     """Refuse a first sheet that is no table, or hardly one beside others: a cover, or remarks."""
     width = sum(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
     if len(rows) >= 2 and width >= 2 and len(rows) > MOST_OF_COVER:
@@ -228,8 +312,8 @@ def _refuse_small(
             listed.append(f'"{one_line(name, 40)}" ({size}{hidden})')
         more = len(workbook.sheet_names) - MOST_LISTED
         raise InputError(
-            f'{label}: its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or '
-            "a small one beside the others; say which to read with --sheet: "
+            f'its first sheet, "{one_line(workbook.sheet_names[place])}", is no table, or a small '
+            "one beside the others; say which to read with --sheet: "
             + ", ".join(listed)
             + (f" and {more:,} more." if more > 0 else ".")
         )
@@ -252,23 +336,23 @@ def _whole(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64) if is_whole else column
 
 
-def _bound_workbook(data: bytes, label: str) -> int:
+def _bound_workbook(data: bytes) -> int:
     """Refuse a workbook that unpacks to more than it declares, or spreads a few cells too far.
 
     Return the bytes it unpacks to.
     """
     if not data.startswith(b"PK"):
         return len(data)
-    with damage_refused(label, "Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with damage_refused("Excel"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
-        require_memory(label, sum(entry.file_size for entry in entries))
         unpacked = sum(entry.file_size for entry in entries)
+        require_memory(unpacked)
         for entry in entries:
-            _bound_entry(archive, entry, label)
+            _bound_entry(archive, entry)
     return unpacked
 
 
-def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -> None:
+def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     declared = entry.file_size
     # Otherwise it is read as far as it declares, and not found to go on.
     entry.file_size, entry.CRC = declared + 1, None  # type: ignore[assignment]  # unchecked
@@ -283,21 +367,21 @@ def _bound_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, label: str) -
                 if left + len(chunk) == declared:
                     is_text = chunk.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"<")
                 if is_text and not entry.filename.startswith(_FOREIGN):
-                    since = _since_a_tag(chunk, since, label)
+                    since = _since_a_tag(chunk, since)
                 yield chunk
 
     rows, columns = _reach(chunks())
     try:
         # The reader makes a cell of every place up to the last.
-        require_table(label, rows, columns)
+        require_table(rows, columns)
     except MemoryLimitError:
         raise MemoryLimitError(
-            f"{label}: {one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, "
-            "and its cells do not fit into memory; delete what stands far off."
+            f"{one_line(entry.filename)} reaches to row {rows:,} and column {columns:,}, and its "
+            "cells do not fit into memory; delete what stands far off."
         ) from None
 
 
-def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
+def _since_a_tag(chunk: bytes, since: int) -> int:
     """Return the bytes since the last tag, refusing a cell that is too long."""
     places = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("<"))
     if not places.size:
@@ -306,7 +390,7 @@ def _since_a_tag(chunk: bytes, since: int, label: str) -> int:
         longest = max(since + int(places[0]), int(np.diff(places).max(initial=0)))
         since = len(chunk) - int(places[-1])
     if longest > MAX_CELL * _MOST_BYTES:
-        raise InputError(f"{label}: a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
+        raise InputError(f"a cell has more than {MAX_CELL:,} characters, {NO_PROGRAM}")
     return since
 
 
@@ -362,4 +446,4 @@ EXCEL = Reader("Excel", "sheet skip_rows", _read_file, _BEGINNINGS)
 
 
 if __name__ == "__main__":
-    serve(_read, sys.stdin.buffer, sys.stdout.buffer)
+    _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,7 +1,8 @@
 """JSON, an object a line or a document with a list of them -> typed Arrow columns, with lines.
 
 What type a column has is known with its last value, so a file is gone through twice: once to check
-it and for the types of its values, once for the rows. Of a small file the records are kept.
+it and for the types of its values, once for the rows. Of a small file the records are kept. Those
+of a document may lie on one line, as pandas writes them: lines name them only where they differ.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import io
 import json
 import re
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -20,8 +24,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system import limits
 from kpca_apps.system.limits import COPIES, MOST_EMPTY_CELLS, long_row, require_columns
-from kpca_apps.tables.input_file import Chunks
-from kpca_apps.tables.read.json_document import JsonDocument
+from kpca_apps.tables.input_file import CHANGED, Chunks
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
@@ -35,6 +38,10 @@ _INT64 = range(-(2**63), 2**63)
 _PIECE_ROWS, _PIECE_CELLS, _PIECE_BYTES, _LEAST_ROWS = 1 << 13, 1 << 16, 1 << 22, 1 << 6
 # A line with more brackets may be nested nearly as deeply as Python goes; levels to spare there.
 _MANY_LEVELS, _SPARE_LEVELS = 100, 20
+_SPACE = re.compile(r"[ \t\r\n]*")
+_MOST_SHOWN = 100  # characters of keys in a message
+_ADVICE = 'write one list of objects (pandas: to_json(orient="records"))'
+_scan = json.JSONDecoder().raw_decode
 
 
 class JsonLines:
@@ -42,8 +49,8 @@ class JsonLines:
 
     unit = "line"
 
-    def __init__(self, chunks: Callable[[], Iterable[bytes]], label: str) -> None:
-        self._chunks, self.label = chunks, label
+    def __init__(self, chunks: Callable[[], Iterable[bytes]]) -> None:
+        self._chunks = chunks
         self.notes: list[str] = []
 
     def records(self) -> Iterator[tuple[int, str]]:
@@ -51,11 +58,166 @@ class JsonLines:
         file, most = io.BufferedReader(Chunks(self._chunks()), 1 << 16), limits.LONGEST_ROW + 1
         for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
             if len(raw) == most:
-                raise long_row(self.label, number)
+                raise long_row(number)
             # Bytes that are no text are refused with their record.
             line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
             if line.strip():
                 yield number, line
+
+
+class JsonDocument:
+    """The records of one document, which is held in memory as text.
+
+    They are numbered by the lines they start on, or, where they share one, by their order (`unit`).
+    A document that is one object without a list is its only record (`is_record`).
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        held = bytearray()
+        for chunk in chunks:
+            held += chunk
+            limits.require_memory(len(held))
+        try:
+            self._text = held.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = held.count(b"\n", 0, error.start) + 1
+            raise InputError(f"line {line} is not UTF-8 text; save the file as UTF-8.") from None
+        del held
+        self._found = array("q")  # where each record begins and ends, once all were gone through
+        self.notes: list[str] = []
+        with self._refused():
+            self._top = self._start = self._after_space(0)
+            if self._text[self._top] == "{":
+                self._start = self._list_of_object()
+            self.is_record = self._text[self._start] == "{"
+            starts = [start for start, _ in islice(self._spans(), 2)]
+        is_spread = len(starts) < 2 or "\n" in self._text[starts[0] : starts[1]]
+        self.unit: Literal["line", "record"] = "line" if is_spread else "record"
+
+    def records(self) -> Iterator[tuple[int, str]]:
+        """Yield the numbers and texts of the records."""
+        text, is_line = self._text, self.unit == "line"
+        counted, number = 0, int(is_line)
+        known = iter(self._found)
+        found = array("q")
+        with self._refused():
+            for start, end in zip(known, known, strict=True) if self._found else self._spans():
+                found.extend((start, end))
+                number += text.count("\n", counted, start) if is_line else 1
+                counted = start
+                yield number, text[start:end]
+        self._found = found
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Yield where each record begins and ends."""
+        if self.is_record:
+            yield self._start, _scan(self._text, self._start)[1]
+            return
+        for _, start, end in self._members(self._start):
+            yield start, end
+        if self._start == self._top:
+            self._require_end()
+
+    def _members(self, place: int) -> Iterator[tuple[str, int, int]]:
+        """Yield the key of each value of an object or list, and where it begins and ends.
+
+        Where the whole has ended, that is kept in `_end`.
+        """
+        text, closing = self._text, "}" if self._text[place] == "{" else "]"
+        place, key = self._after_space(place + 1), ""
+        while text[place] != closing:
+            if closing == "}":
+                key, place = _scan(text, place)
+                place = self._after_space(place)
+                if not isinstance(key, str) or text[place] != ":":
+                    raise json.JSONDecodeError("Expecting a key and ':'", text, place)
+                place = self._after_space(place + 1)
+            start, place = place, self._end_of(place)
+            yield key, start, place
+            place = self._after_space(place)
+            if text[place] == ",":
+                place = self._after_space(place + 1)
+                if text[place] == closing:
+                    what = "Expecting a key" if closing == "}" else "Expecting value"
+                    raise json.JSONDecodeError(what, text, place)
+            elif text[place] != closing:
+                raise json.JSONDecodeError(f"Expecting ',' or '{closing}'", text, place)
+        self._end = place + 1
+
+    def _end_of(self, place: int) -> int:
+        """Return where a value ends; a list of objects is not held in memory for it."""
+        if not self._is_list_of_objects(place):
+            return _scan(self._text, place)[1]
+        deque(self._members(place), maxlen=0)
+        return self._end
+
+    def _is_list_of_objects(self, place: int) -> bool:
+        text = self._text
+        return text[place] == "[" and text[self._after_space(place + 1)] == "{"
+
+    def _list_of_object(self) -> int:
+        """Return where the one list of objects in an object is, or the object if it is a record."""
+        starts: dict[str, int] = {}
+        for key, start, _ in self._members(self._top):
+            if key in starts:
+                line = self._text.count("\n", 0, start) + 1
+                raise InputError(f"line {line}: a key stands twice in one object; fix it.")
+            starts[key] = start
+        self._require_end()
+        found = [key for key, start in starts.items() if self._is_list_of_objects(start)]
+        others = [key for key in starts if key not in found]
+        if "type" in others and _scan(self._text, starts["type"])[0] == "FeatureCollection":
+            raise InputError(
+                "this is GeoJSON; write the properties of its features as a table "
+                '(geopandas: frame.drop(columns="geometry").to_csv("table.csv")).'
+            )
+        if len(found) == 1:
+            left_out = f"; left out: {_quoted(others)}" if others else ""
+            self.notes.append(f'Read the list under the key "{one_line(found[0])}"{left_out}.')
+            return starts[found[0]]
+        if found:
+            raise InputError(
+                "this is one JSON object with lists of objects under several keys "
+                f"({_quoted(found)}); {_ADVICE}."
+            )
+        if others and all(self._text[starts[key]] in "[{" for key in others):
+            raise InputError(f"this is one JSON object without a list of objects; {_ADVICE}.")
+        return self._top
+
+    def _after_space(self, place: int) -> int:
+        return _SPACE.match(self._text, place).end()  # type: ignore[union-attr]  # it may be empty
+
+    def _require_end(self) -> None:
+        """Refuse what follows the document."""
+        place = self._after_space(self._end)
+        if place < len(self._text):
+            line = self._text.count("\n", 0, place) + 1
+            raise InputError(
+                f"line {line} goes on after the end of the JSON; {_ADVICE}, or one object a line."
+            )
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Turn what is wrong with the document into one line."""
+        try:
+            yield
+        except InputError:
+            raise
+        except RecursionError:
+            raise InputError("is nested too deeply; flatten it.") from None
+        except IndexError:
+            raise InputError("the JSON has no end; fetch the file again.") from None
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"line {error.lineno}, column {error.colno}: not JSON ({error.msg}); mend it "
+                "there, or fetch the file again."
+            ) from None
+        except ValueError as error:
+            raise InputError(f"{one_line(str(error))}; fix it.") from None
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return one_line(", ".join(f'"{one_line(name, 40)}"' for name in names), _MOST_SHOWN)
 
 
 def json_rows(
@@ -81,7 +243,7 @@ def _pieces(
     names: list[str],
     notes: list[str],
 ) -> Iterator[pa.Table]:
-    label, unit, bad, left_out = source.label, source.unit, BadLines(source.label), set()
+    unit, bad, left_out = source.unit, BadLines(), set()
     kinds: dict[str, set[type]] = {}
     kept: list[tuple[list[dict[str, Any]], list[int]]] = []
     n_rows = n_values = n_bytes = width = 0
@@ -90,11 +252,11 @@ def _pieces(
         records, kept_numbers = [], []
         for number, text in zip(numbers, texts, strict=True):
             try:
-                record = _checked(text, f"{unit} {number}", label)
+                record = _checked(text, f"{unit} {number}")
             except InputError as error:
                 if not leave_out:
                     raise
-                cause = str(error).removeprefix(f"{label}: {unit} {number}").split(";")[0]
+                cause = str(error).removeprefix(f"{unit} {number}").split(";")[0]
                 bad.leave_out(number, cause.lstrip(",: "))
                 left_out.add(number)
                 continue
@@ -108,13 +270,13 @@ def _pieces(
                     kinds[key] = {kind}
             if len(kinds) > width:
                 width = len(kinds)
-                require_columns(label, width, number if unit == "line" else None)
+                require_columns(width, number if unit == "line" else None)
             n_rows, n_values = n_rows + 1, n_values + len(record)
             if n_rows * width - n_values > MOST_EMPTY_CELLS:
                 raise InputError(
-                    f"{label}: {unit} {number}: {n_rows:,} rows of {width:,} different keys leave "
-                    f"more than {MOST_EMPTY_CELLS:,} cells without a value; write what differs "
-                    "from row to row as a value, not as a key, or split the file."
+                    f"{unit} {number}: {n_rows:,} rows of {width:,} different keys leave more than "
+                    f"{MOST_EMPTY_CELLS:,} cells without a value; write what differs from row to "
+                    "row as a value, not as a key, or split the file."
                 )
             records.append(record)
             kept_numbers.append(number)
@@ -127,7 +289,7 @@ def _pieces(
     notes += bad.notes(n_rows)
     if not kinds:
         what = "no line holds a key and a value" if n_rows else "the file is empty"
-        raise InputError(f"{label}: {what}; there is nothing to screen.")
+        raise InputError(f"{what}; there is nothing to screen.")
     found, changed = unique_names(kinds)
     names += found
     notes += changed
@@ -172,10 +334,7 @@ def _again(
         try:
             yield json.loads(f"[{','.join(texts)}]"), numbers
         except json.JSONDecodeError:
-            raise InputError(
-                f"{source.label}: the file was changed while it was being read; run again once it "
-                "is complete."
-            ) from None
+            raise InputError(CHANGED) from None
 
 
 def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -189,10 +348,10 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _decode = json.JSONDecoder(object_pairs_hook=_record).decode
 
 
-def _checked(text: str, where: str, label: str) -> dict[str, Any]:
+def _checked(text: str, where: str) -> dict[str, Any]:
     """Parse one object, or say what is wrong with it."""
     if not text.isascii() and _NO_TEXT.search(text):
-        raise InputError(f"{label}: {where} is not UTF-8 text; save the file as UTF-8.")
+        raise InputError(f"{where} is not UTF-8 text; save the file as UTF-8.")
     try:
         record = _decode(text)
         if text.count("[") + text.count("{") > _MANY_LEVELS:
@@ -201,18 +360,17 @@ def _checked(text: str, where: str, label: str) -> dict[str, Any]:
         if "\\u" in text and r"\ud" in text.lower():
             json.dumps(record, ensure_ascii=False).encode("utf-8")
     except RecursionError:
-        raise InputError(f"{label}: {where} is nested too deeply; flatten it.") from None
+        raise InputError(f"{where} is nested too deeply; flatten it.") from None
     except UnicodeEncodeError:
-        raise InputError(f"{label}: {where} holds half a surrogate pair; fix it.") from None
+        raise InputError(f"{where} holds half a surrogate pair; fix it.") from None
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{label}: {where}, column {error.colno}: not JSON ({error.msg}); write one "
-            "object a line."
+            f"{where}, column {error.colno}: not JSON ({error.msg}); write one object a line."
         ) from None
     except ValueError as error:
-        raise InputError(f"{label}: {where}: {one_line(str(error))}; fix it.") from None
+        raise InputError(f"{where}: {one_line(str(error))}; fix it.") from None
     if not isinstance(record, dict):
-        raise InputError(f"{label}: {where} is not a JSON object; write it as one.")
+        raise InputError(f"{where} is not a JSON object; write it as one.")
     return record
 
 
@@ -271,15 +429,15 @@ def _is_document(lines: JsonLines) -> bool:
 
 
 def _read(text: Text) -> Table | PartedTable:
-    lines, is_list = JsonLines(text.chunks, text.label), False
+    lines, is_list = JsonLines(text.chunks), False
     source: JsonLines | JsonDocument = lines
     if text.file.suffix not in _LINES and (
         text.head.lstrip().startswith(b"[") or _is_document(lines)
     ):
-        source = JsonDocument(text.chunks(), text.label)
+        source = JsonDocument(text.chunks())
         is_list = not source.is_record  # one object is a line of its own
     if is_list:
-        text.options.refuse_others("encoding", "JSON", text.label)
+        text.options.refuse_others("encoding", "JSON")
     rows = json_rows(
         source, text.options.in_memory_rows, leave_out=text.options.bad_lines == "skip"
     )

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
-from kpca_apps.tables.numbers import is_number_like
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.values import MISSING_WORDS
+from kpca_apps.tables.values import MISSING_WORDS, is_number_like
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Stands for "no delimiter": a control character that no table of text holds.
@@ -64,8 +63,7 @@ class Layout:
                 start = _start_of_line(head, n_above)
             except ValueError:
                 raise InputError(
-                    f"{text.label}: has no {n_above:,} lines above a header; give a smaller "
-                    "--skip-rows."
+                    f"has no {n_above:,} lines above a header; give a smaller --skip-rows."
                 ) from None
         delimiter = stated or sniff_delimiter(head[start:])
         if not n_above:

@@ -1,13 +1,9 @@
-"""Parquet files, one or a folder of them: what they hold, and some of their rows.
-
-Columns come in the types the toolkit speaks; those of Excel sheets are brought to the same.
-"""
+"""Parquet files, one or a folder of them: what they hold, and some of their rows."""
 
 from __future__ import annotations
 
 import bisect
 import hashlib
-import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,13 +18,12 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.errors import InputError, MemoryLimitError, about
 from kpca_apps.names import one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
-from kpca_apps.tables.input_file import InputFile, KnownFile, damage_refused
+from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.reader import Reader
-from kpca_apps.tables.read_options import ReadOptions
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     Load,
@@ -36,9 +31,12 @@ from kpca_apps.tables.table import (
     Rows,
     Table,
     as_arrow,
+    as_polars,
     collect,
+    far_dates,
     part_size,
     parted_table,
+    plain_types,
     require_cells,
     require_same_columns,
 )
@@ -55,52 +53,36 @@ _BATCH_ROWS, _LEAST_ROWS, _BATCH_BYTES = 1 << 16, 1 << 5, 1 << 26
 _LEAF = 8
 # A dictionary of two long texts makes gigabytes of them, and every cell is looked at many times.
 _MOST_TEXT = 1 << 30
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-# 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
-_FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
-
-
-def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
-    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
-
-    Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
-    as one in another part of the table lies outside.
-    """
-    return frame.with_columns(
-        [_plain(column, column.name in as_text) for column in frame.iter_columns()]
-    )
 
 
 def _folder_files(path: Path) -> list[KnownFile]:
     """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
-    label = one_line(str(path), 200)
     try:
         found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
     except OSError as error:
-        raise InputError(f"{label}: cannot be looked into ({error.strerror}).") from None
+        raise InputError(f"cannot be looked into ({error.strerror}).") from None
+    if not any(item.suffix.lower() in PARQUET_SUFFIXES for item in found):
+        raise InputError(
+            "this is a folder without Parquet files or other tables; name a file, or a folder of "
+            "them."
+        )
     known = []
     for item in found:
         if item.suffix.lower() in PARQUET_SUFFIXES:
-            named = one_line(str(item), 200)
             if not item.is_file():
                 raise InputError(
-                    f"{named}: is not a file, or a link that leads nowhere; repair or remove it."
+                    "is not a file, or a link that leads nowhere; repair or remove it.", item
                 )
             try:
-                known.append(KnownFile.at(item, named))
+                known.append(KnownFile.at(item))
             except OSError as error:
-                raise InputError(f"{named}: cannot be looked at ({error.strerror}).") from None
-    if not known:
-        raise InputError(
-            f"{label}: this is a folder without Parquet files or other tables; name a file, or a "
-            "folder of them."
-        )
-    for item in found:
-        # Rows may be kept in folders by year or the like: to leave them out would be a loss.
-        if item.is_dir():
+                raise InputError(f"cannot be looked at ({error.strerror}).", item) from None
+        elif item.is_dir():
+            # Rows may be kept in folders by year or the like: to leave them out would be a loss.
             raise InputError(
-                f"{one_line(str(item), 200)}: is a folder beside the Parquet files of {label}; "
-                "put all files into one folder, or this one elsewhere."
+                f"is a folder beside the Parquet files of {path}; put all files into one folder, "
+                "or this one elsewhere.",
+                item,
             )
     return known
 
@@ -113,7 +95,8 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
 
     file.check()
     with (
-        damage_refused(file.label, "Parquet"),
+        about(file.label),
+        damage_refused("Parquet"),
         # As bytes, as a path need not be UTF-8.
         pa.OSFile(os.fsencode(file.path)) as handle,
         # The nanoseconds of old writers are counted in 96 bits: 64 hold no year beyond 2262.
@@ -130,8 +113,7 @@ def _slices(
     """Read rows of several files (file, first row, rows), typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        arrow_frame(list(_read(file, offset, length)), file.label, as_text)
-        for file, offset, length in slices
+        arrow_frame(list(_read(file, offset, length)), as_text) for file, offset, length in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
 
@@ -159,7 +141,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 rows.validate(full=True)
                 skip, left = max(skip - batch.num_rows, 0), left - rows.num_rows
                 n_bytes += sum(map(text_bytes, rows.columns))
-                require_text(file.label, n_bytes)
+                require_text(n_bytes)
                 if is_kept and rows.num_rows:
                     yield rows
                 if not left:
@@ -207,71 +189,24 @@ def _looked_at(
         worst += of_column
         if is_text and not of_column:
             texts.append(name)
-    require_memory(file.label, largest, copies=1)
+    require_memory(largest, copies=1)
     return texts, worst
 
 
-def far_dates(batch: pa.RecordBatch) -> set[str]:
-    """Name the columns with a date outside the years 1 to 9999."""
-    frame = as_polars(pa.Table.from_batches([batch]))
-    dates = [column for column in frame if column.dtype in (pl.Date, pl.Datetime)]
-    return {column.name for column in dates if not _have_names(column).all()}
-
-
 def arrow_frame(
-    rows: list[pa.RecordBatch], label: str, as_text: Collection[str], kind: str = "Parquet"
+    rows: list[pa.RecordBatch], as_text: Collection[str], kind: str = "Parquet"
 ) -> pl.DataFrame:
     """Unpack rows, typed as those of the whole table."""
-    with damage_refused(label, kind):
+    with damage_refused(kind):
         return plain_types(as_polars(pa.Table.from_batches(rows)), as_text=as_text)
 
 
-def as_polars(table: pa.Table) -> pl.DataFrame:
-    """Convert a table, without what its writer noted on the columns, which may be damaged."""
-    columns = [_bare(column) for column in table.columns]
-    # By numbers: a column without a name would be given one.
-    numbers = [str(number) for number in range(len(columns))]
-    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_arrays(columns, numbers)))
-    frame.columns = table.schema.names
-    return frame
-
-
-def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off what polars cannot read: types made of others, time zones that are no names.
-
-    It would panic at it, and print where in its code it did.
-    """
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return column.cast(kind.storage_type)
-    if pa.types.is_decimal256(kind):
-        return column.cast(pa.float64())
-    if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
-        return column.cast(pa.timestamp(kind.unit, "UTC"))
-    inner = [kind.field(number).type for number in range(kind.num_fields)]
-    while inner:
-        part = inner.pop()
-        if pa.types.is_decimal256(part) or (pa.types.is_timestamp(part) and not _is_zone(part.tz)):
-            raise ValueError(f"{part} inside of other values is not read")
-        inner += [part.field(number).type for number in range(part.num_fields)]
-    return column
-
-
-def _is_zone(name: str | None) -> bool:
-    """Whether polars knows a time zone by its name, if it has one."""
-    try:
-        pl.Series(dtype=pl.Int64).cast(pl.Datetime("us", name))
-    except pl.exceptions.ComputeError:
-        return False
-    return (name or "")[:1] not in ("+", "-")
-
-
-def require_text(label: str, n_bytes: int) -> None:
+def require_text(n_bytes: int) -> None:
     """Refuse so many bytes of text at once."""
-    require_memory(label, n_bytes)
+    require_memory(n_bytes)
     if n_bytes > _MOST_TEXT:
         raise MemoryLimitError(
-            f"{label}: its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
+            f"its text cells unpack to {n_bytes / 2**30:.1f} GB, more than the "
             f"{_MOST_TEXT / 2**30:g} GB that are read; drop columns of long texts, or split the "
             "file."
         )
@@ -321,79 +256,43 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
     return numbers[np.isfinite(numbers)].astype(np.int64)
 
 
-def _refuse_others(columns: dict[str, str], first: dict[str, str], label: str, model: str) -> None:
+def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
     files = "the files of a folder make one table and"
-    require_same_columns(columns, first, label, model, files)
+    require_same_columns(columns, first, model, files)
     for place, name in enumerate(columns):
         if list(first)[place] != name or columns[name] != first[name]:
             here, there = one_line(columns[name]), one_line(first[name])
             what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
             raise InputError(
-                f'{label}: its column "{one_line(name)}" {what}, and is {there} in {model}; '
-                "write all files of the folder alike."
+                f'its column "{one_line(name)}" {what}, and is {there} in {model}; write all files '
+                "of the folder alike."
             )
-
-
-def _plain(column: pl.Series, as_text: bool) -> pl.Series:
-    dtype = column.dtype
-    if dtype in (pl.Categorical, pl.Enum):
-        return column.cast(pl.String)
-    if dtype.is_decimal() or dtype == pl.Int128:
-        return column.cast(pl.Float64)
-    if dtype == pl.Binary:
-        return column.bin.encode("hex")
-    if isinstance(dtype, pl.Duration):
-        return column.to_physical() / _PER_SECOND[dtype.time_unit]
-    if dtype in (pl.Date, pl.Datetime):
-        # A stored number may lie a million years off, where no calendar has a name for its day.
-        stored, named = column.to_physical(), _have_names(column)
-        if named.all() and not as_text:
-            return column
-        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else "days"
-        written = column.set(~named, None).cast(pl.String)
-        numbers = stored.cast(pl.String) + f" {unit} after 1970-01-01"
-        return written.zip_with(named | stored.is_null(), numbers)
-    if dtype.is_nested() or dtype == pl.Object:
-        texts = [
-            None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-            for value in column.to_list()
-        ]
-        return pl.Series(column.name, texts, dtype=pl.String)
-    return column
-
-
-def _have_names(dates: pl.Series) -> pl.Series:
-    """Whether the calendar has a name for the day of each date."""
-    dtype = dates.dtype
-    per_second = _PER_SECOND[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1 / 86400
-    return (dates.to_physical() / per_second).is_between(_FIRST_SECOND, _LAST_SECOND)
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     known = KnownFile.at(copy.path, file.label) if copy else file.file
     source = replace(file.source, sha256=file.sha256)
-    return _read_files([known], source, file.label, file.options, copy)
+    return _read_files([known], source, file.options, copy)
 
 
 def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     """Read the Parquet files of a folder as one table."""
-    known, label = _folder_files(path), one_line(str(path), 200)
-    options.refuse_others("", "Parquet", label)
+    known = _folder_files(path)
+    options.refuse_others("", "Parquet")
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
     listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
     sha256 = hashlib.sha256(listing.encode()).hexdigest()
     n_bytes = sum(file.size for file in known)
     source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=notes)
-    return _read_files(known, source, label, options)
+    return _read_files(known, source, options)
 
 
 def _read_files(
     known: list[KnownFile],
     source: SourceInfo,
-    label: str,
     options: ReadOptions,
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
@@ -405,7 +304,7 @@ def _read_files(
         with _opened(file) as opened:
             metadata, schema = opened.metadata, opened.schema_arrow
             starts = _group_starts(metadata)
-            require_columns(file.label, len(schema))
+            require_columns(len(schema))
             dtypes = as_polars(schema.empty_table()).schema
             # Types that read as the same are the same.
             columns = {
@@ -415,26 +314,28 @@ def _read_files(
             dates = [name for name, dtype in dtypes.items() if dtype in (pl.Date, pl.Datetime)]
             for batch in opened.iter_batches(_BATCH_ROWS, columns=dates) if dates else ():
                 as_text |= far_dates(batch)
+            first = first or columns
+            _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-        first = first or columns
-        _refuse_others(columns, first, file.label, known[0].label)
     n_rows, n_columns = sum(heights), len(first)
-    require_cells(n_rows, n_columns, label)
+    require_cells(n_rows, n_columns)
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
-    if n_rows <= options.in_memory_rows:
-        require_table(label, n_rows, n_columns)
-        return Table(next(_loads(known, heights, n_rows, as_text))()[0], None, source)
-    size = options.part_rows or part_size(n_columns)
+    is_small = n_rows <= options.in_memory_rows
+    size = n_rows if is_small else options.part_rows or part_size(n_columns)
+    loads = _loads(known, heights, size, as_text)
+    if is_small:
+        require_table(n_rows, n_columns)
+        return Table(next(loads)()[0], None, source)
     if longest <= _LONGEST_GROUP:
-        return parted_table(source, tuple(first), _loads(known, heights, size, as_text), size, copy)
+        return parted_table(source, tuple(first), loads, size, copy)
     pieces = (
-        as_arrow(arrow_frame([batch], file.label, as_text))
+        as_arrow(arrow_frame([batch], as_text))
         for file, height in zip(known, heights, strict=True)
         if height
         for batch in _read(file, 0, height)
     )
-    return collect(Rows(pieces, [*first], [], False), source, label, lambda: source.sha256, 0, size)
+    return collect(Rows(pieces, [*first], [], False), source, lambda: source.sha256, 0, size)
 
 
 def _loads(

@@ -27,6 +27,4 @@ class Reader(Generic[T]):
 def table_of(file: InputFile | Text, rows: Rows, **how: Any) -> Table | PartedTable:
     """Take in the rows of a file; its `SourceInfo` says `how` they were read."""
     options, source = file.options, replace(file.source, **how)
-    return collect(
-        rows, source, file.label, lambda: file.sha256, options.in_memory_rows, options.part_rows
-    )
+    return collect(rows, source, lambda: file.sha256, options.in_memory_rows, options.part_rows)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import encodings.aliases
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.system import limits
 from kpca_apps.tables.input_file import InputFile
 
@@ -45,12 +43,12 @@ class Text:
     """
 
     def __init__(self, file: InputFile) -> None:
-        self.file, self.label, self.options = file, file.label, file.options
+        self.file, self.options = file, file.options
         given, notes = file.options.encoding, [*file.source.notes]
         marks = (mark for mark in _MARKS if file.head.startswith(mark[0]) and given is None)
         _, self._codec, name = next(marks, (b"", "utf-8", given or "utf-8"))
         if given is not None:
-            self._codec = _codec_of(given)
+            self._codec = codecs.lookup(given).name
         elif name != "utf-8":
             notes.append(f"Read as {name.upper()} by its byte-order mark.")
         self.source = replace(file.source, encoding=name, notes=tuple(notes))
@@ -59,7 +57,7 @@ class Text:
         self.sha256 = ""  # of the file, once its text was gone through
         self.head = self._pass()[0]
         if self.head[:1024].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-            raise InputError(f"{self.label}: this is a web or XML page; export the table as CSV.")
+            raise InputError("this is a web or XML page; export the table as CSV.")
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the text from its beginning."""
@@ -79,7 +77,7 @@ class Text:
         """
         chunks, head = self.file.file.chunks(digest), b""
         if not self._is_raw:
-            chunks = decoded(chunks, self._codec, self.label, zeros=self._leave_out)
+            chunks = decoded(chunks, self._codec, zeros=self._leave_out)
         # A newline that does not come within the longest row does not come.
         while len(head) < _HEAD_BYTES or (
             head.count(b"\n") <= self.options.skip_rows and len(head) <= limits.LONGEST_ROW
@@ -97,21 +95,7 @@ class Text:
         return head, chain([head] if head else [], chunks)
 
 
-def _codec_of(given: str) -> str:
-    """Return the name of the codec of an encoding, or refuse what is none."""
-    try:
-        # Refused here: codecs that pack bytes ("zlib"), whose errors are of any kind.
-        "".encode(given)
-        return codecs.lookup(given).name
-    except (LookupError, ValueError):
-        # No name at all, with a zero byte or half a character in it, is a ValueError.
-        near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
-        raise ConfigError(f'Unknown encoding "{one_line(given)}".{near}') from None
-
-
-def decoded(
-    chunks: Iterable[bytes], codec: str, label: str, *, zeros: bool = False
-) -> Iterator[bytes]:
+def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iterator[bytes]:
     """Turn the chunks of a text into chunks of UTF-8, none of them empty.
 
     Zero bytes are refused, unless those who take the chunks look out for them.
@@ -134,7 +118,7 @@ def decoded(
                 lines = newlines + before.count("\n") or returns + before.count("\r")
                 byte, place = error.object[error.start], position - carried + error.start
                 message = (
-                    f"{label}: line {1 + lines}, byte {place + 1} (0x{byte:02x}) is not "
+                    f"line {1 + lines}, byte {place + 1} (0x{byte:02x}) is not "
                     f"{codec.removesuffix('-sig')} text; save the file as UTF-8."
                 )
                 if codec == "utf-8":
@@ -143,9 +127,8 @@ def decoded(
             if not zeros and (zero := text.find(b"\0")) >= 0:
                 line = 1 + newlines + text.count(b"\n", 0, zero)
                 raise InputError(
-                    f"{label}: line {line}, byte {written + zero + 1} (0x00) does not belong in "
-                    "text; the file is binary, or UTF-16 without a byte-order mark: save it as "
-                    "UTF-8."
+                    f"line {line}, byte {written + zero + 1} (0x00) does not belong in text; the "
+                    "file is binary, or UTF-16 without a byte-order mark: save it as UTF-8."
                 )
             position, written = position + len(chunk), written + len(text)
             newlines += text.count(b"\n")
@@ -156,14 +139,14 @@ def decoded(
         raise
     except (ValueError, LookupError, AttributeError, TypeError):
         # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
-        raise InputError(f"{label}: cannot be read as {codec}; save it as UTF-8.") from None
+        raise InputError(f"cannot be read as {codec}; save it as UTF-8.") from None
 
 
 class BadLines:
     """Lines of a text that are left out, as was asked for: how many, and the first with why."""
 
-    def __init__(self, label: str) -> None:
-        self._label, self._n_lines, self._first = label, 0, ""
+    def __init__(self) -> None:
+        self._n_lines, self._first = 0, ""
 
     def leave_out(self, line: int, cause: str) -> None:
         """Leave out one line."""
@@ -176,8 +159,8 @@ class BadLines:
         n = self._n_lines
         if n > n_rows:
             raise InputError(
-                f"{self._label}: {n:,} bad lines beside {n_rows:,} rows ({self._first}): this is "
-                "read wrongly rather than damaged; look at the delimiter, encoding and header."
+                f"{n:,} bad lines beside {n_rows:,} rows ({self._first}): this is read wrongly "
+                "rather than damaged; look at the delimiter, encoding and header."
             )
         more = f"; and {n - _LISTED:,} more" if n > _LISTED else ""
         noun = "1 bad line was" if n == 1 else f"{n:,} bad lines were"

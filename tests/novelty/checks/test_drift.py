@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from kpca_apps.novelty.checks.drift import _kolmogorov, moved_columns
+from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.columns.summaries import ColumnSummary
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import Column

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from kpca_apps.novelty.checks import duplicates as module
 from kpca_apps.novelty.checks.duplicates import equal_rows, find_duplicates
-from kpca_apps.novelty.columns.encoded import encode, hash_rows
+from kpca_apps.novelty.columns.encoded import Execution, encode, hash_rows
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.execution import Execution
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.result import DuplicateRows
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import parted

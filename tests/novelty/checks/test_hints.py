@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.slips import HintFinder, _Column, _Surroundings
+from kpca_apps.novelty.checks.hints import HintFinder, _Column, _Surroundings
 from kpca_apps.novelty.detector.reasons import NeighbourRows
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 

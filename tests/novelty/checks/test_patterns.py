@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.checks.patterns import find_patterns, leading_group
+from kpca_apps.novelty.checks.patterns import find_patterns, leading_note
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ColumnProfile, Pattern, RankedRow, Reason
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 
@@ -22,6 +22,13 @@ def number(column: str, seen: float, expected: float, together: tuple[str, ...] 
     return Reason(column, 1.0, f"{seen:g}", f"{expected:g}", float(seen), float(expected), together)
 
 
+def flagged(reasons: list[tuple[Reason, ...]]) -> list[RankedRow]:
+    return [
+        RankedRow(place + 1, 10 + place, None, None, 1.0, None, True, told, True)
+        for place, told in enumerate(reasons)
+    ]
+
+
 def patterns(
     reasons: list[tuple[Reason, ...]],
     columns: tuple[ColumnProfile, ...] = (profile("weight"), profile("height")),
@@ -30,10 +37,7 @@ def patterns(
 ) -> tuple[Pattern, ...]:
     """Patterns of rows with these reasons, which lead a table of others."""
     n = len(reasons)
-    ranked = [
-        RankedRow(place + 1, 10 + place, None, None, 1.0, None, True, told, True)
-        for place, told in enumerate(reasons)
-    ]
+    ranked = flagged(reasons)
     beside = beside or {"station": [*range(n), *range(n_others)]}
     frame = pl.DataFrame(beside)
     columns = (*columns, *(profile(name) for name in beside))
@@ -135,14 +139,13 @@ def test_a_value_that_leads_the_list_and_goes_on_beyond_it_is_named(
     n_of_site: int, is_named: bool
 ) -> None:
     sites = ["x"] * n_of_site + [f"site {i % 50}" for i in range(400 - n_of_site)]
-    flagged = pl.DataFrame({"site": ["x"] * 20 + ["y"] * 10})
+    listed = table_from_frame(pl.DataFrame({"site": ["x"] * 20 + ["y"] * 10}))
     sample = table_from_frame(pl.DataFrame({"site": sites}))
-    found = leading_group(table_from_frame(flagged), sample, 400, ["site"])
-    assert (found is not None) == is_named
-    if found is not None:
-        name, sentence = found
-        assert name == "site"
+    found = [*leading_note(flagged([()] * 30), listed, sample, 400, ["site"])]
+    assert len(found) == is_named
+    for sentence in found:
         assert sentence.startswith('20 of 30 flagged rows have "site" x, as about 10 % of the')
+        assert sentence.endswith('group by "site" (--by).')
 
 
 def test_hostile_text_is_one_line() -> None:

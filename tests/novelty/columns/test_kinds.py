@@ -13,15 +13,16 @@ from kpca_apps.novelty.columns.encoded import encode
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.kinds import KINDS, ColumnKind, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
-from kpca_apps.novelty.columns.profiles import column_profiles, odd_cells_of
-from kpca_apps.tables.dates import read_dates
+from kpca_apps.novelty.columns.profiles import column_profiles
+from kpca_apps.novelty.listed_rows import odd_cells_of
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.numbers import read_numbers
 from kpca_apps.tables.values import (
     Column,
     DateFormat,
     NumberFormat,
     ValueFormat,
+    read_dates,
+    read_numbers,
 )
 from tests.system.model_parts import from_file
 

@@ -5,7 +5,7 @@ import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import frame_of

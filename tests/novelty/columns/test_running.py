@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from kpca_apps import fit_model, load_model, save_model, score_table, screen_table
-from kpca_apps.novelty.columns.running import describe_repeating, repeating_features, runs_on
+from kpca_apps.novelty.columns.encoding import describe_repeating, repeating_features
+from kpca_apps.novelty.columns.plan import runs_on
 
 DAY = 86400.0
 

@@ -11,8 +11,8 @@ from kpca_apps.novelty.detector.reasons import (
     nearest_rows,
     rows_without_strays,
 )
-from kpca_apps.novelty.listed_rows import explain_rows
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.listed_rows import JudgedRows, explain_rows
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
@@ -264,7 +264,8 @@ def test_women_of_first_class_are_not_told_that_they_should_have_died():
     )
     saved = saved[[rows[place][3] == "yes" for place in saved]][::20]
     women = table_from_frame(frame[saved.tolist()])
-    told = explain_rows(model.encoder, model.detector, women, model.encoder.matrix(women), saved)
+    rows = JudgedRows(women, model.encoder.matrix(women), saved)
+    told = explain_rows(model.encoder, model.detector, rows)
     assert all(reason.column != "survived" for reasons in told for reason in reasons)
     # Groups of 1 to 5 % of the rows are all among those that suggest values.
     kept = frame[model.detector.neighbours.index.tolist()].group_by(frame.columns).len()

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.columns.encoded import Accepted
 from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
-from kpca_apps.novelty.screening.accepted import FoundRows, find_accepted
+from kpca_apps.novelty.screening.run import find_accepted
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table, parted
 from kpca_apps.tables.values import DateFormat, NumberFormat
@@ -30,7 +31,7 @@ def table(**columns: Sequence[object] | pl.Series) -> Table:
     return table_from_frame(pl.DataFrame(columns, strict=False), "table.csv")
 
 
-def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> FoundRows:
+def find(accept: Table, rows: Table, *specs: ColumnSpec, most: float = 1.0) -> Accepted:
     return find_accepted(accept, rows, specs, most=most)
 
 

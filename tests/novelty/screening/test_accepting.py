@@ -13,8 +13,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.written_tables import write_flagged_rows, write_scored_table
 from kpca_apps.report.novelty.page import render_screening

@@ -7,15 +7,19 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, KpcaError
-from kpca_apps.novelty.columns import parts
+from kpca_apps.novelty.columns import encoded
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening import groups
+from kpca_apps.novelty.screening import fit, judge
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.groups import MIN_ROWS, rows_needed
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import (
+    MIN_ROWS,
+    ScreeningOptions,
+    load_model,
+    rows_needed,
+    save_model,
+)
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
@@ -206,7 +210,7 @@ def test_a_table_in_parts_has_the_groups_of_the_whole(
     table = table_from_frame(two_kinds(), "kinds")
     whole, _ = screen(table, options=by("kind", share=0.02))
     if n_rows is not None:  # then groups are read in parts too
-        monkeypatch.setattr(parts, "SAMPLE_ROWS", n_rows)
+        monkeypatch.setattr(encoded, "SAMPLE_ROWS", n_rows)
     found, model = screen(parted(table, part_rows=100), options=by("kind", share=0.02))
     np.testing.assert_allclose(found.scores, whole.scores, rtol=1e-6)
     assert [group.name for group in found.groups] == [group.name for group in whole.groups]
@@ -267,7 +271,7 @@ def test_what_cannot_be_grouped_is_refused_in_one_line(
 
 
 def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "MOST_KEYS", 20)
+    monkeypatch.setattr(encoded, "MOST_KEYS", 20)
     frame = two_kinds().with_columns(name=pl.Series([f"n{i}" for i in range(329)]))
     with pytest.raises(KpcaError, match='--by "name" makes more than 20 groups'):
         screen(parted(table_from_frame(frame, "t"), part_rows=100), options=by("name"))
@@ -277,8 +281,9 @@ def test_an_identifier_of_a_table_in_parts_is_refused(monkeypatch: pytest.Monkey
 def test_at_most_so_many_groups_have_models_and_many_have_fewer_landmarks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(groups, "MAX_GROUPS", 3)
-    monkeypatch.setattr(groups, "FULL_LANDMARKS", 1)
+    monkeypatch.setattr(fit, "MAX_GROUPS", 3)
+    monkeypatch.setattr(judge, "MAX_GROUPS", 3)
+    monkeypatch.setattr(fit, "FULL_LANDMARKS", 1)
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({f"c{j}": rng.normal(size=2000) for j in range(2)})
     frame = frame.with_columns(kind=pl.Series([f"k{i % 5}" for i in range(2000)]))

@@ -15,8 +15,7 @@ import pytest
 from kpca_apps.errors import ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.detector.threshold import Rule, top_count
+from kpca_apps.novelty.listed_rows import top_rows
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.flagging import flag
-from kpca_apps.novelty.screening.judge import Verdict, judge, novelty_ranks, top_rows
-from kpca_apps.novelty.screening.model import NoveltyModel
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.judge import Verdict, flag, judge, novelty_ranks
+from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
@@ -227,7 +226,7 @@ def test_a_value_ten_times_off_ranks_above_one_twice_off(n, n_columns, spread, c
 
 
 def verdict_by(model: NoveltyModel, table: Table, options: ScreeningOptions) -> Verdict:
-    model, rows, _ = rows_to_score(model, table, options)
+    model, rows = rows_to_score(model, table, options)
     return judge(model, rows, options)
 
 

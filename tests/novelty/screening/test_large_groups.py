@@ -10,8 +10,7 @@ import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import ScreeningResult
-from kpca_apps.novelty.screening.model import load_model, save_model
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table

@@ -12,7 +12,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import read_table

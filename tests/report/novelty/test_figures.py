@@ -17,7 +17,7 @@ from kpca_apps.report.novelty.figures import (
     scree,
 )
 from kpca_apps.report.novelty.marks import evenly
-from kpca_apps.report.text import join
+from kpca_apps.report.text import in_prose
 from tests.report import examples
 from tests.report.pages import drawn
 
@@ -118,7 +118,7 @@ def test_the_map_names_the_oddest_rows_where_there_is_room() -> None:
     drawing = drawn(component_map, result)
     ranks = [text.get_text() for text in drawing.figure.axes[0].texts]
     assert ranks and set(ranks) <= {"1", "2", "3", "4", "5"}
-    assert f"the numbers {join(ranks)} are ranks" in drawing.caption
+    assert f"the numbers {in_prose(ranks)} are ranks" in drawing.caption
     points = result.map
     oddest = (points.rank > 0) & (points.rank <= 5)
     heap = replace(points, x=np.where(oddest, 0.0, points.x), y=np.where(oddest, 0.0, points.y))

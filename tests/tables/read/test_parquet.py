@@ -21,8 +21,7 @@ from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
 from kpca_apps.system import limits
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import parquet
-from kpca_apps.tables.read.parquet import plain_types
-from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.table import PartedTable, Table, plain_types
 from tests.tables.whole_and_parts import read_both_ways
 
 FRAME = pl.DataFrame({"x": range(10), "t": [f"row {k}" for k in range(10)]})

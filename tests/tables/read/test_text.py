@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.input_file import find_file
-from kpca_apps.tables.numbers import is_number_like
+from kpca_apps.tables.input_file import ReadOptions, find_file
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.read.delimited import DelimitedText
 from kpca_apps.tables.read.layout import ONE_COLUMN, header_is_missing, sniff_delimiter
 from kpca_apps.tables.read.text import Text
-from kpca_apps.tables.read_options import ReadOptions
+from kpca_apps.tables.values import is_number_like
 
 CELL = st.text(st.sampled_from("ab 1\",;\n\r\té'="), max_size=6)
 

@@ -155,7 +155,7 @@ def test_no_temporary_file_outlives_an_error(data: bytes, temporary: Path, tmp_p
 def test_a_pipe_of_many_rows_is_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def chunks(path: Path, label: str) -> Iterator[bytes]:
+    def chunks(path: Path) -> Iterator[bytes]:
         yield b"a,b\n1,2\n"
         yield b"3,4\n"
 

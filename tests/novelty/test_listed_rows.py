@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.novelty.checks.suggestions import Suggestions
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.listed_rows import Suggestions
 from kpca_apps.novelty.result import OddCell, Reason
-from kpca_apps.novelty.screening.options import ScreeningOptions
+from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table

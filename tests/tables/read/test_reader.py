@@ -1,4 +1,4 @@
-"""A new reader is one file and one line in the registry: here fixed-width text."""
+"""A new reader is one file and one line in `opening.py`: here fixed-width text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.tables import opening
 from kpca_apps.tables.opening import open_table, read_table
-from kpca_apps.tables.read import registry
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.table import PartedTable, Rows, Table
@@ -41,13 +41,13 @@ FIXED = Reader(
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(registry, "TEXT_READERS", [FIXED, *registry.TEXT_READERS])
+    monkeypatch.setattr(opening, "TEXT_READERS", [FIXED, *opening.TEXT_READERS])
     file = tmp_path / "towns.fwf"
     file.write_bytes("size  town  \n 1.5  Köln  \n20    Ulm   \n".encode("cp1252"))
     return file
 
 
-def test_a_reader_of_the_registry_reads_what_it_knows(path: Path) -> None:
+def test_a_reader_that_is_listed_reads_what_it_knows(path: Path) -> None:
     table = read_table(path)
     assert table.frame.rows() == [("1.5", "Köln"), ("20", "Ulm")]
     assert table.lines is not None and table.lines.tolist() == [2, 3]
