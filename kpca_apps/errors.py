@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kpca_apps.names import one_line, reason_of, suggest, visible
+from kpca_apps.names import one_line, reason_of, suggest
 
 __all__ = [
     "ConfigError",
@@ -66,8 +66,8 @@ class KpcaError(Exception):
 
     def __str__(self) -> str:
         sentence, place = map(str, (*self.args, "", "")[:2])
-        # Names in it may be any text: what could not be seen of them is written out.
-        return visible(f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence)
+        # It may be any path: what could not be seen of it is written out.
+        return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
 
 class KpcaWarning(UserWarning):

@@ -252,7 +252,7 @@ def _combined(
 ) -> tuple[Rows, SourceInfo]:
     """Put tables together, as rows still to be taken in; all need the columns of the first."""
     first = tables[0]
-    names, model = list(first.columns), labels[0]
+    names, model = list(first.columns), one_line(labels[0], 200)
     for table, label in zip(tables, labels, strict=True):
         if table.source.format != first.source.format:
             raise InputError(

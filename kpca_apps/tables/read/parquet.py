@@ -80,8 +80,8 @@ def _folder_files(path: Path) -> list[KnownFile]:
         elif item.is_dir():
             # Rows may be kept in folders by year or the like: to leave them out would be a loss.
             raise InputError(
-                f"is a folder beside the Parquet files of {path}; put all files into one folder, "
-                "or this one elsewhere.",
+                f"is a folder beside the Parquet files of {one_line(str(path), 200)}; put all "
+                "files into one folder, or this one elsewhere.",
                 item,
             )
     return known
@@ -259,6 +259,7 @@ def _numbers(column: pa.DictionaryArray) -> NDArray[np.int64]:
 def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -> None:
     """Refuse a file whose columns are not those of the first."""
     files = "the files of a folder make one table and"
+    model = one_line(model, 200)
     require_same_columns(columns, first, model, files)
     for place, name in enumerate(columns):
         if list(first)[place] != name or columns[name] != first[name]:
