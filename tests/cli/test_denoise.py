@@ -239,6 +239,14 @@ def test_what_loads_slowly_is_loaded_where_it_is_needed() -> None:
     assert done.stdout == "set() set()\n"
 
 
+def test_results_are_no_inputs_of_the_next_run(kpca: Run) -> None:
+    for inputs in ((".",), ("**/*.png",), ("in", "kpca-denoised"), ("in", "kpca-denoised")):
+        done = kpca("run", *inputs, *FAST, "--dry-run")
+        assert len(done.out.splitlines()) == (2 if inputs == ("**/*.png",) else 3)
+        save("kpca-denoised/images/a.png", noisy())
+        save("kpca-denoised/report/figures/noise.png", noisy())
+
+
 def test_hostile_names_reach_no_terminal(kpca: Run) -> None:
     name = "\x1b[31m<b>&\u202e.png"
     save(name, noisy())
