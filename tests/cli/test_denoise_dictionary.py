@@ -58,6 +58,11 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     above = kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 500, "--out", "other")
     assert (above.code, "above the data range of 255" in above.err) == (5, True)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1, "--sigma", 50, "--force").code == 0
+    words = ("--noise", "impulse", "--sigma", 90, "--jobs", 1, "--out", "robust")
+    assert kpca("run", "noisy", *MODEL, *words).code == 0
+    robust = model.denoise(before, sigma=90.0, noise="impulse")
+    assert np.array_equal(load(Path("robust", IMAGES, "02.png")), np.rint(robust))
+    assert not np.array_equal(np.rint(robust), np.rint(model.denoise(before, sigma=90.0)))
 
 
 def test_a_model_is_loaded_once(
