@@ -1,0 +1,329 @@
+"""The golden run of a rebuild: keep what the package gives, and hold a later commit against it.
+
+    python tests/benchmarks/golden.py keep FOLDER       # writes FOLDER/kept.json and FOLDER/raw
+    python tests/benchmarks/golden.py compare FOLDER    # runs again, lists what differs, exit 1
+
+Only the command and the public names are used, so that the same script runs on both commits; both
+runs need the same machine and libraries. Tables and images are made by `golden_data`, with fixed
+seeds. A step that fails is kept as its exit code and error line. Paths of the working folder,
+version numbers (not those in model files) and clock times are taken out; `run.json` is left out.
+Two minutes on two cores, and one more where the loops of denoising are compiled first.
+``--only WORD`` takes the steps with that word in their names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import runpy
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import polars as pl
+import tifffile
+from golden_data import make_images, make_tables
+from golden_steps import COMMANDS, PYTHON
+from PIL import Image
+
+import kpca_apps
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+LEFT_OUT = ("run.json",)
+SHOWN = 80  # characters on each side of what differs
+WARM_UP = "denoise run in/grey.png in/mosaic.dng --quality fast --out warm"
+
+Kept = dict[str, dict[str, Any]]  # step -> name of a result -> digest, and a few plain numbers
+
+
+def scrubbed(text: str, work: Path) -> str:
+    """Take out what differs from run to run, or from version to version, by nature."""
+    for path in {str(work), str(work.resolve())}:
+        text = text.replace(path, "WORK")
+    lines = [line for line in text.splitlines(True) if not line.startswith("Compiling for this")]
+    return "".join(lines).replace(kpca_apps.__version__, "VERSION")
+
+
+def run_command(line: str, work: Path) -> str:
+    """Run ``kpca`` in this process, and return what it said with its exit code."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    words, at_interrupt = sys.argv, signal.getsignal(signal.SIGINT)
+    sys.argv = ["kpca", *line.split()]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            runpy.run_module("kpca_apps", run_name="__main__")
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        sys.argv = words
+        signal.signal(signal.SIGINT, at_interrupt)
+    said = f"$ kpca {line}\n{out.getvalue()}--- exit code {code}\n{err.getvalue()}"
+    return scrubbed(said, work)
+
+
+def run_steps(work: Path, only: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Run all steps in a folder, and yield what each gave: bytes that are the same each time."""
+    steps: Mapping[str, str | Callable[[], Mapping[str, Any]]] = {**COMMANDS, **PYTHON}
+    for name, step in steps.items():
+        if only not in name:
+            continue
+        Path(name).mkdir()
+        results: dict[str, bytes] = {}
+        if callable(step):
+            try:
+                results = {key: packed(value, work) for key, value in step().items()}
+            except Exception as error:  # what it raises is what it gives
+                said = "".join(traceback.format_exception_only(error))
+                results["error"] = scrubbed(said, work).encode()
+        else:
+            words = [run_command(c.replace("@", name), work) for c in step.split(";")]
+            results["said"] = "".join(words).encode()
+        for path in sorted(Path(name).rglob("*")):
+            if path.is_file() and path.name not in LEFT_OUT:
+                results[str(path.relative_to(name))] = content(path, work)
+        shutil.rmtree(name)
+        yield name, results
+
+
+def packed(value: Any, work: Path) -> bytes:
+    """Write what a Python step gave: an array as .npy, a frame as its rows, all else as text."""
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        file = io.BytesIO()
+        np.save(file, value)
+        return file.getvalue()
+    if isinstance(value, pl.DataFrame):
+        rows = "".join(f"{row}\n" for row in value.iter_rows())
+        return f"{value.schema}\n{rows}".encode()
+    if not isinstance(value, str):
+        value = json.dumps(value, indent=1, sort_keys=True, default=str)
+    return scrubbed(value, work).encode()
+
+
+def content(path: Path, work: Path) -> bytes:
+    """Return what a file says: pixels of images, cells of tables, text without what must differ."""
+    kind = path.suffix.lower()
+    if kind in (".tif", ".tiff"):
+        return packed(tifffile.imread(path), work)
+    if kind in (".png", ".jpg"):
+        with Image.open(path) as image:
+            return packed(np.array(image), work)
+    if kind == ".xlsx":
+        return packed("".join(_cells(path)), work)
+    if kind == ".parquet":
+        return packed(pl.read_parquet(path), work)
+    if kind in (".arrow", ".feather"):
+        return packed(pl.read_ipc(path), work)
+    if kind == ".npy":
+        return path.read_bytes()
+    data = path.read_bytes() if kind != ".gz" else gzip.decompress(path.read_bytes())
+    try:
+        return scrubbed(data.decode("utf-8"), work).encode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _cells(path: Path) -> Iterator[str]:
+    for sheet in openpyxl.load_workbook(path):
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.value is not None:
+                    colour = cell.fill.start_color.rgb if cell.fill.fill_type else ""
+                    yield f"{sheet.title}!{cell.coordinate} {cell.value!r} {colour}\n"
+
+
+def entry(data: bytes) -> dict[str, Any]:
+    """Return the digest of a result, and what a reader knows an array by."""
+    found: dict[str, Any] = {"digest": hashlib.sha256(data).hexdigest()[:16], "bytes": len(data)}
+    if (array := _array(data)) is not None:
+        found |= {"shape": list(array.shape), "dtype": str(array.dtype)}
+        if array.dtype.kind in "biuf" and array.size:
+            values = array.astype(float)
+            found |= {"sum": float(np.nansum(values)), "mean": float(np.nanmean(values))}
+    return found
+
+
+def _array(data: bytes) -> np.ndarray | None:
+    return np.load(io.BytesIO(data)) if data.startswith(b"\x93NUMPY") else None
+
+
+def first_difference(old: bytes, new: bytes) -> str:
+    """Say where two results differ first, and by how much at most where numbers alone differ."""
+    arrays = _array(old), _array(new)
+    if arrays[0] is not None and arrays[1] is not None:
+        return _of_arrays(arrays[0], arrays[1])
+    if old.startswith(b"PK") and new.startswith(b"PK"):
+        return _of_archives(old, new)
+    try:
+        texts = old.decode("utf-8"), new.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"byte {_first(old, new)} of {len(old)} and {len(new)}"
+    by = _by_numbers(*texts)
+    with contextlib.suppress(json.JSONDecodeError):
+        return f"{_of_trees(json.loads(texts[0]), json.loads(texts[1]), '$')}{by}"
+    lines = [text.splitlines() for text in texts]
+    for number, (a, b) in enumerate(zip(*lines, strict=False), 1):
+        if a != b:
+            return f"line {number}: {_beside(a, b)}{by}"
+    return f"{len(lines[0])} lines before, {len(lines[1])} now"
+
+
+def _of_arrays(old: np.ndarray, new: np.ndarray) -> str:
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return f"{old.dtype}{old.shape} before, {new.dtype}{new.shape} now"
+    if old.dtype.kind not in "biuf":
+        return f"{np.count_nonzero(old != new)} of {old.size} values differ"
+    a, b = old.astype(float), new.astype(float)
+    unlike = (a != b) & ~(np.isnan(a) & np.isnan(b))
+    place = tuple(int(i) for i in np.argwhere(unlike)[0]) if unlike.any() else ()
+    most, scale = np.max(np.abs(a - b)[unlike], initial=0), np.nanmax(np.abs(a), initial=0)
+    first = f"first at {place}: {a[place]} -> {b[place]}, " if place else ""
+    return f"{first}{unlike.sum()} of {a.size} differ, by at most {most:.3g} of {scale:.3g}"
+
+
+def _of_archives(old: bytes, new: bytes) -> str:
+    """Say of model files which of their parts differ, and how the first does."""
+    parts = []
+    for data in (old, new):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts.append({name: archive.read(name) for name in archive.namelist()})
+    a, b = parts
+    unlike = [name for name in {**a, **b} if a.get(name) != b.get(name)]
+    if not unlike:
+        return "the same parts, packed otherwise"
+    first, count = unlike[0], f"{len(unlike)} of {len(b)} parts differ, first {unlike[0]}"
+    if first not in a or first not in b:
+        return f"{count}, which is {'new' if first in b else 'gone'}"
+    return f"{count}: {first_difference(a[first], b[first])}"
+
+
+def _of_trees(old: Any, new: Any, path: str) -> str:
+    """Return path and values of the first difference of two JSON documents; empty if none."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            if key not in old or key not in new:
+                return f"{path}.{key} is {'new' if key in new else 'gone'}"
+            if found := _of_trees(old[key], new[key], f"{path}.{key}"):
+                return found
+        return "" if list(old) == list(new) else f"{path}: other order of keys"
+    if isinstance(old, list) and isinstance(new, list):
+        for i, (a, b) in enumerate(zip(old, new, strict=False)):
+            if found := _of_trees(a, b, f"{path}[{i}]"):
+                return found
+        return "" if len(old) == len(new) else f"{path}: {len(old)} items before, {len(new)} now"
+    return "" if repr(old) == repr(new) else f"{path}: {_beside(repr(old), repr(new))}"
+
+
+def _first(old: Sequence[Any], new: Sequence[Any]) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _beside(old: str, new: str) -> str:
+    """Cut two lines to where they differ first."""
+    at = _first(old, new)
+    a, b = (text[max(0, at - SHOWN // 2) : at + SHOWN] for text in (old, new))
+    return f"{a!r} -> {b!r}"
+
+
+def _by_numbers(old: str, new: str) -> str:
+    """Say how much the numbers of two texts differ, if nothing else does."""
+    if NUMBER.sub("#", old) != NUMBER.sub("#", new):
+        return ""
+    a, b = (np.array([float(n) for n in NUMBER.findall(text)]) for text in (old, new))
+    with np.errstate(invalid="ignore"):
+        relative = np.abs(a - b) / np.maximum(np.maximum(np.abs(a), np.abs(b)), 1e-300)
+    return (
+        f"; only numbers differ, {np.count_nonzero(a != b)} of {len(a)}, "
+        f"by at most {np.max(np.abs(a - b)):.3g}, relatively {np.nanmax(relative):.3g}"
+    )
+
+
+def keep(folder: Path, only: str) -> Kept:
+    """Run all steps and write what they give into a folder."""
+    os.environ["COLUMNS"] = "80"
+    warnings.simplefilter("ignore")  # what the package has to say it says in its results
+    kept: Kept = {}
+    raw, here = folder.resolve() / "raw", Path.cwd()
+    if raw.exists():
+        shutil.rmtree(raw)
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch)
+        os.chdir(work)
+        try:
+            Path("in").mkdir()
+            make_tables(Path("in"))
+            make_images(Path("in"))
+            run_command(WARM_UP, work)
+            before = time.perf_counter()
+            for name, results in run_steps(work, only):
+                kept[name] = {key: entry(data) for key, data in results.items()}
+                for key, data in results.items():
+                    path = raw / name / f"{key}.gz"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(gzip.compress(data, 1, mtime=0))
+                now = time.perf_counter()
+                print(f"{now - before:5.1f} s  {name}: {len(results)} results", file=sys.stderr)
+                before = now
+        finally:
+            os.chdir(here)
+    text = json.dumps(kept, indent=1)
+    (folder / "kept.json").write_text(text + "\n", encoding="utf-8")
+    return kept
+
+
+def compare(folder: Path, only: str) -> int:
+    """Run all steps again, print what differs from what was kept, and return how many do."""
+    kept: Kept = json.loads((folder / "kept.json").read_text(encoding="utf-8"))
+    n_unlike = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        again = keep(Path(scratch), only)
+        old_steps = [name for name in kept if only in name]
+        for step in [*old_steps, *(name for name in again if name not in kept)]:
+            old, new = kept.get(step, {}), again.get(step, {})
+            for key in [*old, *(key for key in new if key not in old)]:
+                name = f"{step}/{key}"
+                if key not in old or key not in new:
+                    print(f"{name}: {'new' if key in new else 'gone'}")
+                elif old[key]["digest"] != new[key]["digest"]:
+                    files = [at / "raw" / f"{name}.gz" for at in (folder, Path(scratch))]
+                    data = [gzip.decompress(file.read_bytes()) for file in files]
+                    print(f"{name}: {first_difference(*data)}")
+                else:
+                    continue
+                n_unlike += 1
+    n_results = sum(len(results) for results in again.values())
+    print(f"{n_unlike} of {n_results} results differ, of {len(again)} steps")
+    return n_unlike
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["keep", "compare"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", metavar="WORD")
+    options = parser.parse_args()
+    if options.action == "compare":
+        return int(compare(options.folder, options.only) > 0)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    keep(options.folder, options.only)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
