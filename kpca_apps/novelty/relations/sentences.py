@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
-from kpca_apps.names import join, one_line
+from kpca_apps.names import one_line
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -72,10 +72,10 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
         case Sorted():
             return f"{first} never {'rises' if rule.falling else 'falls'} from row to row"
         case Unique():
-            return f"no two rows have the same {join([first, *others])}"
+            return f"no two rows have the same {_joined([first, *others], 'and')}"
         case Determines():
             *keys, value = [first, *others]
-            return f"rows of the same {join(keys)} have the same {value}"
+            return f"rows of the same {_joined(keys, 'and')} have the same {value}"
         case EmptyUnless():
             where = "has a value"
             if rule.values:
@@ -103,8 +103,13 @@ def _either(values: tuple[str, ...]) -> str:
     shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
     if more := len(values) - len(shown):
         shown.append(f"one of {more:,} more")
-    *others, last = shown
-    return f"{', '.join(others)} or {last}" if others else last
+    return _joined(shown, "or")
+
+
+def _joined(names: Sequence[str], word: str) -> str:
+    """Join names as in prose: ``a, b and c``."""
+    *others, last = names
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _number(value: float) -> str:

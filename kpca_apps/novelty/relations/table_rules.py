@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.columns.encoded import (
     AnyTable,
@@ -147,7 +147,8 @@ def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution)
     if isinstance(table, Table):
         return table
     names = list(dict.fromkeys(name for rule in rules for name in rule.columns))
-    require_table(table.source.name, row_count(table), len(names))
+    with about(table.source.name):
+        require_table(row_count(table), len(names))
     pieces = each_part(table, "Fetching columns", partial(_take_columns, names=names), execution)
     return Table(pl.concat(pieces), None, table.source)
 
