@@ -33,6 +33,7 @@ from itertools import combinations
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import polars as pl
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
@@ -119,6 +120,12 @@ class LevelColumn:
         texts = levels.texts.str.to_lowercase() if self.is_truth else levels.texts
         codes = [self._places.get(text, self.n_codes) for text in texts]
         return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
+
+    def no_cells(self, table: Table) -> Cells:
+        """Return the cells of a table that lacks the column: all are missing."""
+        n, none = table.frame.height, pl.Series([], dtype=pl.String)
+        codes = np.full(n, self.missing, dtype=np.int64)
+        return Cells(codes, Levels(none, np.full(n, -1, dtype=np.int32)))
 
     def text(self, code: int) -> str:
         """Return the level of a code, empty for missing cells."""

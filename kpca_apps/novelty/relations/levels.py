@@ -96,12 +96,11 @@ class JudgedCell:
 class JudgedCells:
     """What the cells of n rows are, given the others of the row.
 
-    Surprise and rarity are -log of the probability that the oddest cell of a row is as odd by
-    chance, given the others of the row or in its own column; 0 where nothing is said.
+    Surprise is -log of the probability that the oddest cell of a row is as odd by chance; 0 where
+    nothing is said.
     """
 
     surprise: FloatArray  # (n,)
-    rarity: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
 
 
@@ -179,11 +178,22 @@ class LevelRelations:
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
 
-        What it says of a row depends on no other row.
+        What it says of a row depends on no other row. Columns that the table lacks say nothing.
         """
-        cells = [column.cells(table) for column in self.columns]
+        known = {place for place, of in enumerate(self.columns) if of.name in table.columns}
+        cells = [
+            column.cells(table) if place in known else column.no_cells(table)
+            for place, column in enumerate(self.columns)
+        ]
+        asked = replace(
+            self,
+            relations=tuple(one for one in self.relations if known >= {*one.given, one.target}),
+            usual=tuple(
+                one for one in self.usual if one.given in known and one.spec.name in table.columns
+            ),
+        )
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
-        return _Rows.of(self, cells, own).excepting(self.exceptions).judged(table)
+        return _Rows.of(asked, cells, own).excepting(self.exceptions).judged(table)
 
 
 class _Odd(NamedTuple):
@@ -253,12 +263,8 @@ class _Rows:
             surprise = number.surprise(table, self.cells[number.given], self.own)
             smallest = np.minimum(smallest, -surprise)
         n_targets = len({relation.target for relation in self.learned.relations})
-        rarest = np.zeros(len(self.own))
-        for column, cells in zip(self.learned.columns, self.cells, strict=True):
-            rarest = np.minimum(rarest, np.log(column.rarity[cells.codes]))
         return JudgedCells(
             _of_smallest(smallest, n_targets + len(self.learned.usual)),
-            _of_smallest(rarest, len(self.cells)),
             tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
         )
 

@@ -93,7 +93,12 @@ class Relations:
         surprise, found = judged.surprise, [*map(_of_levels, judged.cells)]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
-        asked = [held for held in self.rules if not isinstance(held.rule, WHOLE_TABLE)]
+        asked = [
+            held
+            for held in self.rules
+            if not isinstance(held.rule, WHOLE_TABLE)
+            and {*held.rule.columns}.issubset(table.columns)
+        ]
         for held in asked:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
-from kpca_apps.names import in_prose, one_line
+from kpca_apps.names import one_line
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -29,8 +29,14 @@ from kpca_apps.tables.values import date_text
 _NAME = 40  # characters of a name or a value
 _VALUES = 3  # quoted in one sentence
 _WORD = re.compile(r"\w+")
-# Seconds of what differences of dates are told in.
-_SPANS = {"day": 86400.0, "hour": 3600.0, "minute": 60.0}
+_DAY = 86400.0
+# Seconds of what times between dates are told in; of these, units that are the same everywhere.
+_SPANS = {
+    "year": 365.25 * _DAY, "month": 365.25 * _DAY / 12, "week": 7 * _DAY, "day": _DAY,
+    "hour": 3600.0, "minute": 60.0, "second": 1.0,
+}  # fmt: skip
+_WHOLE = ("day", "hour", "minute")
+_SAME = 1e-9
 
 
 def sentence(held: HeldRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -72,10 +78,10 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
         case Sorted():
             return f"{first} never {'rises' if rule.falling else 'falls'} from row to row"
         case Unique():
-            return f"no two rows have the same {in_prose([first, *others])}"
+            return f"no two rows have the same {_joined([first, *others], 'and')}"
         case Determines():
             *keys, value = [first, *others]
-            return f"rows of the same {in_prose(keys)} have the same {value}"
+            return f"rows of the same {_joined(keys, 'and')} have the same {value}"
         case EmptyUnless():
             where = "has a value"
             if rule.values:
@@ -103,8 +109,13 @@ def _either(values: tuple[str, ...]) -> str:
     shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
     if more := len(values) - len(shown):
         shown.append(f"one of {more:,} more")
-    *others, last = shown
-    return f"{', '.join(others)} or {last}" if others else last
+    return _joined(shown, "or")
+
+
+def _joined(names: Sequence[str], word: str) -> str:
+    """Join names as in prose: ``a, b and c``."""
+    *others, last = names
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _number(value: float) -> str:
@@ -115,51 +126,70 @@ def _number(value: float) -> str:
 
 
 def _terms(rule: Linear, columns: Mapping[str, RuleColumn]) -> str:
-    """Write the sum of a linear rule: dates apart in days, hours, minutes or seconds."""
+    """Write the sum of a linear rule; dates and spans of time in the unit that fits."""
     total, *parts = (columns[name] for name in rule.columns)
     names = [_name(name) for name in rule.columns[1:]]
     if total.dates is None and len(parts) == 2 and all(part.dates for part in parts):
-        # A span between two dates, in the unit of the first column.
-        size = abs(rule.coefficients[0])
-        if rule.coefficients[0] == -rule.coefficients[1]:
-            late, early = names if rule.coefficients[0] > 0 else names[::-1]
-            for unit, seconds in {**_SPANS, "second": 1.0}.items():
-                if abs(size * seconds - 1) < 1e-9:
-                    return f"{unit}s from {early} to {late}{_offset(rule.offset)}"
-    terms = []
-    for name, part, factor in zip(names, parts, rule.coefficients, strict=True):
-        sign, size = ("- " if factor < 0 else "+ "), abs(factor)
-        words = name if size == 1 else f"{_number(size)} * {name}"
-        if total.dates is not None and part.dates is None:
-            words = _span(size, name)
-        terms.append(sign + words)
-    text = " ".join(terms).removeprefix("+ ")
-    text = f"-{text[2:]}" if text.startswith("- ") else text
-    if total.dates is None or not any(part.dates for part in parts):
-        return text + _offset(rule.offset)
-    unit, seconds = _unit(rule.offset)
-    n = abs(rule.offset) / seconds
-    sign = "-" if rule.offset < 0 else "+"
-    return text + (f" {sign} {_number(n)} {unit}{'s' * (n != 1)}" if rule.offset else "")
+        if between := _between(rule, names):
+            return between + _signed([("", rule.offset)])
+    if total.dates is not None and any(part.dates for part in parts):
+        terms = [
+            (name if part.dates else _span_column(name, abs(factor)), factor)
+            for name, part, factor in zip(names, parts, rule.coefficients, strict=True)
+        ]
+        return _signed([*terms, (_span(abs(rule.offset)), rule.offset)], bare=True)
+    terms = [
+        (name if abs(factor) == 1 else f"{_number(abs(factor))} * {name}", factor)
+        for name, factor in zip(names, rule.coefficients, strict=True)
+    ]
+    constant = (_number(abs(rule.offset)), rule.offset)
+    # 100 - a, rather than -a + 100.
+    first = rule.offset > 0 and rule.coefficients[0] < 0
+    return _signed([constant, *terms] if first else [*terms, constant], bare=True)
 
 
-def _span(seconds: float, name: str) -> str:
-    """Write a column of numbers that is added to a date."""
+def _signed(terms: Sequence[tuple[str, float]], *, bare: bool = False) -> str:
+    """Join terms by the signs of numbers, of which 0 leaves them out; a `bare` first has no plus.
+
+    A term without words is its number.
+    """
+    text = ""
+    for words, number in terms:
+        if number:
+            sign = "-" if number < 0 else "+"
+            text += f" {sign} {words or _number(abs(number))}"
+    if not bare:
+        return text
+    return f"-{text[3:]}" if text.startswith(" - ") else text[3:]
+
+
+def _between(rule: Linear, names: Sequence[str]) -> str:
+    """Write the time between two dates in a usual unit, "" where the rule has no such unit."""
+    first, second = rule.coefficients
+    late, early = names if first > 0 else names[::-1]
+    for unit, seconds in _SPANS.items():
+        if first == -second and abs(abs(first) * seconds - 1) < _SAME:
+            return f"{unit}s from {early} to {late}"
+    return ""
+
+
+def _span(seconds: float) -> str:
+    """Write a time in the largest unit of which it is a whole number."""
+    unit, size = _unit(seconds)
+    n = seconds / size
+    return f"{_number(n)} {unit}{'s' * (n != 1)}"
+
+
+def _span_column(name: str, seconds: float) -> str:
+    """Write a column of numbers, each so many seconds, that is added to a date."""
     unit, size = _unit(seconds)
     words = f"{name} (in {unit}s)"
     return words if seconds == size else f"{_number(seconds / size)} * {words}"
 
 
 def _unit(seconds: float) -> tuple[str, float]:
-    """Return the largest unit of which some seconds are a whole number."""
-    for unit, size in _SPANS.items():
-        if seconds and abs(seconds) % size == 0:
-            return unit, size
-    return "second", 1.0
-
-
-def _offset(offset: float) -> str:
-    return f" {'-' if offset < 0 else '+'} {_number(abs(offset))}" if offset else ""
+    whole = (one for one in _SPANS.items() if one[0] in _WHOLE and seconds % one[1] == 0)
+    return next(whole, ("second", 1.0))
 
 
 def _factors(rule: Product) -> str:

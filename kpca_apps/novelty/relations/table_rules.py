@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import msgspec
 import numpy as np
 import polars as pl
 
@@ -57,7 +56,7 @@ def find_table_rules(
     sample = draw_sample(table, seed, execution)
     table = sample.whole
     plan = infer_plan(sample.table, options, for_model=False)
-    found = tuple(map(_plain, find_rules(sample.table, plan, seed=seed)))
+    found = find_rules(sample.table, plan, seed=seed)
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
     name, notes = one_line(table.source.name), table.source.notes
@@ -67,11 +66,6 @@ def find_table_rules(
         held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
         rules = replace(rules, rules=tuple(held))
     return without_values(rules, options.hide)
-
-
-def _plain(held: HeldRule) -> HeldRule:
-    """Make Python's numbers of those of numpy, which no file holds."""
-    return msgspec.convert(msgspec.to_builtins(held, enc_hook=lambda x: x.item()), HeldRule)
 
 
 def count_rows(

@@ -22,6 +22,7 @@ from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.tables.values import DateFormat, NumberFormat
 
 DAY = 86400.0
+YEAR = 365.25 * DAY
 DATES = {name: RuleColumn(name, dates=DateFormat()) for name in ("start", "end")}
 NUMBERS = {
     name: RuleColumn(name, numbers=NumberFormat()) for name in ("a", "b", "c", "days", "Net price")
@@ -34,7 +35,7 @@ SAID: tuple[tuple[AnyRule, str], ...] = (
     (Linear(columns=("a", "b", "c"), coefficients=(1.0, 1.0)), "a = b + c"),
     (
         Linear(columns=("a", "b", "c"), coefficients=(-1.0, 0.5), offset=3.0),
-        "a = -b + 0.5 * c + 3",
+        "a = 3 - b + 0.5 * c",
     ),
     (Linear(columns=("a", "b"), coefficients=(1000.0,), offset=-2.5), "a = 1,000 * b - 2.5"),
     (
@@ -54,6 +55,13 @@ SAID: tuple[tuple[AnyRule, str], ...] = (
         "end = start + 30 days",
     ),
     (Linear(columns=("end", "start"), coefficients=(1.0,), offset=-3600.0), "end = start - 1 hour"),
+    (Linear(columns=("a", "b", "c"), coefficients=(-1.0, 1.0)), "a = -b + c"),
+    (Linear(columns=("a", "b"), coefficients=(-1.0,), offset=100.0), "a = 100 - b"),
+    (Linear(columns=("a", "start"), coefficients=(2.0,), offset=-1.0), "a = 2 * start - 1"),
+    (
+        Linear(columns=("a", "end", "start"), coefficients=(1 / YEAR, -1 / YEAR), offset=-0.5),
+        "a = years from start to end - 0.5",
+    ),
     (Product(columns=("a", "b", "c"), exponents=(1.0, 1.0)), "a = b * c"),
     (Product(columns=("a", "b", "c"), exponents=(1.0, -2.0), factor=703.0), "a = 703 * b / c^2"),
     (Product(columns=("a", "b"), exponents=(-1.0,)), "a = 1 / b"),

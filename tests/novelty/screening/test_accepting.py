@@ -267,11 +267,11 @@ def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
     told = result_to_json(result)
     assert '"n_rows": 20' in told and "is_accepted" not in told
     write_scored_table(table(), result, tmp_path / "scored.csv")
-    scored = pl.read_csv(tmp_path / "scored.csv")
+    scored = pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None)
     assert np.flatnonzero(scored["accepted"]).tolist() == list(RARE)
     plain, _ = screen(table(), options=OPTIONS)
     write_scored_table(table(), plain, tmp_path / "scored.csv")
-    assert "accepted" not in pl.read_csv(tmp_path / "scored.csv").columns
+    assert "accepted" not in pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None).columns
 
 
 def test_what_leaves_no_usual_rows_is_refused() -> None:
