@@ -69,6 +69,10 @@ class KpcaError(Exception):
         # It may be any path: what could not be seen of it is written out.
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be made again from its arguments: what Dask makes of others fails for memory errors."""
+        return type(self), self.args, self.__dict__ or None
+
 
 class KpcaWarning(UserWarning):
     """A result is not all that was asked for; the message says why, and what to do about it."""
