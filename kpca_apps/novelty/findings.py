@@ -115,6 +115,7 @@ def find_all(
         settings=_settings(model, verdict, len(columns), lists),
         versions=library_versions(),
         command=command,
+        rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index),
         odd_cells=lists.odd_cells,
         n_odd_cells=lists.n_odd_cells,
         odd_cell_rows=lists.odd_cell_rows,
@@ -218,9 +219,7 @@ def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
             "rows, and no other has a reason; the scored table marks all."
         )
     if n_cells_listed != n_cells:
-        yield (
-            f"{n_cells:,} cells are odd by themselves: the {n_cells_listed:,} clearest are listed."
-        )
+        yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")
 
 
 def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | None:

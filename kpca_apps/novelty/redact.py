@@ -106,6 +106,10 @@ def without_values(hidden: Collection[str]) -> Iterator[None]:
 def redact(result: Result, hidden: Collection[str]) -> Result:
     """Take the values of hidden columns out of a result, whose notes become plain text."""
     result = replace(result, warnings=visible_notes(result.warnings, hidden))
+    if not isinstance(result, ComparisonResult):
+        said = visible_notes([one.rule for one in result.rules], hidden)
+        rules = (replace(one, rule=rule) for one, rule in zip(result.rules, said, strict=True))
+        result = replace(result, rules=tuple(rules))
     if not hidden:
         return result
     result = replace(

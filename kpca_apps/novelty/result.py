@@ -241,6 +241,18 @@ def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
 
 
 @dataclass(frozen=True)
+class FoundRule:
+    """What holds between columns, or in one, in nearly all rows."""
+
+    rule: str  #: in plain English: "start <= end"
+    kind: str  #: "order", "linear", "determines" and so on, as in a file of rules
+    columns: tuple[str, ...]  #: it is about
+    n_rows: int  #: it says something of, of those it was checked on: all, or a drawn sample
+    n_broken: int  #: of these, that break it
+    rows: tuple[int, ...] = ()  #: the first 1,000 of them, 1 = first row of data
+
+
+@dataclass(frozen=True)
 class MovedColumn:
     """A column that lies otherwise than in the table it is compared with."""
 
@@ -477,11 +489,14 @@ class ScreeningResult:
     versions: Mapping[str, str]  #: of this package and the libraries the numbers depend on
     command: str = ""  #: the command line that reproduces the result
     next_steps: tuple[tuple[str, str], ...] = ()  #: what to do next: a sentence and a command
-    #: Cells that are odd by themselves, the clearest first: at most 100,000, and 20,000 a column.
+    #: Cells that are odd by themselves or contradicted, the clearest first: at most 100,000, and
+    #: 20,000 a column.
     odd_cells: tuple[OddCell, ...] = ()
-    n_odd_cells: int = 0  #: cells of the table that are odd by themselves, listed or not
+    n_odd_cells: int = 0  #: cells of the table that are odd, listed or not
     #: Rows with such a cell that are not flagged, by rank.
     odd_cell_rows: tuple[FlaggedRow, ...] = ()
+    #: Of the table, or the one the model was fitted on, with how they hold in the table.
+    rules: tuple[FoundRule, ...] = ()
     patterns: tuple[Pattern, ...] = ()  #: rows odd for the same reason; those of most rows first
     rarities: FloatArray | None = None  #: (n,), `TailShare.share`; None: reference, truncation
     scale: ScoreScale | None = None  #: what p-values or rarities mean; None without either

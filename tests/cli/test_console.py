@@ -82,7 +82,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     bare = OddCell("wing", "zero", "0", "Why.", "", row=9, line=10)
     said = replace(result, odd_cells=(cell, bare), n_odd_cells=4)
     head, *rows = odd_cell_lines(said)
-    assert head == "4 cells are odd by themselves:"
+    assert head == "4 cells are odd:"
     assert rows[0].split() == ["line", "column", "reads", "probably", "meant"]
     assert rows[1].split()[:2] == ["4", "bill"]
     assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
@@ -94,7 +94,7 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     ]
     of_binary = replace(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
     assert [line.split() for line in odd_cell_lines(of_binary)] == [
-        "1 cell is odd by itself:".split(),
+        "1 cell is odd:".split(),
         ["row", "column", "reads"],
         ["9", "wing", "0"],
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,13 @@ import pytest
 
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.redact import HIDDEN, Note, redact, visible_notes, without_values
-from kpca_apps.novelty.result import ComparisonResult, GroupInfo, OddCell, ScreeningResult
+from kpca_apps.novelty.result import (
+    ComparisonResult,
+    FoundRule,
+    GroupInfo,
+    OddCell,
+    ScreeningResult,
+)
 
 TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
 # Fields that name columns.
@@ -39,6 +45,7 @@ FREE = {
     "ColumnProfile": "role why reason_share",
     "OddCell": "kind given",
     "MovedColumn": "what size",
+    "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
     "GroupInfo": "threshold",
     "ComponentMap": "x y variances gains explained",
     "Evaluation": "setting",
@@ -142,3 +149,13 @@ def test_an_error_cites_hidden_values_nowhere() -> None:
         with pytest.raises(InputError) as caught, without_values(hidden):
             raise InputError(note)
         assert str(caught.value) == said
+
+
+def test_rules_cite_no_value_of_a_hidden_column() -> None:
+    rule = Note(
+        'beds is empty unless kind is "flat"', "beds is empty unless kind is (hidden)", ("kind",)
+    )
+    result: ScreeningResult = made(ScreeningResult)
+    result = replace(result, rules=(FoundRule(rule, "empty unless", ("beds", "kind"), 90, 1),))
+    assert [one.rule for one in redact(result, {"kind"}).rules] == [str(rule)]
+    assert [one.rule for one in redact(result, ()).rules] == [rule.text]

@@ -112,9 +112,9 @@ def summary_lines(result: ScreeningResult) -> list[str]:
 
 
 def odd_cell_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the clearest of the cells that are odd by themselves, a line each."""
+    """Lay out the clearest of the odd cells, a line each."""
     cells, n = result.odd_cells[:TOP], result.n_odd_cells
-    found = "1 cell is odd by itself:" if n == 1 else f"{n:,} cells are odd by themselves:"
+    found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
     rows = [("line" if in_lines else "row", "file", "column", "reads", "probably meant")]
     for cell in cells:

@@ -14,7 +14,15 @@ import numpy as np
 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
-from kpca_apps.novelty.relations.checking import WHOLE_TABLE, Cells, Checked, check, expected
+from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.relations.checking import (
+    LISTED_ROWS,
+    WHOLE_TABLE,
+    Cells,
+    Checked,
+    check,
+    expected,
+)
 from kpca_apps.novelty.relations.discovery import find_rules
 from kpca_apps.novelty.relations.levels import JudgedCell, LevelRelations
 from kpca_apps.novelty.relations.rule import (
@@ -28,9 +36,10 @@ from kpca_apps.novelty.relations.rule import (
     PositiveOnlyIf,
     Product,
 )
-from kpca_apps.novelty.relations.rules import RuleColumn, columns_of
+from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
 from kpca_apps.novelty.relations.sentences import phrase, sentence
-from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.novelty.result import FoundRule
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import date_text
 
@@ -114,6 +123,29 @@ class Relations:
                 clearness = of_rule / np.log(10.0)
                 found += self._of_rule(held, cells, checked, clearness)
         return JudgedRows(surprise, tuple(found))
+
+    def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:
+        """Say how the rules hold in rows at some positions of a table."""
+        by_name = {column.name: column for column in self.columns}
+        cells, found = Cells(table, {name: of.format for name, of in by_name.items()}), []
+        for held in self.rules:
+            rule = held.rule
+            if {*rule.columns}.issubset(table.columns):
+                checked = check(rule, cells)
+                rows = positions[np.flatnonzero(checked.broken)]
+                cited = cites_values(rule)
+                says = Note(phrase(rule, by_name), phrase(rule, by_name, cited), cited)
+                found.append(
+                    FoundRule(
+                        rule=says,
+                        kind=str(rule.__struct_config__.tag),
+                        columns=rule.columns,
+                        n_rows=int(checked.applies.sum()),
+                        n_broken=len(rows),
+                        rows=tuple((rows[:LISTED_ROWS] + 1).tolist()),
+                    )
+                )
+        return tuple(found)
 
     def _of_rule(
         self, held: HeldRule, cells: Cells, checked: Checked, clearness: FloatArray

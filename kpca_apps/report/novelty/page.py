@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 MAX_ALIKE = 3  # other rows of the same kind that a card names
 N_PLACES = 4  # at which the same cell is named again
-N_ODD_CELLS = 5  # of those odd by themselves, outside the fold
+N_ODD_CELLS = 5  # outside the fold
+MAX_RULES = 50
 MAX_PATTERNS = 5
 N_WARNINGS_ON_TOP = 2
 MAX_NOTES = 50  # warnings listed in full
@@ -151,6 +152,7 @@ def _first_screen(result: ScreeningResult) -> dict[str, Any]:
         "n_patterns": len(others),
         "odd_cells": [_odd_cell(cell, result) for cell in clearest(result.odd_cells)],
         "n_shown_cells": N_ODD_CELLS,
+        "rules": sorted(result.rules, key=lambda one: -one.n_broken)[:MAX_RULES],
         "cells_in_lines": any(cell.line is not None for cell in result.odd_cells),
     }
 
