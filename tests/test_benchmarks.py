@@ -24,5 +24,5 @@ def test_what_a_benchmark_imports_of_the_package_exists(script: Path) -> None:
 def test_contributing_lists_each_script(repository: Path) -> None:
     told = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
     scripts = [path.stem for path in SCRIPTS if "__main__" in path.read_text(encoding="utf-8")]
-    assert len(scripts) > 40
+    assert len(scripts) > 30
     assert [one for one in scripts if not any(f"benchmarks{c}{one}" in told for c in "/.")] == []

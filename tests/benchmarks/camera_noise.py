@@ -5,14 +5,13 @@ Baselines get the best of several levels, chosen by the truth ("tuned"), which n
 non-local means is also shown as users run it, with the level of `estimate_sigma`. Our modes
 estimate their levels, and our white-noise mode is also shown tuned. Quality 0 is PNG.
 
-    python tests/benchmarks/camera_noise.py --photons 100 400 --pictures camera_noise
+    python tests/benchmarks/camera_noise.py --photons 100 400
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-from pathlib import Path
 
 import numpy as np
 from photographs import photographs, psnr, row
@@ -86,14 +85,13 @@ def denoised(noisy: np.ndarray, truth: np.ndarray, quality: str) -> dict[str, np
 
 
 def main() -> None:
-    """Print a Markdown table, and write the images side by side where a folder is given."""
+    """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photons", type=float, nargs="+", default=[100, 400])
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--jpeg", type=int, default=90)
     parser.add_argument("--subsampling", default="4:2:0")
     parser.add_argument("--quality", default="balanced")
-    parser.add_argument("--pictures", type=Path)
     arguments = parser.parse_args()
     rows = []
     for name, scene in photographs(arguments.size):
@@ -107,11 +105,6 @@ def main() -> None:
                 print("|---" * (len(images) + 2) + "|")
             rows.append([psnr(image, truth) for image in images.values()])
             print(row(name, f"{photons:g}", *(f"{db:.2f}" for db in rows[-1])))
-            if arguments.pictures:
-                arguments.pictures.mkdir(parents=True, exist_ok=True)
-                strip = np.hstack([truth, *images.values()])
-                strip = np.clip(np.round(strip), 0, 255).astype(np.uint8)
-                Image.fromarray(strip).save(arguments.pictures / f"{name}_{photons:g}.png")
     print(row("mean", "", *(f"{db:.2f}" for db in np.mean(rows, axis=0))))
 
 

@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import argparse
 import io
-import resource
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import imagecodecs
@@ -34,7 +32,7 @@ from PIL import Image
 
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import read_image
-from tests.benchmarks.processes import Worker
+from tests.benchmarks.processes import tried_each
 from tests.hostile.images import saved, tiff
 
 SECONDS = 20
@@ -202,47 +200,49 @@ def read_all(path: str) -> list[np.ndarray]:
     return [image.page(number) for number in range(len(image.pages))]
 
 
-def work(kind: str, folder: str, pipe: Connection) -> None:
-    """Read the files whose paths come through a pipe; answer what became of each."""
+def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
+    """Read the whole files; return what reads a damaged one and says what became of it."""
     wholes = []
     for data in originals(kind):
         path = Path(folder, "whole")
         path.write_bytes(data)
         wholes.append(read_all(str(path)))
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    pipe.send("ready")
-    while True:
-        which, path = pipe.recv()
-        detail = ""
+
+    def tried(item: tuple[int, str]) -> str:
+        which, path = item
         try:
             pages = read_all(path)
         except KpcaError as error:
-            outcome = "refused" if str(error).isprintable() else "traceback"
+            return "refused" if str(error).isprintable() else f"traceback {error}"
         except MemoryError:
-            outcome = "memory"
+            return "memory"
         except Exception as error:
-            outcome, detail = "traceback", repr(error)
-        else:
-            whole = wholes[which]
-            same = len(pages) == len(whole) and all(map(np.array_equal, pages, whole))
-            outcome = "same" if same else "different"
-        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        pipe.send((outcome, peak, detail))
+            return f"traceback {error!r}"
+        whole = wholes[which]
+        same = len(pages) == len(whole) and all(map(np.array_equal, pages, whole))
+        return "same" if same else "different"
+
+    return tried
 
 
 def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], int, float]:
     """Return how many files ended how, the biggest peak of memory, and the longest time."""
     counts, biggest, longest = Counter({"files": n_files}), 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        reader, path = Worker(work, kind, folder), Path(folder, "damaged")
-        for number, (which, what, data) in enumerate(mutations(kind, n_files)):
-            path.write_bytes(data)
-            began = time.perf_counter()
-            reader.send((which, str(path)))
-            answer = reader.answer(SECONDS)
-            outcome, peak, detail = (LOST[answer], 0, "") if isinstance(answer, str) else answer
-            longest = max(longest, time.perf_counter() - began)
-            biggest = max(biggest, peak)
+        path, made = Path(folder, "damaged"), list[tuple[int, str, bytes]]()
+
+        def written() -> Iterator[tuple[int, str]]:
+            for which, what, data in mutations(kind, n_files):
+                made[:] = [(which, what, data)]
+                path.write_bytes(data)
+                yield which, str(path)
+
+        ready = partial(prepared, kind, folder)
+        for number, one in enumerate(tried_each(ready, written(), ADDRESS_SPACE, SECONDS)):
+            ((which, what, data),) = made
+            outcome, _, detail = one.outcome.partition(" ")
+            outcome = LOST.get(outcome, outcome)
+            longest, biggest = max(longest, one.seconds), max(biggest, one.peak_bytes)
             if outcome == "different" and what in ("cut", "remove"):
                 outcome = {"cut": "cut", "remove": "removed"}[what]
             counts[outcome] += 1
@@ -250,7 +250,6 @@ def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], i
                 print(f"{kind} {number}: original {which}, {what}: {outcome} {detail}")
                 if keep is not None:
                     (keep / f"{number}.{kind}").write_bytes(data)
-        reader.end()
     counts["memory"] += biggest > MOST_MEMORY
     return counts, biggest, longest
 

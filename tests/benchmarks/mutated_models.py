@@ -15,14 +15,14 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import resource
+import os
 import tempfile
-import time
 import traceback
 import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score
-from tests.benchmarks.processes import Worker
+from tests.benchmarks.processes import tried_each
 from tests.novelty.screening.test_hostile_models import HOSTILE, mixed
 
 KINDS = ("soft", "hard", "groups", "dictionary")
@@ -242,32 +242,23 @@ def tried(kind: str, path: Path, table: Any) -> str:
         return traceback.format_exc()
 
 
-def work(folder: Path, seed: int, connection: Any) -> None:
-    """Try the files whose numbers come in, and say what became of each."""
+def prepared(folder: Path, seed: int) -> Callable[[int], str]:
+    """Return what makes the damaged file of a number, and says what became of it."""
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    table = mixed(24)
-    connection.send("ready")
-    with tempfile.NamedTemporaryFile() as file:
-        path = Path(file.name)
-        while True:
-            number = connection.recv()
-            kind, _, data = damaged(folder, seed, number)
-            path.write_bytes(data)
-            Path("/proc/self/clear_refs").write_text("5")  # resets the peak below
-            start = time.perf_counter()
-            outcome = tried(kind, path, table)
-            seconds = time.perf_counter() - start
-            status = Path("/proc/self/status").read_text()
-            peak = int(status.partition("VmHWM:")[2].split()[0]) << 10
-            connection.send((outcome, seconds, peak))
+    table, path = mixed(24), folder / f"damaged {os.getpid()}"
+
+    def tried_number(number: int) -> str:
+        kind, _, data = damaged(folder, seed, number)
+        path.write_bytes(data)
+        return tried(kind, path, table)
+
+    return tried_number
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     counts: dict[str, Counter[str]] = {name: Counter() for name in (*EDITS, "all")}
     shown: set[str] = set()
@@ -275,30 +266,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_models(folder)
-        workers = [Worker(work, folder, arguments.seed) for _ in range(arguments.jobs)]
-        for first in range(0, arguments.files, len(workers)):
-            numbers = range(first, min(first + len(workers), arguments.files))
-            for number, worker in zip(numbers, workers, strict=False):
-                worker.send(number)
-            for number, worker in zip(numbers, workers, strict=False):
-                answer = worker.answer(PATIENCE)
-                outcome, seconds, peak = (
-                    ("killed", PATIENCE, 0) if isinstance(answer, str) else answer
-                )
-                longest, largest = max(longest, seconds), max(largest, peak)
-                if outcome not in OUTCOMES:
-                    if outcome not in shown:
-                        print(f"file {number}:\n{outcome}")
-                        shown.add(outcome)
-                    outcome = "tracebacks"
-                edit = list(EDITS)[number % len(EDITS)]
-                for row in (counts[edit], counts["all"]):
-                    row["files"] += 1
-                    row[outcome] += 1
-                    row["above 1 GB"] += peak > LARGE
-                    row["over 20 s"] += seconds > SLOW
-        for worker in workers:
-            worker.end()
+        ready = partial(prepared, folder, arguments.seed)
+        for number, one in enumerate(tried_each(ready, range(arguments.files), MEMORY, PATIENCE)):
+            longest, largest = max(longest, one.seconds), max(largest, one.peak_bytes)
+            outcome = "killed" if one.outcome == "late" else one.outcome
+            if outcome not in OUTCOMES:
+                if outcome not in shown:
+                    print(f"file {number}:\n{outcome}")
+                    shown.add(outcome)
+                outcome = "tracebacks"
+            for row in (counts[list(EDITS)[number % len(EDITS)]], counts["all"]):
+                row["files"] += 1
+                row[outcome] += 1
+                row["above 1 GB"] += one.peak_bytes > LARGE
+                row["over 20 s"] += one.seconds > SLOW
     columns = ("files", *OUTCOMES)
     print(f"{'damage':20}" + "".join(f"{column:>12}" for column in columns))
     for name, row in counts.items():

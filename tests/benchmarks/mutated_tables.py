@@ -17,13 +17,10 @@ import io
 import json
 import lzma
 import random
-import resource
 import tempfile
-import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import openpyxl
@@ -32,7 +29,7 @@ import polars as pl
 from kpca_apps.errors import KpcaError
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable
-from tests.benchmarks.processes import Worker
+from tests.benchmarks.processes import tried_each
 
 SECONDS = 20
 MOST_BYTES = 1 << 30
@@ -203,19 +200,14 @@ def read(path: Path) -> str:
                 part.read()
     except KpcaError as error:
         return "refused" if str(error).isprintable() else f"not one line: {error}"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
     return "read"
 
 
-def work(channel: Connection) -> None:
-    """Read what is asked for until nothing is; tell what came of it and the memory it took."""
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    channel.send("ready")
-    while path := channel.recv():
-        try:
-            found = read(Path(path))
-        except BaseException as error:
-            found = f"{type(error).__name__}: {str(error)[:200]}"
-        channel.send((found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+def prepared() -> Callable[[Path], str]:
+    """Return what reads a file."""
+    return read
 
 
 def main() -> None:
@@ -231,29 +223,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds:
             counts: Counter[str] = Counter()
-            worker = Worker(work)
-            for number in range(options.first, options.first + options.files):
-                rng = random.Random(f"{kind} {number}")
-                path = Path(folder, f"{number}.{kind}")
-                path.write_bytes(mutated(KINDS[kind](rng), rng))
-                begun = time.monotonic()
-                worker.send(str(path))
-                answer = worker.answer(6 * SECONDS)
-                found, peak = ("killed", 0) if isinstance(answer, str) else answer
-                if time.monotonic() - begun > SECONDS:
-                    counts["slow"] += 1
-                    odd.append(f"{kind} {number}: {time.monotonic() - begun:.0f} s")
-                if peak > MOST_BYTES:
-                    counts["large"] += 1
-                    odd.append(f"{kind} {number}: {peak / 2**30:.1f} GB")
+            path = Path(folder, f"damaged.{kind}")
+
+            def written(kind: str = kind, path: Path = path) -> Iterator[Path]:
+                for number in range(options.first, options.first + options.files):
+                    rng = random.Random(f"{kind} {number}")
+                    path.write_bytes(mutated(KINDS[kind](rng), rng))
+                    yield path
+
+            tries = tried_each(prepared, written(), ADDRESS_SPACE, 6 * SECONDS)
+            for number, one in enumerate(tries, options.first):
+                found = "killed" if one.outcome == "late" else one.outcome
+                counts["slow"] += one.seconds > SECONDS
+                counts["large"] += one.peak_bytes > MOST_BYTES
+                if one.seconds > SECONDS or one.peak_bytes > MOST_BYTES:
+                    odd.append(f"{kind} {number}: {one.seconds:.0f} s, {one.peak_bytes >> 20} MB")
                 if found not in ("read", "refused"):
                     odd.append(f"{kind} {number}: {found}")
                     found = "killed" if found == "killed" else "tracebacks"
                 counts[found] += 1
-                if peak > MOST_BYTES:
-                    worker.restart()
-                path.unlink()
-            worker.end()
             shown = ("refused", "read", "tracebacks", "killed", "large", "slow")
             print(
                 f"| {kind} | {options.files} | " + " | ".join(str(counts[c]) for c in shown) + " |"

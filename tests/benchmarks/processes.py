@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +123,38 @@ class Worker:
         """End the process."""
         self._process.kill()
         self._process.join()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one item: "killed" or "late" where its process had to end."""
+
+    outcome: str
+    seconds: float
+    peak_bytes: int
+
+
+def tried_each(
+    prepare: Callable[[], Callable[[Any], str]], items: Iterable[Any], memory: int, patience: float
+) -> Iterator[Tried]:
+    """Try each item in a process of so much memory that makes ready by ``prepare``."""
+    worker = Worker(_serve, prepare, memory)
+    for item in items:
+        worker.send(item)
+        answer = worker.answer(patience)
+        yield Tried(answer, patience, 0) if isinstance(answer, str) else Tried(*answer)
+    worker.end()
+
+
+def _serve(prepare: Callable[[], Callable[[Any], str]], memory: int, channel: Connection) -> None:
+    work = prepare()
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    channel.send("ready")
+    while True:
+        item = channel.recv()
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak below
+        began = time.perf_counter()
+        outcome = work(item)
+        seconds = time.perf_counter() - began
+        status = Path("/proc/self/status").read_text()
+        channel.send((outcome, seconds, int(status.partition("VmHWM:")[2].split()[0]) << 10))

@@ -1,30 +1,26 @@
 """Raw mosaics with the noise of photons and readout: denoised before or after development.
 
 A photograph is taken for light (gamma 2.2), seen by a sensor through red, green and blue of unlike
-sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma; or, with
-``--libraw``, by LibRaw from a DNG of 14 bits. The truth is the same without noise. After
-development, noise is removed by `denoise_kpca` with `noise="auto"` and `"camera"`, of which the
-better counts, chosen by the truth. On the mosaic, `denoise_mosaic` measures the noise, or is given
-it, as bm3d is: on the half-resolution planes, or on their principal components with blocks matched
-in the first, of which the better counts, after the same generalised Anscombe transform. bm3d is
-free for non-commercial use only, and is left out where it is not installed. The seconds are those
-of one photograph on all processors.
+sensitivity, given noise, and developed: bilinear demosaicking, white balance, gamma. The truth is
+the same without noise. After development, noise is removed by `denoise_kpca` with `noise="auto"`
+and `"camera"`, of which the better counts, chosen by the truth. On the mosaic, `denoise_mosaic`
+measures the noise, or is given it, as bm3d is: on the half-resolution planes, or on their
+principal components with blocks matched in the first, of which the better counts, after the same
+generalised Anscombe transform. bm3d is free for non-commercial use only, and is left out where it
+is not installed. The seconds are those of one photograph on all processors.
 
     python tests/benchmarks/raw_noise.py
-    python tests/benchmarks/raw_noise.py --libraw
     python tests/benchmarks/raw_noise.py --photographs FOLDER --number 10 --photons 100 400 1600
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from camera_noise import AROUND, BESIDE, GAMMA
@@ -58,7 +54,7 @@ def seen_by_sensor(scene: np.ndarray) -> np.ndarray:
     return seen
 
 
-def developed_simply(mosaic: np.ndarray) -> np.ndarray:
+def developed(mosaic: np.ndarray) -> np.ndarray:
     """Return the picture (h, w, 3), in 0..255, of a mosaic."""
     here = np.zeros((3, *mosaic.shape))
     for colour, (y, x) in zip((0, 1, 1, 2), PLACES, strict=True):
@@ -68,19 +64,6 @@ def developed_simply(mosaic: np.ndarray) -> np.ndarray:
         for colour, plane in enumerate(here)
     ]
     return 255 * np.clip(np.stack(channels, axis=-1), 0, 1) ** (1 / GAMMA)
-
-
-def developed_by_libraw(mosaic: np.ndarray) -> np.ndarray:
-    """Return the picture (h, w, 3), in 0..255, that LibRaw makes of a mosaic."""
-    sys.path.append(str(Path(__file__).parents[2]))
-    from kpca_apps.images.files import read_image
-    from tests.images.dng import write_dng
-
-    counts = np.clip(np.rint(512 + 15000 * mosaic), 0, 15512).astype(np.uint16)
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "mosaic.dng")
-        write_dng(path, counts, black=(512,), white=15512, neutral=SENSITIVITY)
-        return read_image(path).page(0) / 257
 
 
 def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
@@ -106,13 +89,7 @@ def by_bm3d(mosaic: np.ndarray, a: float, b: float) -> list[np.ndarray]:
     return found
 
 
-def scores(
-    scene: np.ndarray,
-    photons: float,
-    readout: float,
-    quality: str,
-    developed: Callable[[np.ndarray], np.ndarray],
-) -> dict[str, float]:
+def scores(scene: np.ndarray, photons: float, readout: float, quality: str) -> dict[str, float]:
     """Return the decibels of each way, and its seconds."""
     seen = seen_by_sensor(scene)
     truth = developed(seen)
@@ -151,12 +128,10 @@ def main() -> None:
     parser.add_argument("--readout", type=float, default=2, help="electrons")
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--quality", default="balanced")
-    parser.add_argument("--libraw", action="store_true", help="develop by LibRaw")
     arguments = parser.parse_args()
     if not find_spec("bm3d"):
         print("bm3d is not installed, and left out: pip install bm3d\n")
     folder, size = arguments.photographs, arguments.size
-    develop = developed_by_libraw if arguments.libraw else developed_simply
     # Where a denoiser remarks on what it finds, its decibels say so too.
     warnings.simplefilter("ignore")
     # What is compiled at the first call is not timed.
@@ -164,7 +139,7 @@ def main() -> None:
     rows: dict[tuple[str, float], dict[str, float]] = {}
     for name, scene in taken_from(folder, arguments.number, size) if folder else photographs(size):
         for photons in arguments.photons:
-            found = scores(scene, photons, arguments.readout, arguments.quality, develop)
+            found = scores(scene, photons, arguments.readout, arguments.quality)
             ways = [way for way in found if not way.endswith(", s")]
             if not rows:
                 print(row("photograph", "photons", *ways))

@@ -7,6 +7,8 @@ run side by side when asked for, and is no dependency of ours.
 
     python tests/benchmarks/set12.py --data FOLDER [--sigma 15 25 50] [--presets fast balanced high]
                                      [--images 01 02 ...] [--bm3d] [--kernel rbf --bandwidth 4]
+
+``--factors .9 1.1`` runs each again, told sigma times each factor: what a wrong level costs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +103,7 @@ def main() -> None:
     parser.add_argument("--bandwidth", type=float)
     parser.add_argument("--content", default="photo")
     parser.add_argument("--bm3d", action="store_true")
+    parser.add_argument("--factors", type=float, nargs="*", default=[], help="of a wrong level")
     options = parser.parse_args()
     denoisers = {
         name: ours(
@@ -112,6 +116,10 @@ def main() -> None:
     }
     if options.bm3d:
         denoisers = {"bm3d": bm3d_denoiser(), **denoisers}
+    for (name, told), factor in product(list(denoisers.items()), options.factors):
+        denoisers[f"{name} x {factor:g}"] = lambda noisy, sigma, told=told, factor=factor: told(
+            noisy, factor * sigma
+        )
     for sigma in options.sigma:
         baseline = None
         for name, denoiser in denoisers.items():

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -58,8 +61,6 @@ def compiled() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working folder with a table of 60 rows, 3 of them odd, and a clean one of 80."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KPCA_DEBUG", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
     frame_of(60, odd=3).write_csv("birds.csv")
     frame_of(80, seed=1).drop("kind").write_csv("clean.csv")
     return tmp_path
@@ -93,31 +94,34 @@ def kpca(whole_kpca: Run, undrawn: None) -> Run:
 
 
 @pytest.fixture
-def whole_kpca(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``kpca novelty ...`` in the working folder."""
+def run_kpca(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``kpca`` with words."""
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
 
     def run(*words: object) -> Done:
         capsys.readouterr()
-        code = main(["novelty", *map(str, words)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+        code = main([*map(str, words)])
+        return Done(code, *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
-def papers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
+def whole_kpca(folder: Path, run_kpca: Run) -> Run:
+    """Run ``kpca novelty ...`` in the working folder."""
+    return partial(run_kpca, "novelty")
+
+
+@pytest.fixture
+def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_kpca: Run) -> Run:
     """Run ``kpca papers ...`` in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    return partial(run_kpca, "papers")
 
-    def run(*words: object) -> Done:
-        capsys.readouterr()
-        code = main(["papers", *map(str, words)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
 
-    return run
+def in_a_process(*words: object, shell: str = "{}", **options: Any) -> Any:
+    """Run ``kpca`` in a process of its own, its streams turned elsewhere by a line of bash."""
+    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    line = shell.replace("{}", shlex.join([sys.executable, "-c", code, *map(str, words)]))
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, **options)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -119,18 +118,6 @@ def test_lines_for_people_on_stdout_carry_nothing_a_terminal_obeys(
     assert not {"\x1b", "\x07"} & set(out)
 
 
-def test_explain_escapes_the_name_of_a_row(kpca: Run, folder: Path) -> None:
-    frame = frame_of(40).with_columns(
-        pl.format("n{}\x1b[31mRED\x07", pl.int_range(40)).alias("name")
-    )
-    frame.write_csv("t.csv")
-    assert kpca("fit", "t.csv", "--id", "name", "--model", "m.kpca").code == 0
-    said = kpca("explain", "m.kpca", "t.csv", "--line", "3")
-    assert said.code == 0
-    assert "RED" in said.out
-    assert "\x1b" not in said.out
-
-
 @contextmanager
 def stderr_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     read, write = os.pipe()
@@ -149,34 +136,6 @@ def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyP
         Console().lines(["a", "b"])
         say_line("a line")
         sys.stderr.flush()
-
-
-def with_errors_to(write: int, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose words for people go where nobody reads them."""
-    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *words]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=write, text=True, cwd=folder, check=False
-    )
-    os.close(write)
-    return done
-
-
-@pytest.mark.release
-def test_a_run_goes_on_when_nobody_reads_its_words(tmp_path: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    done = with_errors_to(write, tmp_path, "papers", "run", "chairs", "--out", "x")
-    assert (done.returncode, done.stdout) == (0, "x/report.html\n")
-    assert (tmp_path / "x" / "report.html").is_file()
-
-
-@pytest.mark.release
-def test_a_run_goes_on_when_its_words_cannot_be_written(folder: Path) -> None:
-    write = os.open("/dev/full", os.O_WRONLY)
-    done = with_errors_to(write, folder, "novelty", "screen", "birds.csv", "--dry-run")
-    assert done.returncode == 0
-    assert done.stdout.startswith("column ")
 
 
 def test_a_terminal_that_is_closed_does_not_end_the_work(

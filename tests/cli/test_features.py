@@ -1,4 +1,4 @@
-"""Every command and option has a test; ``python -m tests.cli.test_features`` lists them."""
+"""Every command and option has a test."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def features() -> Iterator[tuple[str, str]]:
                     yield f"{group} {name}", max(one.opts, key=len)
 
 
-def words_by_test() -> dict[str, tuple[set[str], set[str]]]:
-    """Return by test the words it is written with, and those of its whole file."""
-    found = {}
+def words_by_test() -> list[tuple[set[str], set[str]]]:
+    """Return the words each test is written with, and those of its whole file."""
+    found = []
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name in HELPERS:
             continue
@@ -44,10 +44,9 @@ def words_by_test() -> dict[str, tuple[set[str], set[str]]]:
         }
         for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                name = f"{path.relative_to(TESTS.parent)}::{node.name}"
                 own = set(_words(node))
                 own = own.union(*(words for one, words in constants.items() if one in own))
-                found[name] = (own, of_file)
+                found.append((own, of_file))
     return found
 
 
@@ -63,25 +62,9 @@ def _words(node: ast.AST) -> Iterator[str]:
             yield one.id if isinstance(one, ast.Name) else one.arg
 
 
-def list_of_features() -> dict[tuple[str, str], str]:
-    """Return a test of each feature, the one of the fewest words; "" where there is none."""
-    tests = words_by_test()
-    found = {}
-    for command, option in features():
-        group, name = command.split()
-        fitting = [
-            (name not in own, len(own), test)
-            for test, (own, of_file) in tests.items()
-            if {group, name} <= of_file and (option or name) in own
-        ]
-        found[command, option] = min(fitting)[2] if fitting else ""
-    return found
-
-
 def test_every_command_and_option_has_a_test() -> None:
-    assert [feature for feature, test in list_of_features().items() if not test] == []
-
-
-if __name__ == "__main__":
-    for (command, option), test in list_of_features().items():
-        print(f"{f'kpca {command} {option}':<36} {test}")
+    tests = words_by_test()
+    for command, option in features():
+        words = set(command.split())
+        wanted = option or command.split()[1]
+        assert any(words <= of_file and wanted in own for own, of_file in tests), (command, option)

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.novelty.columns.encoded import Execution
 from kpca_apps.tables.table import Table, TablePart
 from tests.cli.conftest import Run, Terminal, assert_refused
-from tests.novelty.tables import frame_of
 
 WORDS = ("--exclude", "kind", "--explain", 3)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_screening_in_parts_leaves_the_folder_of_screening_in_memory(
-    kpca: Run, folder: Path, request: pytest.FixtureRequest, suffix: str
-) -> None:
-    words = ("--format", suffix, *WORDS)
-    assert kpca("screen", "birds.csv", *words, "--out", "whole").code == 0
-    request.getfixturevalue("small_limit")
-    done = kpca("screen", "birds.csv", *words, "--out", "parted")
-    assert (done.code, "60 rows and is read in parts" in " ".join(done.err.split())) == (0, True)
-    names = [{p.name for p in (folder / name).iterdir()} for name in ("whole", "parted")]
-    assert names[0] == names[1]
-    read = pl.read_csv if suffix == "csv" else pl.read_parquet
-    whole, parted = (read(folder / name / f"scored.{suffix}") for name in ("whole", "parted"))
-    rounded = ("novelty_score", "rarity")
-    assert parted.drop(rounded).equals(whole.drop(rounded))
-    for name in rounded:
-        assert (parted[name] - whole[name]).abs().max() < 1e-10  # type: ignore[operator]
-    files = [(folder / name / "flagged.csv").read_bytes() for name in ("whole", "parted")]
-    assert files[0] == files[1]
-    passes = json.loads((folder / "parted" / "run.json").read_text())["seconds"]
-    assert [name for name in passes if name.startswith("pass 1")] == ["pass 1, drawing rows"]
 
 
 @pytest.mark.usefixtures("small_limit")
@@ -110,16 +83,6 @@ def test_an_interrupted_run_leaves_nothing(
     monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_bytes", interrupt)
     assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
-
-
-@pytest.mark.release
-@pytest.mark.usefixtures("small_limit")
-def test_a_folder_of_parquet_files_is_one_table(kpca: Run, folder: Path) -> None:
-    (folder / "many").mkdir()
-    for number in range(3):
-        frame_of(40, seed=number).write_parquet(folder / "many" / f"{number}.parquet")
-    assert kpca("screen", "many", *WORDS, "--out", "found").code == 0
-    assert pl.read_csv(folder / "found" / "scored.csv").height == 120
 
 
 COMMANDS = {

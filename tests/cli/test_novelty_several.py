@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.cli.conftest import Run, assert_refused, result
+from tests.cli.conftest import Run, assert_refused
 
 
 def split(folder: Path) -> list[str]:
@@ -17,25 +15,6 @@ def split(folder: Path) -> list[str]:
         part = rows[20 * place : 20 * place + 20]
         (folder / "data" / name).write_text("\n".join([header, *part, ""]))
     return [header, *rows]
-
-
-@pytest.mark.release
-def test_rows_of_several_files_are_those_of_one(kpca: Run, folder: Path) -> None:
-    split(folder)
-    one = kpca("screen", "birds.csv", "--count", 3, "--out", "one")
-    done = kpca("screen", "data/*.csv", "--count", 3)
-    assert (one.code, done.code) == (0, 0), done.err
-    assert done.out == "kpca-novelty-data/report.html\n"
-    first, found = result("one"), result("kpca-novelty-data")
-    # Where a row comes from is no measurement: nothing is learned from it.
-    assert [row["score"] for row in found["ranked"]] == [row["score"] for row in first["ranked"]]
-    assert [row["row"] for row in found["ranked"]] == [row["row"] for row in first["ranked"]]
-    top = found["ranked"][0]
-    file = "abc"[(top["row"] - 1) // 20] + ".csv"
-    said = " ".join(done.err.split())
-    assert top["line"] == (top["row"] - 1) % 20 + 2
-    assert f"(line {top['line']} of {file}) most" in said
-    assert 'Read from 3 files, named in the column "file".' in said
 
 
 def test_a_hidden_name_of_a_file_is_not_said(kpca: Run, folder: Path) -> None:
@@ -56,12 +35,6 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     done = kpca("explain", model, "data/a.csv", "data/b.csv", "data/c.csv", "--row", 24)
     assert done.code == 0, done.err
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())
-
-
-def test_one_file_with_other_columns_is_named(kpca: Run, folder: Path) -> None:
-    split(folder)
-    (folder / "data" / "d.csv").write_text("other,columns\n1,2\n")
-    assert_refused(kpca("screen", "data/*.csv"), 3, "d.csv: has no column")
 
 
 def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) -> None:

@@ -66,19 +66,6 @@ def test_an_experiment_leaves_a_page_its_figures_and_its_numbers(kpca: Run) -> N
     ]
 
 
-@pytest.mark.release
-def test_the_same_command_gives_the_same_bytes(kpca: Run) -> None:
-    first, second = (
-        kpca("run", "course", "--out", name, "--json", "--quiet") for name in ("a", "b")
-    )
-    assert json.loads(first.out)["experiments"] == json.loads(second.out)["experiments"]
-    assert first.err == second.err == ""
-    for name in ("figures/course-1.png", "figures/course-3.png"):
-        assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
-    pages = [Path(name, "report.html").read_text(encoding="utf-8") for name in ("a", "b")]
-    assert pages[0].replace("--out a", "--out b") == pages[1]
-
-
 def test_an_experiment_without_its_data_says_how_to_get_it(kpca: Run) -> None:
     done = kpca("run", "usps")
     assert done.code == 3
@@ -129,15 +116,6 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
     Path("kpca-papers-clusters/mine.txt").write_text("mine", encoding="utf-8")
     assert kpca("run", "clusters", "--force").code == 4
     assert Path("kpca-papers-clusters/mine.txt").read_text(encoding="utf-8") == "mine"
-
-
-def test_a_wrong_data_file_is_named(kpca: Run) -> None:
-    Path("papers/usps").mkdir(parents=True)
-    Path("papers/usps/zip.train.gz").write_bytes(b"something else")
-    done = kpca("run", "usps", "--data", "papers")
-    assert done.code == 3 and len(done.err.splitlines()) == 1
-    assert "usps/zip.train.gz: not the file the figures were made with" in done.err
-    assert not Path("kpca-papers-usps").exists()
 
 
 def _with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -19,6 +21,7 @@ from kpca_apps.engine.kernels import (
     Sigmoid,
     Translated,
 )
+from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.kernels.composed import Iterated, MappedInputs
 from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
 
@@ -71,3 +74,11 @@ def curved_rows(n: int, d: int = 12) -> np.ndarray:
     latent = rng.normal(size=(n, 5))
     turned = np.sin(latent @ rng.normal(size=(5, d))) + (latent @ rng.normal(size=(5, d))) ** 2 / 9
     return turned + 0.1 * rng.normal(size=(n, d))
+
+
+def exact(
+    kernel: Kernel, X: np.ndarray, n_components: int | None = None, **options: Any
+) -> KernelSubspace:
+    """Fit all rows; the same each time."""
+    rng = np.random.default_rng(0)
+    return fit_exact(kernel, X, rng=rng, n_components=n_components, **options)

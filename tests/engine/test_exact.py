@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import (
     RBF,
     Cosine,
@@ -20,7 +19,7 @@ from kpca_apps.engine.kernels import (
 )
 from kpca_apps.engine.plan import plan_exact
 from kpca_apps.errors import MemoryLimitError
-from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
+from tests.engine.examples import ORACLES, PSD_KERNELS, exact, normal_rows
 
 TINY = {
     "linear": Linear(),
@@ -34,10 +33,6 @@ TINY = {
     "tanh_b0.5": Sigmoid(1.0, 0.5),
     "scaled_linear_D(2,0.5)_d2": ScaledInputs(Polynomial(2), (2.0, 0.5)),
 }
-
-
-def exact(kernel, X, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
 
 
 def assert_same_up_to_signs(actual, expected, atol):

@@ -8,16 +8,11 @@ from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
-from tests.engine.examples import normal_rows
+from tests.engine.examples import exact, normal_rows
 
 Q = 2
-
-
-def exact(kernel, X, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
 
 
 def images(X):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
@@ -14,12 +13,8 @@ from kpca_apps.engine.nystroem import (
 from kpca_apps.engine.rows import BLOCK
 from kpca_apps.engine.subspace import KernelSubspace, component_signs
 from kpca_apps.errors import ModelFileError
-from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
+from tests.engine.examples import KERNELS, PSD_KERNELS, exact, normal_rows
 from tests.system.model_parts import from_file, model_from, parts_of
-
-
-def exact(kernel, X, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
 
 
 @pytest.fixture(params=KERNELS.values(), ids=KERNELS.keys())
@@ -76,14 +71,6 @@ def test_error_is_the_distance_to_the_expansion():
             + np.einsum("ij,jk,ik->i", gamma, kernel(X), gamma)
         )
         assert_allclose(error, distance, rtol=0, atol=1e-12)
-
-
-def test_projection_and_error_in_one_pass_are_the_same_as_apart():
-    subspace = exact(RBF(0.3), normal_rows(40), n_components=6)
-    T, error = subspace.project_and_error(normal_rows(9, seed=1))
-    assert_allclose(T, subspace.project(normal_rows(9, seed=1)), rtol=0, atol=1e-14)
-    alone = subspace.reconstruction_error(normal_rows(9, seed=1))
-    assert_allclose(error, alone, rtol=0, atol=1e-14)
 
 
 def test_an_indefinite_kernel_has_no_error_and_no_soft_cut():

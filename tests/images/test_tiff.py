@@ -42,34 +42,6 @@ def test_what_imagecodecs_packs_is_read_and_written_without_loss(
     np.testing.assert_array_equal(tifffile.imread(io.BytesIO(file.getvalue())), pixels)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("packing", [{}, {"compression": "zlib", "predictor": 2}, "white"])
-@pytest.mark.parametrize(
-    "dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32"]
-)
-def test_every_width_comes_in_and_goes_out_as_it_is(
-    dtype: str, packing: dict[str, object] | str, order: str
-) -> None:
-    whole = np.random.default_rng(0).integers(-(2**31), 2**32, (21, 30), dtype=np.int64)
-    pixels = (whole / 2**33 if "float" in dtype else whole).astype(dtype)
-    options = packing
-    if packing == "white":
-        options = {"photometric": "miniswhite"}
-    elif packing and pixels.dtype.kind == "f":
-        options = {"compression": "zlib", "predictor": 3}
-    image = read_tiff(tiff(pixels, byteorder=order, **options), "a")
-    read = image.page(0)
-    assert read.dtype == dtype
-    is_inverted = packing == "white" and pixels.dtype.kind == "u"
-    expected = np.iinfo(dtype).max - pixels if is_inverted else pixels
-    np.testing.assert_array_equal(read, expected)
-    file = io.BytesIO()
-    encode_image(file, read, image)
-    with tifffile.TiffFile(io.BytesIO(file.getvalue())) as seen:
-        assert seen.pages[0].dtype == dtype
-        np.testing.assert_array_equal(seen.pages[0].asarray(), pixels)
-
-
 @pytest.mark.parametrize("options", [{"tile": (16, 16)}, {"rowsperstrip": 16}])
 @pytest.mark.parametrize("meaning", ["rgb", "ycbcr"])
 def test_jpeg_inside_is_read_as_tifffile_does(options: dict[str, object], meaning: str) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kpca_apps.engine.exact import fit_exact
-
-ORACLES = Path(__file__).resolve().parent.parent / "oracles"
+from tests.engine.examples import ORACLES
 
 
 def misc_oracle() -> dict[str, Any]:
@@ -22,10 +19,6 @@ def tiny_rows() -> tuple[np.ndarray, np.ndarray]:
     """The seven training and three test points of the oracles."""
     with np.load(ORACLES / "tiny_kpca_mp50.npz") as oracle:
         return oracle["X"], oracle["T"]
-
-
-def exact(kernel, X, q=None, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q, **options)
 
 
 def clouds(n=150, seed=0):

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from kpca_apps.papers.drawn import cassini, half_moons, parabola, rings, three_clusters
-
-from .comparing import ORACLES
+from tests.engine.examples import ORACLES
 
 
 def rng():

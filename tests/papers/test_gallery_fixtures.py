@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.papers.measuring import components
-
-from .comparing import ORACLES
+from tests.engine.examples import ORACLES
 
 CASES = {
     "three_clusters": ("three_clusters", RBF(0.3)),

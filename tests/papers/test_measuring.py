@@ -15,8 +15,7 @@ from kpca_apps.papers.measuring import (
     plane_grid,
     within_share,
 )
-
-from .comparing import clouds
+from tests.papers.comparing import clouds
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -14,6 +14,7 @@ from kpca_apps.papers.result import Claim, close_to, stated
         (1.05, "", "reproduced"),
         (1.05, "if smoothed", "reproduced with a condition"),
         (1.2, "", "not reproduced"),
+        (0.8, "", "not reproduced"),
         (1.2, "if smoothed", "not reproduced"),
         (float("nan"), "", "not reproduced"),
     ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
@@ -89,3 +92,42 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.attributes += values.items()
         self.elements.append((tag, values))
+
+
+def check_sound(html: str) -> Page:
+    """Check what must hold of any page: its policy, no address outside, no name twice."""
+    page = Page(html)
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert page.csp == (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert page.tags.count("script") == page.tags.count("h1") == page.tags.count("main") == 1
+    assert not {"iframe", "form", "link", "object", "embed", "base"} & set(page.tags)
+    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
+    assert not re.search(r"(?i)\burl\((?!#)|@import", html)
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    for picture in page.all("img"):
+        assert picture["src"].startswith("data:image/")
+        assert "alt" in picture
+        assert int(picture["width"]) > 0
+        assert int(picture["height"]) > 0
+    for link in page.all("a"):
+        assert re.match(r"#[\w-]+$|\.\./|details/\d{4}\.html$", link["href"])
+        if link["href"].startswith("#"):
+            assert link["href"][1:] in ids
+    return page
+
+
+def check_isolated(html: str) -> None:
+    """Check that a right-to-left override stands in no text outside an element that isolates it."""
+    rest = re.sub(r"(?s)<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
+    for match in re.finditer("\u202e", rest):
+        before = rest[: match.start()]
+        assert any(
+            before.rfind(opened) > before.rfind(closed)
+            for opened, closed in (("<", ">"), ("<svg", "</svg>"), ("<bdi", "</bdi>"))
+        )

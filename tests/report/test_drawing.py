@@ -50,15 +50,6 @@ def test_svg_fits_a_page(drawings: dict[str, Drawing], name: str) -> None:
     assert len(svg) < 150_000
 
 
-@pytest.mark.release
-def test_a_figure_is_the_same_bytes_every_time() -> None:
-    def draw() -> tuple[str, bytes]:
-        drawing = screening_drawings(examples.screening())["map"]
-        return str(to_svg(drawing)), to_png(drawing)
-
-    assert draw() == draw()
-
-
 def test_png_has_twice_the_pixels_of_the_screen() -> None:
     png = to_png(screening_drawings(examples.screening())["scores"])
     assert png.startswith(b"\x89PNG")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from functools import partial
@@ -219,33 +218,6 @@ def test_unfinished_files_of_a_killed_run_are_removed(folder: Path) -> None:
     assert other.exists()
 
 
-@pytest.mark.release
-def test_a_full_disk_ends_the_batch_cleanly(folder: Path) -> None:
-    save(folder / "in", "large.png", picture(5, (300, 300, 3)))
-    # The system refuses files above a size, as it does on a full disk.
-    code = (
-        "import resource, signal, sys\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from kpca_apps.denoise.batch.run import run_batch\n"
-        "from kpca_apps.errors import InputError\n"
-        "from tests.denoise.toy import smooth, SETTINGS\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
-        "try:\n"
-        "    run_batch([sys.argv[1]], sys.argv[2], SETTINGS, denoise=smooth)\n"
-        "except InputError as error:\n"
-        "    sys.exit(f'one line: {error}')\n"
-    )
-    command = [sys.executable, "-c", code, str(folder / "in"), str(folder / "out")]
-    root = Path(__file__).resolve().parents[3]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("one line: ")
-    assert "large.png: cannot be written" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(contents(folder / "out")) == ["grey.png"]
-    assert run(folder).n_resumed == 1
-
-
 def test_an_interrupt_leaves_nothing_partial(folder: Path) -> None:
     def stop(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         if pixels.ndim == 3:
@@ -280,18 +252,6 @@ def test_two_runs_do_not_share_a_folder(folder: Path) -> None:
     (folder / "out").mkdir()
     with Manifest(folder / "out"), pytest.raises(RefusedError):
         run(folder)
-
-
-def test_folders_that_cannot_be_written_to_are_refused(folder: Path) -> None:
-    (folder / "file").write_bytes(b"")
-    with pytest.raises(RefusedError, match="is a file"):
-        run(folder, "file")
-    with pytest.raises(InputError, match="parent folder"):
-        run(folder, "no/such")
-    if os.geteuid():
-        (folder / "locked").mkdir(mode=0o500)
-        with pytest.raises(InputError, match="cannot be written"):
-            run(folder, "locked")
 
 
 def test_hostile_names_come_through(tmp_path: Path) -> None:

@@ -76,16 +76,6 @@ def test_a_model_ready_for_several_levels_loses_little(digits):
     assert own < 1.1 * squared_error(one_level.denoise_stack(noisy, SIGMA), clean)
 
 
-@pytest.mark.release
-def test_noisy_examples_serve_too(digits):
-    examples, clean, noisy = digits
-    noise = np.random.default_rng(5).normal(0.0, SIGMA, examples.shape)
-    model = DictionaryDenoiser(examples_sigma=SIGMA).fit(examples + noise)
-    assert len(model.choices_) == 1
-    ratio = squared_error(model.denoise_stack(noisy, SIGMA), clean) / best_linear(*digits)
-    assert ratio < 1.0
-
-
 def test_the_choice_from_noisy_examples_is_near_that_from_clean_ones(digits):
     rows = digits[0].reshape(500, -1)
     level = SIGMA * np.hypot(1.0, 0.5)
@@ -275,12 +265,6 @@ def test_examples_are_stored_once(tmp_path, model):
     model.save(tmp_path / "m.kpca")
     points = [name for name in read_parts(tmp_path / "m.kpca")[1] if name.endswith("points")]
     assert points == ["subspaces.0.points"]
-
-
-def test_components_are_shown_to_either_side_of_the_mean(model):
-    below, above = model.component_images(3)
-    assert below.shape == above.shape == (3, 8, 8, 1)
-    assert (np.abs(above - below).max(axis=(1, 2, 3)) > 0.2).all()
 
 
 @pytest.mark.parametrize(

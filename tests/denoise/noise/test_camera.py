@@ -94,17 +94,6 @@ def test_noise_alike_in_all_channels_is_called_shared_and_noise_of_one_is_not() 
     assert alike[1].correlated
 
 
-@pytest.mark.release
-def test_without_noise_or_colour_nothing_changes() -> None:
-    flat = np.full((40, 41, 3), 90, np.uint8)
-    np.testing.assert_allclose(denoise_kpca(flat, noise="camera", channel_axis=-1), 90, atol=1e-3)
-    image = np.clip(CLEAN + 15 * shared_noise(CLEAN.shape), 0, 255)
-    out = denoise_kpca(
-        image, noise="camera", luma=0, chroma=0, data_range=255, channel_axis=-1, quality="fast"
-    )
-    np.testing.assert_allclose(out, image, atol=1e-2)
-
-
 @pytest.mark.parametrize("sigma", [4.0, 12.0])
 def test_the_spectrum_of_filtered_noise_is_found_at_each_frequency(sigma: float) -> None:
     # Two pixels together, down and across: at frequency index k of 8, cos(pi k / 16) each.

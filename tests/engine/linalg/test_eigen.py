@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
@@ -113,11 +113,6 @@ def test_rounding_is_no_component(solver):
     X = np.ones((50, 1))
     assert exact(X, 3, solver=solver).weights.shape == (50, 0)
     assert_allclose(50 * exact(X, 3, solver=solver, center=False).variances, [50.0])
-
-
-def test_the_same_seed_gives_the_same_bits():
-    K = gram_matrix(RBF(0.02), normal_rows(400))
-    assert_array_equal(krylov(K, 5)[1], krylov(K, 5)[1])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Translated
 from kpca_apps.engine.linalg.gram import (
     about_landmarks,
@@ -16,7 +15,7 @@ from kpca_apps.engine.linalg.gram import (
     centre_in_place,
     gram_matrix,
 )
-from tests.engine.examples import ORACLES, normal_rows
+from tests.engine.examples import ORACLES, exact, normal_rows
 from tests.system.model_parts import from_file
 
 
@@ -40,7 +39,7 @@ def test_new_rows_are_centred_as_in_the_oracle(case):
     """All components keep inner products of centred images: T T_train' is the centred Kt."""
     X = np.linalg.cholesky(case["K"])
     new = np.linalg.solve(X, case["Kt"].T).T
-    subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0))
+    subspace = exact(Linear(), X)
     T, T_new = subspace.project(X), subspace.project(new)
     assert_allclose(T @ T.T, case["Kc"], rtol=0, atol=1e-13)
     assert_allclose(T_new @ T.T, case["Kt_c"], rtol=0, atol=1e-13)
@@ -59,16 +58,16 @@ def test_centring_the_inputs_is_no_centring_of_images():
 def test_only_the_origin_that_a_fit_gave_a_kernel_is_taken_from_it():
     X, given = normal_rows(40, 2) + 9.0, Translated(Linear(), (3.0, 3.0))
     assert about_origin(given) == given
-    uncentred = fit_exact(given, X, rng=np.random.default_rng(0), center=False)
+    uncentred = exact(given, X, center=False)
     assert about_origin(uncentred.kernel) == given
     assert_allclose(uncentred.variances, np.linalg.svd(X - 3.0, compute_uv=False) ** 2 / 40)
-    centred = fit_exact(given, X, rng=np.random.default_rng(0))
+    centred = exact(given, X)
     assert about_mean(given, X) == centred.kernel != given
     assert about_origin(centred.kernel) == given
     read = from_file(centred).kernel
     assert read == centred.kernel and about_origin(read) == given
     # A translated kernel far from its origin keeps its digits as well.
-    far = fit_exact(given, X + 1e7, rng=np.random.default_rng(0))
+    far = exact(given, X + 1e7)
     assert_allclose(far.variances, centred.variances, rtol=1e-7)
 
 

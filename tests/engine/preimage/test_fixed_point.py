@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.engine.nystroem import (
@@ -22,13 +21,9 @@ from kpca_apps.engine.preimage.fixed_point import (
     nearest_points,
     projection_norms,
 )
-from tests.engine.examples import ORACLES, PSD_KERNELS, normal_rows
+from tests.engine.examples import ORACLES, PSD_KERNELS, exact, normal_rows
 
 CASES = json.loads((ORACLES / "preimage_rbf_fixed_point.json").read_text(encoding="utf-8"))
-
-
-def exact(kernel, X, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
 
 
 def rho(subspace, T, Z):
@@ -132,18 +127,6 @@ def test_an_iteration_that_is_cut_short_says_so():
     assert_array_equal(found.iterations, 2)
 
 
-def test_a_row_depends_on_no_other_row_and_on_no_worker():
-    subspace = exact(RBF(0.1), normal_rows(150, 6), n_components=20)
-    new = normal_rows(1300, 6, seed=1)
-    T = subspace.project(new)
-    whole = fixed_point(subspace, T, new)
-    threads = fixed_point(subspace, T, new, n_jobs=2)
-    few = fixed_point(subspace, T[700:710], new[700:710])
-    assert_array_equal(whole.points, threads.points)
-    assert_array_equal(whole.points[700:710], few.points)
-    assert_array_equal(whole.residual[700:710], few.residual)
-
-
 def test_no_rows_and_no_components():
     X = normal_rows(20)
     subspace = exact(RBF(0.2), X)
@@ -172,14 +155,6 @@ def test_a_row_gets_the_same_bits_alone_and_among_others_that_take_longer():
     assert found.iterations[some].max() > found.iterations[some].min() + 5
     for name in ("points", "iterations", "residual", "converged"):
         assert_array_equal(getattr(alone, name), getattr(found, name)[some])
-
-
-def test_iterations_end_at_their_limit():
-    X, new = normal_rows(60), normal_rows(20, seed=1)
-    subspace = exact(RBF(0.2), X, n_components=8)
-    found = fixed_point(subspace, subspace.project(new), new, tolerance=1e-15, max_iter=7)
-    assert (found.iterations == 7).any() and found.iterations.max() == 7
-    assert not found.converged[found.iterations == 7].all()
 
 
 class Counting(RBF):
@@ -228,20 +203,3 @@ def test_threads_that_ask_at_once_get_the_same():
     assert_array_equal(found, expected)
     again = pickle.loads(pickle.dumps(subspace))
     assert_array_equal(fixed_point(again, T).points, expected)
-
-
-def test_one_row_alone_takes_no_more_kernel_values_than_a_step_of_few():
-    n, counted = 600, []
-    subspace = exact(RBF(0.1), normal_rows(n), n_components=5)
-    T = subspace.project(normal_rows(1, seed=1))
-    fixed_point(subspace, T)
-    step = subspace.prepared("_fixed_point_step", lambda: None)
-
-    def watched(z, g, size, batch):
-        counted.append(len(batch))
-        return step(z, g, size, batch)
-
-    subspace.__dict__["_fixed_point_step"] = watched
-    found = fixed_point(subspace, T)
-    assert len(counted) == found.iterations[0] + 1
-    assert max(counted) <= 32

@@ -5,12 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Scaled, Sigmoid
 from kpca_apps.engine.kernels.base import Kernel
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.preimage.gradient import gradient_descent
-from tests.engine.examples import KERNELS, PSD_KERNELS, normal_rows
+from tests.engine.examples import KERNELS, PSD_KERNELS, exact, normal_rows
 
 
 class Unknown(Kernel):
@@ -24,10 +23,6 @@ class Unknown(Kernel):
 
     def describe(self):
         return "unknown"
-
-
-def exact(kernel, X, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), **options)
 
 
 def differences(function, X, h=1e-6):

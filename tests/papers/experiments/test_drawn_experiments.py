@@ -21,8 +21,7 @@ from kpca_apps.papers.experiments.scholkopf_1996 import parabola as parabola_exp
 from kpca_apps.papers.figures import Contours
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.registry import all_experiments
-
-from ..comparing import clouds
+from tests.papers.comparing import clouds
 
 pytestmark = pytest.mark.release
 
@@ -101,81 +100,43 @@ def test_shares_of_the_parabola_are_judged_on_the_numbers_themselves(outcomes):
         assert claim.verdict == (C if off.max() <= parabola_experiment.WITHIN else N)
 
 
-def in_one_cloud(draw):
-    """Rows whose labels say nothing."""
-
-    def drawn(rng, *args, **kwargs):
-        X, labels = draw(rng, *args, **kwargs)
-        return rng.normal(size=X.shape), labels
-
-    return drawn
-
-
-def on_a_line(draw):
-    """Groups side by side."""
-
-    def drawn(rng, *args, **kwargs):
-        X, labels = draw(rng, *args, **kwargs)
-        return np.column_stack([3.0 * labels, X[:, 1] * 0.0]) + 0.1 * rng.normal(
-            size=X.shape
-        ), labels
-
-    return drawn
-
-
-def far_apart(draw):
-    """The same picture, ten times as large: wide kernels become narrow."""
-
-    def drawn(rng, *args, **kwargs):
-        X, labels = draw(rng, *args, **kwargs)
-        return 10.0 * X, labels
-
-    return drawn
-
-
-def circle_aside(draw):
-    """The circle of the cassini problem far to the right of its beans."""
-
-    def drawn(rng, *args, **kwargs):
-        X, labels = draw(rng, *args, **kwargs)
-        return X + 6.0 * (labels == 2)[:, None] * [1.0, 0.0], labels
-
-    return drawn
-
-
-def lopsided(draw):
-    """Rows that no mirror maps on themselves, with labels that say nothing."""
-
-    def drawn(rng, *args, **kwargs):
-        X, labels = draw(rng, *args, **kwargs)
-        return rng.exponential(size=X.shape), labels
-
-    return drawn
-
-
-def without_bend(draw):
-    """A round cloud in place of the parabola."""
-    return lambda rng: rng.normal(size=draw(rng).shape)
+SPOILT = {  # what becomes of rows X of groups g
+    "in one cloud": lambda rng, X, g: rng.normal(size=X.shape),
+    "on a line": lambda rng, X, g: (
+        np.column_stack([3.0 * g, 0.0 * g]) + 0.1 * rng.normal(size=X.shape)
+    ),
+    "far apart": lambda rng, X, g: 10.0 * X,
+    "circle aside": lambda rng, X, g: X + 6.0 * (g == 2)[:, None] * [1.0, 0.0],
+    "lopsided": lambda rng, X, g: rng.exponential(size=X.shape),
+}
 
 
 @pytest.mark.parametrize(
     ("name", "function", "spoilt", "verdicts"),
     [
-        ("clusters", "three_clusters", in_one_cloud, [N, N]),
-        ("cassini", "cassini", circle_aside, [R, R, R, N, N, R]),
-        ("cassini", "cassini", lopsided, [R, R, N, N, N, N]),
-        ("half-moons", "half_moons", far_apart, [N, R, N]),
-        ("concentric", "rings", in_one_cloud, [R, N]),
-        ("concentric", "rings", on_a_line, [N, C]),
-        ("course", "rings", on_a_line, [R, C, N, N, N, R]),
-        ("course", "_clouds", in_one_cloud, [N, N, R, R, C, R]),
-        ("parabola", "parabola", without_bend, [R, R, N, N, N, N, N]),
+        ("clusters", "three_clusters", "in one cloud", [N, N]),
+        ("cassini", "cassini", "circle aside", [R, R, R, N, N, R]),
+        ("cassini", "cassini", "lopsided", [R, R, N, N, N, N]),
+        ("half-moons", "half_moons", "far apart", [N, R, N]),
+        ("concentric", "rings", "in one cloud", [R, N]),
+        ("concentric", "rings", "on a line", [N, C]),
+        ("course", "rings", "on a line", [R, C, N, N, N, R]),
+        ("course", "_clouds", "in one cloud", [N, N, R, R, C, R]),
+        ("parabola", "parabola", "in one cloud", [R, R, N, N, N, N, N]),
     ],
 )
 def test_verdicts_turn_where_the_rows_do(name, function, spoilt, verdicts, monkeypatch):
     experiment = all_experiments()[name]
     module = import_module(experiment.run.__module__)
-    monkeypatch.setattr(module, function, spoilt(getattr(module, function)))
+    draw = getattr(module, function)
+
+    def drawn(rng, *args, **kwargs):
+        found = draw(rng, *args, **kwargs)
+        if not isinstance(found, tuple):
+            return SPOILT[spoilt](rng, found, None)
+        return SPOILT[spoilt](rng, *found), found[1]
+
+    monkeypatch.setattr(module, function, drawn)
     outcome = experiment.run(PaperData(None))
     assert [claim.verdict for claim in outcome.claims] == verdicts
 

@@ -21,8 +21,8 @@ from kpca_apps.papers.methods.on_components import (
     component_svm,
     two_layer_machines,
 )
-
-from ..comparing import clouds, exact, misc_oracle, tiny_rows
+from tests.engine.examples import exact
+from tests.papers.comparing import clouds, misc_oracle, tiny_rows
 
 
 def two_rings(n=120, seed=0):

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import Polynomial
 from kpca_apps.papers.methods.explicit_maps import monomial_count, monomials, ordered_products
-
-from ..comparing import exact, misc_oracle
+from tests.engine.examples import exact
+from tests.papers.comparing import misc_oracle
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 

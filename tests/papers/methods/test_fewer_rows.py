@@ -14,8 +14,8 @@ from kpca_apps.papers.methods.fewer_rows import (
     mean_components,
     subset_components,
 )
-
-from ..comparing import clouds, exact, largest_angle
+from tests.engine.examples import exact
+from tests.papers.comparing import clouds, largest_angle
 
 KERNEL = RBF(0.4)
 

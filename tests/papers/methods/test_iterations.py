@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from kpca_apps.engine.kernels import RBF, Linear
 from kpca_apps.papers.methods.fewer_rows import random_feature_pca
 from kpca_apps.papers.methods.iterations import hebbian_components, power_components, power_pairs
-
-from ..comparing import clouds, exact, largest_angle
+from tests.engine.examples import exact
+from tests.papers.comparing import clouds, largest_angle
 
 
 def test_pairs_are_those_of_lapack():

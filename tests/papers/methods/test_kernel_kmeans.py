@@ -8,8 +8,7 @@ from sklearn.cluster import KMeans
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.measuring import components
 from kpca_apps.papers.methods.means_and_neighbours import batch_kernel_kmeans, online_kernel_kmeans
-
-from ..comparing import clouds, misc_oracle, tiny_rows
+from tests.papers.comparing import clouds, misc_oracle, tiny_rows
 
 KERNELS = {"linear": Linear(), "rbf_gamma0.5": RBF(0.5), "poly_hom_d2": Polynomial(2)}
 

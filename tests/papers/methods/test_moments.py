@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF, Polynomial
 from kpca_apps.papers.methods.on_components import component_moments, projection_pursuit
-
-from ..comparing import ORACLES, clouds, exact, misc_oracle, tiny_rows
+from tests.engine.examples import ORACLES, exact
+from tests.papers.comparing import clouds, misc_oracle, tiny_rows
 
 
 def test_third_moments_are_those_of_the_oracle():

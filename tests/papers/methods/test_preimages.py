@@ -11,13 +11,13 @@ from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
 from kpca_apps.engine.preimage.ridge import learn_preimage
 from kpca_apps.papers.methods.preimages import eigenvector_preimages, parametrised_set
-from tests.engine.examples import normal_rows
+from tests.engine.examples import exact, normal_rows
 
 
 def test_of_the_linear_kernel_are_the_principal_axes():
     X = normal_rows(50) * [3.0, 2.0, 1.0, 0.5]
     X -= X.mean(axis=0)
-    subspace = fit_exact(Linear(), X, rng=np.random.default_rng(0), n_components=3)
+    subspace = exact(Linear(), X, n_components=3)
     found = eigenvector_preimages(subspace, learn_preimage(subspace, 1e-9))
     axes = PCA(3).fit(X).components_
     assert_allclose(np.abs(np.einsum("ij,ij->i", found, axes)), 1.0, rtol=1e-6)
@@ -36,10 +36,6 @@ def test_opposite_places_of_two_clusters_lie_in_one_each():
 
 
 PLACES = np.linspace(0.0, 1.0, 40)
-
-
-def exact(kernel, X, q, **options):
-    return fit_exact(kernel, X, rng=np.random.default_rng(0), n_components=q, **options)
 
 
 def direction(angle):

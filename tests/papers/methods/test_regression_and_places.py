@@ -10,8 +10,8 @@ from kpca_apps.engine.kernels import RBF, Linear, Polynomial
 from kpca_apps.papers.kernels.composed import iterated_gaussian
 from kpca_apps.papers.methods.means_and_neighbours import neighbourhood_components
 from kpca_apps.papers.methods.on_components import regress_on_components
-
-from ..comparing import clouds, exact, misc_oracle
+from tests.engine.examples import exact
+from tests.papers.comparing import clouds, misc_oracle
 
 
 def parabola(n=60):

@@ -19,8 +19,7 @@ from kpca_apps.papers.methods.means_and_neighbours import (
     neighbourhood_components,
 )
 from kpca_apps.papers.methods.on_components import component_svm
-
-from ..comparing import clouds
+from tests.papers.comparing import clouds
 
 ZERO = Scaled(0.0, RBF(1.0))
 INDEFINITE = Sigmoid(1.0, -2.0)

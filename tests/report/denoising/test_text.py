@@ -28,7 +28,6 @@ from kpca_apps.report.denoising.text import (
     looks_like,
     noise_sentence,
     own_sentence,
-    reason_text,
     residual_sentence,
     standing_sentences,
 )
@@ -100,6 +99,7 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
         image(sigma=0.1, noise="speckle"), image(sigma=0.2, noise="speckle")
     )
     assert "20 of 255 where brightest" in say(image(noise="poisson"))
+    assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
     # Images of several ranges have only shares in common.
     deep = image(sigma=6553.5, data_range=65535.0)
@@ -143,14 +143,6 @@ def test_baselines_that_are_ahead_are_named() -> None:
     (sentence,) = standing_sentences(DenoisingResult((lead,)))
     assert "".join(sentence) == "Kernel PCA is 1.00 dB ahead of non-local means."
     assert standing_sentences(DenoisingResult((image(),))) == []
-
-
-def test_levels_stand_on_their_scale() -> None:
-    assert level_text(image(sigma=24.84)) == "24.8 of 255"
-    assert level_text(image(sigma=0.0981, data_range=1.0)) == "0.0981 of 1"
-    assert level_text(image(sigma=3290.4, data_range=65535.0)) == "3,290 of 65,535"
-    assert level_text(image(sigma=12.0, noise="poisson")) == "12 of 255 where brightest"
-    assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
 
 
 def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
@@ -287,11 +279,6 @@ def test_likeness_without_ssim_and_of_equal_images() -> None:
     assert decibels(math.inf) == "equal"
     page = render_denoising(DenoisingResult((image("a.png", comparison=tiny), image("b.png"))))
     assert "25.00</b> <small></small>" in page["report.html"]
-
-
-def test_a_reason_stands_without_the_name_before_it() -> None:
-    assert reason_text(failed("a.png", "is empty.")) == "is empty."
-    assert reason_text(ImageOutcome("a.png", "failed")) == "no reason was given"
 
 
 def test_a_dictionary_is_described() -> None:

@@ -9,27 +9,17 @@ import pytest
 from kpca_apps.novelty.result import ScoreMark, ScoreScale
 from kpca_apps.report.drawing import house_style, to_svg
 from kpca_apps.report.novelty.figures import (
-    ScreeningDrawings,
     comparison_figures,
     component_map,
     flagged_against_threshold,
     score_contours,
     score_distribution,
     scree,
-    screening_figures,
 )
 from kpca_apps.report.novelty.marks import evenly
 from kpca_apps.report.text import in_prose
 from tests.report import examples
 from tests.report.pages import drawn
-
-
-@pytest.mark.release
-def test_figures_as_files() -> None:
-    result = replace(examples.two_columns(), evaluations=examples.evaluations())
-    files = screening_figures(ScreeningDrawings.of(result))
-    assert list(files) == ["plane", "scores", "threshold", "contours", "map", "scree", "roc", "pr"]
-    assert all(png.startswith(b"\x89PNG") for png in files.values())
 
 
 def test_comparisons_in_several_settings_number_their_files() -> None:
@@ -113,14 +103,6 @@ def test_an_infinite_threshold_is_said_not_drawn() -> None:
     assert not drawing.figure.axes[0].texts
     assert "Nothing is flagged; the highest score is 0.589." in curve.caption
     assert "inf" not in drawing.caption + curve.caption
-
-
-@pytest.mark.parametrize(
-    ("n_flagged", "said"),
-    [(0, "no row scores above it"), (1, "the tick below the axis is the one flagged row")],
-)
-def test_the_distribution_of_few_flagged_rows(n_flagged: int, said: str) -> None:
-    assert said in drawn(score_distribution, examples.screening(n_flagged=n_flagged)).caption
 
 
 def test_contours_without_a_line_say_nothing_of_one() -> None:

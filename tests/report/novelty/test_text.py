@@ -171,14 +171,11 @@ def test_the_first_sentence_of_gaps_and_free_text(reason: Reason, end: str) -> N
     assert "".join(sentence).endswith(end)
 
 
-def test_the_first_sentence_without_a_ranked_row() -> None:
-    result = replace(examples.screening(n_flagged=0), ranked=())
-    assert "".join(headline(result)) == "None of 344 rows stands out."
-
-
 def test_names_in_a_sentence_are_marked_as_the_tables_own() -> None:
     parts = headline(examples.hostile())
     assert sum(isinstance(part, Verbatim) for part in parts) == 4
+    none = replace(examples.screening(n_flagged=0), ranked=())
+    assert "".join(headline(none)) == "None of 344 rows stands out."
 
 
 def test_the_first_sentence_says_why_nothing_can_be_flagged() -> None:

@@ -27,7 +27,7 @@ from kpca_apps.report.papers.page import (
 from kpca_apps.report.papers.text import cell, headline, left_out, most_of_the_rest, standing
 from kpca_apps.report.result_json import result_to_json
 from tests.report import gallery_examples as examples
-from tests.report.pages import Page
+from tests.report.pages import Page, check_sound
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,11 @@ def html() -> str:
 
 
 def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
-    page = Page(html)
-    assert page.csp.startswith("default-src 'none'; img-src data:;")
-    assert not [key for key, _ in page.attributes if key.startswith("on")]
+    page = check_sound(html)
     links = [values["href"] for values in page.all("a")]
     ids = [value for key, value in page.attributes if key == "id"]
     assert links == ["#first", "#second", "#first", "#second", "#third"]
     assert {values["href"][1:] for values in page.all("use")} <= set(ids)
-    assert {link[1:] for link in links} <= set(ids) and len(ids) == len(set(ids))
     for words in (
         "an error",
         "0.0380",
@@ -58,11 +55,6 @@ def test_the_page_is_sound_and_holds_every_claim(html: str) -> None:
         assert words in page.text
     assert "Not run: needs a/c" in page.text
     assert "ab12" in page.text and "kpca papers run all --force" in page.text
-    assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
-
-
-def test_the_same_result_gives_the_same_bytes(html: str) -> None:
-    assert render_gallery(examples.usual()) == html
 
 
 def test_hostile_words_stay_words() -> None:

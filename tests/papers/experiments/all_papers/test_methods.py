@@ -37,24 +37,6 @@ def test_what_to_prefer_is_at_least_as_good(outcome):
             assert float(other) <= float(own), name
 
 
-def test_figures_are_those_measured_before(outcome):
-    """Those that the modules of the methods quoted, when each had a benchmark of its own."""
-    lines = {row[0]: row for table in outcome.tables for row in table.rows}
-    known = {
-        "60 cluster means": ("0.29", "0.0057"),
-        "the same, weighted": ("0.086", "0.0057"),
-        "60 greedy rows": ("0.15", "0.0057"),
-        "61 basic patterns": ("0.23", "0.048"),
-        "1,000 random features": ("0.067", "0.014"),
-        "linear machine on 256 components": ("0.012", "0.012"),
-        "discriminant on 64": ("0.028", "0.023"),
-        "class means, 3 against 8": ("0.051", "0.017"),
-    }
-    for name, figures in known.items():
-        found = [float(value) for value in (lines[name][1], lines[name][3])]
-        assert found == pytest.approx([float(value) for value in figures], rel=0.3), name
-
-
 def test_errors_fall_with_what_is_spent(outcome):
     curves = [figure for figure in outcome.figures if isinstance(figure, Curves)]
     assert [len(curve.series) for curve in curves] == [4, 1]

@@ -7,8 +7,7 @@ import pytest
 
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.experiments.hoffmann_2007 import rates, sets
-
-from ...comparing import ORACLES
+from tests.engine.examples import ORACLES
 
 
 def test_hoffmanns_sets_have_the_errors_of_another_implementation(papers_folder):
