@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kpca_apps.novelty.relations.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.rule import Sorted
 from kpca_apps.novelty.relations.sentences import phrase
 from tests.novelty.relations.ruled import as_texts, held, ruled_frame

@@ -16,12 +16,12 @@ from kpca_apps.cli.results import near
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
-from kpca_apps.novelty.relations.dqx import rules_as_dqx
-from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.sql import rules_as_sql
 from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
 from kpca_apps.novelty.relations.rules import HeldRules, without_values
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
-from kpca_apps.novelty.relations.sql import rules_as_sql
 from kpca_apps.novelty.relations.table_rules import (
     BrokenRow,
     check_table_rules,

@@ -23,7 +23,7 @@ from kpca_apps.novelty.relations.checking import (
     check,
     expected,
 )
-from kpca_apps.novelty.relations.discovery import find_rules
+from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.levels import JudgedCell, LevelRelations
 from kpca_apps.novelty.relations.rule import (
     AnyRule,

@@ -27,8 +27,8 @@ from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_p
 from kpca_apps.novelty.columns.profiles import naming_identifier
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
-from kpca_apps.novelty.relations.discovery import find_rules
-from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.discovery import find_rules
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
 from kpca_apps.novelty.relations.sentences import phrase

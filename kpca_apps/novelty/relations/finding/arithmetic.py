@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Linear, Product
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
-from kpca_apps.novelty.relations.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Equal
 
 _TELLING = 20  # rows in which one of them holds something else than mostly

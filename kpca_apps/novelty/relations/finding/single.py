@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
-from kpca_apps.novelty.relations.evidence import NEARLY
-from kpca_apps.novelty.relations.keys import NAMING, may_be_key
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.keys import NAMING, may_be_key
 from kpca_apps.novelty.relations.rule import Code, Sorted, Within
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat, NumberFormat

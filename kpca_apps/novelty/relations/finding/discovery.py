@@ -14,10 +14,17 @@ from typing import TypeVar
 import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations import arithmetic, conditions, equality, keys, orders, single
-from kpca_apps.novelty.relations.arithmetic import Numbers
 from kpca_apps.novelty.relations.checking import Cells, check
-from kpca_apps.novelty.relations.evidence import NEARLY, beyond_chance
+from kpca_apps.novelty.relations.finding import (
+    arithmetic,
+    conditions,
+    equality,
+    keys,
+    orders,
+    single,
+)
+from kpca_apps.novelty.relations.finding.arithmetic import Numbers
+from kpca_apps.novelty.relations.finding.evidence import NEARLY, beyond_chance
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     HeldRule,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells
-from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import EmptyUnless, PositiveOnlyIf
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.values import NumberFormat

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.formulas import Language, broken
+from kpca_apps.novelty.relations.exports.formulas import Language, broken
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kpca_apps.names import one_line
+from kpca_apps.novelty.relations.exports.sql import Dialect, SqlWriter, code_pattern
 from kpca_apps.novelty.relations.rule import AnyRule, Determines, HeldRule, Sorted, Unique
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
-from kpca_apps.novelty.relations.sql import Dialect, SqlWriter, code_pattern
 
 _LINE = 1_000  # characters of a comment
 _HEAD = """\

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.discovery import find_rules
+from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Determines,

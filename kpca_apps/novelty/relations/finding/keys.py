@@ -14,7 +14,7 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
-from kpca_apps.novelty.relations.evidence import FEWER, LEVEL, NEARLY, tail
+from kpca_apps.novelty.relations.finding.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.values import DateFormat

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
-from kpca_apps.novelty.relations.dqx import rules_as_dqx
-from kpca_apps.novelty.relations.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.sql import broken_rows, rules_as_sql
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
@@ -36,7 +37,6 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn, columns_of
 from kpca_apps.novelty.relations.sentences import phrase
-from kpca_apps.novelty.relations.sql import broken_rows, rules_as_sql
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import NumberFormat
 from tests.hostile.tables import CELLS, NAMES

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from kpca_apps.novelty.columns.plan import name_words
-from kpca_apps.novelty.relations.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.checking import Cells
-from kpca_apps.novelty.relations.evidence import NEARLY
+from kpca_apps.novelty.relations.finding.arithmetic import Numbers, rounding
+from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Order
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat

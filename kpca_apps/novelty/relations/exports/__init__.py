@@ -1,0 +1,1 @@
+"""Rules written for other programs: SQL, pandera, dqx."""
