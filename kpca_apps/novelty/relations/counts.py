@@ -118,7 +118,8 @@ class LevelColumn:
         """Find the cells of a table among the levels."""
         levels = table.column(self.name).levels
         texts = levels.texts.str.to_lowercase() if self.is_truth else levels.texts
-        codes = [self._places.get(text, self.n_codes) for text in texts]
+        places, unknown = self._places, self.n_codes
+        codes = [places.get(text, unknown) for text in texts]
         return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
 
     def no_cells(self, table: Table) -> Cells:

@@ -22,8 +22,9 @@ from kpca_apps.novelty.relations.counts import Cells, LevelColumn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
-# Rows of the column that are added to those of a level: the best is taken.
-SHRUNK_BY = (0.25, 1.0, 4.0)
+# Rows of the column that are added to those of a level: the best is taken. Most levels say nothing
+# of a number, which the first of these shows: so much farther off than what is sought.
+SHRUNK_BY, HOPELESS = (1.0, 0.25, 4.0), 1.5
 # A level says something of a number where half of them lie so much nearer to what is expected than
 # to the median, in most rows of the table.
 NEARER, IN_MOST = 0.5, 0.5
@@ -93,6 +94,8 @@ def find_usual(
                 half = float(np.nanmedian(distance))
                 if half < best:
                     best, found = half, (place, shrunk_by, sums, counts, distance)
+                elif half > HOPELESS * best:
+                    break
         if found is not None:
             place, shrunk_by, sums, counts, distance = found
             tail = UpperTail.fit(distance[~np.isnan(distance)])
