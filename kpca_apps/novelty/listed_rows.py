@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -413,17 +413,18 @@ class Suggestions:
         """Return the reasons of a row with what is expected of its cells.
 
         Cells that the others of the row contradict come first, with the part of the score that is
-        due to them.
+        due to them, unless hardly any is: then they come last.
         """
-        found = []
+        found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
         if contradicted:
-            part = self._part(row)
+            part, names = self._part(row), {cell.column for cell in contradicted}
             found = [self._reason(cell, part / len(contradicted)) for cell in contradicted]
-            names = {cell.column for cell in contradicted}
-            left = [one for one in reasons if one.column not in names and not one.together]
+            left = [_without(one, names) for one in reasons if one.column not in names]
             rest = sum(reason.share for reason in left) or 1.0
             reasons = [replace(one, share=(1.0 - part) * one.share / rest) for one in left]
+            if part < MIN_SHARE:
+                reasons, found = [*reasons, *found], []
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
             if expected != reason.expected:
@@ -437,10 +438,11 @@ class Suggestions:
         """Return a listed row with what is expected of its cells."""
         contradicted = self._contradicted.get(listed.row, [])
         if contradicted:
-            share = self._part(listed.row) / len(contradicted)
-            hint = listed.hint or " ".join(self.hints(listed.row))
-            reason = self._reason(contradicted[0], share)
-            return replace(listed, hint=hint, **_first_reason([reason]))
+            listed = replace(listed, hint=listed.hint or " ".join(self.hints(listed.row)))
+            part = self._part(listed.row)
+            if part >= MIN_SHARE or not listed.columns:
+                reason = self._reason(contradicted[0], part / len(contradicted))
+                return replace(listed, **_first_reason([reason]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)
@@ -467,6 +469,12 @@ class Suggestions:
         return tuple(
             replace(cell, suggestion="") if cell in self._dropped else cell for cell in self._cells
         )
+
+
+def _without(reason: Reason, names: Collection[str]) -> Reason:
+    """Take columns out of those that a reason is odd together with."""
+    together = tuple(name for name in reason.together if name not in names)
+    return replace(reason, together=together if len(together) > 1 else ())
 
 
 def _values(texts: list[str], format: ValueFormat) -> list[float]:
