@@ -182,7 +182,7 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
     given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
     # Of them, this one reads otherwise.
     n, others = evidence.n_agreeing, evidence.n_rows - 1
-    read = one_line(cell.expected, 40)
+    read = f'"{one_line(cell.expected, 40)}"'
     return Contradiction(
         row=cell.row,
         column=cell.column,
