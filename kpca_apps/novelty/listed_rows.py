@@ -413,7 +413,7 @@ class Suggestions:
         """Return the reasons of a row with what is expected of its cells.
 
         Cells that the others of the row contradict come first, with the part of the score that is
-        due to them, unless hardly any is: then they come last.
+        due to them, unless hardly any is and the first reason is about other columns.
         """
         found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
@@ -423,7 +423,8 @@ class Suggestions:
             left = [_without(one, names) for one in reasons if one.column not in names]
             rest = sum(reason.share for reason in left) or 1.0
             reasons = [replace(one, share=(1.0 - part) * one.share / rest) for one in left]
-            if part < MIN_SHARE:
+            first = {reasons[0].column, *reasons[0].together} if reasons else set()
+            if part < MIN_SHARE and first and first.isdisjoint(_columns_of(contradicted)):
                 reasons, found = [*reasons, *found], []
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
@@ -440,7 +441,8 @@ class Suggestions:
         if contradicted:
             listed = replace(listed, hint=listed.hint or " ".join(self.hints(listed.row)))
             part = self._part(listed.row)
-            if part >= MIN_SHARE or not listed.columns:
+            about = _columns_of(contradicted)
+            if part >= MIN_SHARE or not listed.columns or about & {*listed.columns}:
                 reason = self._reason(contradicted[0], part / len(contradicted))
                 return replace(listed, **_first_reason([reason]))
         pairs = zip(listed.columns, listed.expected, strict=True)
@@ -469,6 +471,11 @@ class Suggestions:
         return tuple(
             replace(cell, suggestion="") if cell in self._dropped else cell for cell in self._cells
         )
+
+
+def _columns_of(contradicted: Sequence[OddCell]) -> set[str]:
+    """Columns of cells and of those that contradict them."""
+    return {name for cell in contradicted for name in (cell.column, *cell.given)}
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:

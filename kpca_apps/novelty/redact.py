@@ -173,7 +173,7 @@ def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
     """Take the values of a row's hidden cells out of what they have against another."""
     if {*cell.given}.isdisjoint(hidden):
         return cell
-    return replace(cell, sentence=CONTRADICTED_BY_HIDDEN)
+    return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="")
 
 
 def _texts(

@@ -250,6 +250,7 @@ class FoundRule:
     n_rows: int  #: it says something of, of those it was checked on: all, or a drawn sample
     n_broken: int  #: of these, that break it
     rows: tuple[int, ...] = ()  #: the first 1,000 of them, 1 = first row of data
+    lines: tuple[int, ...] | None = None  #: of the input file they start on; None: no lines
 
 
 @dataclass(frozen=True)

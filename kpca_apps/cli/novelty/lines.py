@@ -120,8 +120,8 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     for cell in cells:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
-        seen = f"{one_line(cell.seen, 20)}{more}"
-        file, meant = result.row_files.get(cell.row, ""), one_line(cell.suggestion, 20)
+        seen, meant = _differing(cell.seen or "missing", cell.suggestion)
+        seen, file = f"{seen}{more}", result.row_files.get(cell.row, "")
         rows.append((where, one_line(file, 20), one_line(cell.column, 24), seen, meant))
     # Where nothing is clearly meant, or there is one file, there is no column for it.
     kept = [place for place in range(5) if any(row[place] for row in rows[1:])]
@@ -129,6 +129,15 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     where = result.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
     return [found, *column_lines([tuple(row[place] for place in kept) for row in rows]), *left]
+
+
+def _differing(seen: str, meant: str) -> tuple[str, str]:
+    """Cut a text and what was meant to where they differ, so that both fit beside each other."""
+    pairs = enumerate(zip(seen, meant, strict=False))
+    same = next((k for k, (one, other) in pairs if one != other), min(len(seen), len(meant)))
+    start = max(same - 6, 0) if meant and max(len(seen), len(meant)) > 20 else 0
+    cut = f"...{seen[start:]}" if start else seen, f"...{meant[start:]}" if start else meant
+    return one_line(cut[0], 20), one_line(cut[1], 20)
 
 
 def group_lines(result: ScreeningResult) -> list[str]:

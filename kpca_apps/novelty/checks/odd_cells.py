@@ -175,9 +175,12 @@ def odd_cells(
     # Of a cell that is odd by itself, its column says what is wrong.
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
     alike: dict[tuple[str, ...], list[Contradicted]] = {}
-    for one in contradicted:
+    said: set[tuple[str, int]] = set()
+    for one in sorted(contradicted, key=lambda one: -one.cell.clearness):
         cell = one.cell
-        if (cell.column, one.row) not in known:
+        cells_of = {(name, one.row) for name in (cell.column, *cell.given)}
+        if known.isdisjoint(cells_of) and (cell.column, one.row) not in said:
+            said.add((cell.column, one.row))
             key = cell.column, cell.seen, cell.sentence, cell.expected
             alike.setdefault(key, []).append(one)
     for cells in alike.values():

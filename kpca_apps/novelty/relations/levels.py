@@ -61,7 +61,7 @@ AGREEING, LEAST_AGREEING = 0.75, 2
 LEAST_BY_RULE = 3
 # Where the probability left for values other than one is less, another is wrong, whatever the rate
 # of false discoveries; and a gap is known.
-SURE, SURE_OF_GAP = 0.01, 0.05
+SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
@@ -292,11 +292,12 @@ class _Rows:
     @cached_property
     def sure(self) -> FloatArray:
         """Log probability left for other values below which each cell is surely wrong."""
-        gaps = [
-            of.codes == column.missing
-            for of, column in zip(self.cells, self.learned.columns, strict=True)
-        ]
-        sure = [np.where(gap, np.log(SURE_OF_GAP), np.log(SURE)) for gap in gaps]
+        sure = []
+        for of, column in zip(self.cells, self.learned.columns, strict=True):
+            # A column that lacks many values lacks any.
+            is_full = column.counts[-1] <= MOST_MISSING * column.counts.sum()
+            of_gaps = np.log(SURE_OF_GAP) if is_full else -np.inf
+            sure.append(np.where(of.codes == column.missing, of_gaps, np.log(SURE)))
         return np.array(sure).reshape(len(self.cells), len(self.own)).T
 
     def without_misspelt(self) -> list[LevelColumn]:

@@ -6,7 +6,7 @@ others of their rows contradict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,9 +108,13 @@ class Relations:
             if not isinstance(held.rule, WHOLE_TABLE)
             and {*held.rule.columns}.issubset(table.columns)
         ]
+        by_rule: list[Contradiction] = []
+        equations: list[tuple[AnyRule, Collection[int]]] = []
         for held in asked:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken)
+            if isinstance(held.rule, Linear | Product):
+                equations.append((held.rule, {*rows.tolist()}))
             if not rows.size:
                 continue
             # The share of rows that break it, this one among them; one of so many rules.
@@ -121,8 +125,8 @@ class Relations:
             surprise[rows] = np.logaddexp(surprise[rows], of_rule)
             if {*held.rule.columns}.isdisjoint(hidden):
                 clearness = of_rule / np.log(10.0)
-                found += self._of_rule(held, cells, checked, clearness)
-        return JudgedRows(surprise, tuple(found))
+                by_rule += self._of_rule(held, cells, checked, clearness)
+        return JudgedRows(surprise, (*found, *_to_blame(by_rule, equations)))
 
     def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:
         """Say how the rules hold in rows at some positions of a table."""
@@ -132,7 +136,9 @@ class Relations:
             rule = held.rule
             if {*rule.columns}.issubset(table.columns):
                 checked = check(rule, cells)
-                rows = positions[np.flatnonzero(checked.broken)]
+                n_broken = int(checked.broken.sum())
+                first = np.flatnonzero(checked.broken)[:LISTED_ROWS]
+                lines = None if table.lines is None else tuple(table.lines[first].tolist())
                 cited = cites_values(rule)
                 says = Note(phrase(rule, by_name), phrase(rule, by_name, cited), cited)
                 found.append(
@@ -141,8 +147,9 @@ class Relations:
                         kind=str(rule.__struct_config__.tag),
                         columns=rule.columns,
                         n_rows=int(checked.applies.sum()),
-                        n_broken=len(rows),
-                        rows=tuple((rows[:LISTED_ROWS] + 1).tolist()),
+                        n_broken=n_broken,
+                        rows=tuple((positions[first] + 1).tolist()),
+                        lines=lines,
                     )
                 )
         return tuple(found)
@@ -196,10 +203,11 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
 
 
 def _written(value: float, column: RuleColumn) -> str:
-    """Write a number, or seconds as a date."""
+    """Write a number with the decimal sign of its column, or seconds as a date."""
     if column.dates is not None:
         return date_text(value, column.dates.has_time)
-    return f"{value:.10g}"
+    digits = f"{value:.6g}" if abs(value) < 1e6 else f"{value:.10g}"
+    return digits.replace(".", column.numbers.decimal) if column.numbers else digits
 
 
 def _allowed(rule: AnyRule, others: list[str], columns: dict[str, RuleColumn]) -> str:
@@ -215,3 +223,27 @@ def _allowed(rule: AnyRule, others: list[str], columns: dict[str, RuleColumn]) -
             return f"a code like {rule.form}"
         case _:
             return phrase(rule, columns)
+
+
+def _to_blame(
+    found: Sequence[Contradiction], broken: Sequence[tuple[AnyRule, Collection[int]]]
+) -> Iterator[Contradiction]:
+    """Keep, of a row that breaks several equations, what is said of the column that all name.
+
+    `broken` are the equations, each with the rows that break it: to blame is the column in most
+    of those that a row breaks and fewest of those that hold.
+    """
+    blamed: dict[int, set[str]] = {}
+    for row in {one.row for one in found}:
+        counts: dict[str, tuple[int, int]] = {}
+        for rule, rows in broken:
+            for name in rule.columns:
+                n_broken, n_holding = counts.get(name, (0, 0))
+                counts[name] = (n_broken + (row in rows), n_holding - (row not in rows))
+        if sum(row in rows for _, rows in broken) > 1:
+            most = max(counts.values())
+            blamed[row] = {name for name, count in counts.items() if count == most}
+    for one in found:
+        to_blame = blamed.get(one.row, set())
+        if len(to_blame) != 1 or one.column in to_blame or to_blame.isdisjoint(one.given):
+            yield one

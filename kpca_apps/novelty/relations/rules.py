@@ -14,8 +14,11 @@ from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
     EmptyUnless,
+    Equal,
     HeldRule,
+    Linear,
     PositiveOnlyIf,
+    Product,
     Within,
 )
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
@@ -84,7 +87,8 @@ def cites_values(rule: AnyRule) -> tuple[str, ...]:
     """Return the columns of which a rule quotes values, or what follows from them."""
     if isinstance(rule, EmptyUnless | PositiveOnlyIf):
         return rule.columns[1:]
-    return rule.columns if isinstance(rule, Within | Code) else ()
+    # Of formulas each column follows from the others.
+    return rule.columns if isinstance(rule, Within | Code | Equal | Linear | Product) else ()
 
 
 def without_values(rules: HeldRules, hidden: Collection[str]) -> HeldRules:

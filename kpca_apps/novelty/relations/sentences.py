@@ -68,13 +68,13 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
     first, *others = map(_name, rule.columns)
     match rule:
         case Equal():
-            return f"{first} = {others[0]}"
+            return f"{first} = {HIDDEN if is_hidden else others[0]}"
         case Order():
             return f"{first} {'<' if rule.strict else '<='} {others[0]}"
         case Linear():
-            return f"{first} = {_terms(rule, columns)}"
+            return f"{first} = {HIDDEN if is_hidden else _terms(rule, columns)}"
         case Product():
-            return f"{first} = {_factors(rule)}"
+            return f"{first} = {HIDDEN if is_hidden else _factors(rule)}"
         case Sorted():
             return f"{first} never {'rises' if rule.falling else 'falls'} from row to row"
         case Unique():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -168,8 +169,16 @@ def _independent(
         terms = zip(rule.columns, (1.0, *(-k for k in rule.coefficients)), strict=True)
         if sums.add({name: k * (spans[name] or 1.0) for name, k in terms}):
             kept.append(rule)
-            if len(rule.columns) == 2 and not rule.offset:
-                logs.add(dict(zip(rule.columns, (1.0, -1.0), strict=True)))
+    # Columns that these make multiples of one another: gross, net and tax.
+    whole = _Equations()
+    for one in kept:
+        if isinstance(one, Linear) and not one.offset:
+            terms = zip(one.columns, (1.0, *(-k for k in one.coefficients)), strict=True)
+            whole.add({name: k * (spans[name] or 1.0) for name, k in terms})
+    names = {name for rule in kept for name in rule.columns}
+    for first, second in combinations(sorted(names), 2):
+        if whole.ties(first, second):
+            logs.add({first: 1.0, second: -1.0})
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
         powers = (1.0, *(-e for e in product.exponents))
         if logs.add(dict(zip(product.columns, powers, strict=True))):
@@ -190,6 +199,21 @@ class _Equations:
 
     def add(self, equation: Mapping[str, float]) -> bool:
         """Take in the coefficients of an equation, unless it follows from those here."""
+        rest = self._rest(equation)
+        if rest:
+            self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
+        return bool(rest)
+
+    def ties(self, first: str, second: str) -> bool:
+        """Whether each of two columns is a multiple of the other."""
+        one, other = self._rest({first: 1.0}), self._rest({second: 1.0})
+        if not one or one.keys() != other.keys():
+            return False
+        ratios = np.array([one[name] / other[name] for name in one])
+        return bool(np.ptp(ratios) <= _INDEPENDENT * np.abs(ratios).max())
+
+    def _rest(self, equation: Mapping[str, float]) -> dict[str, float]:
+        """Put in what is given by the equations here."""
         rest = dict(equation)
         least = _INDEPENDENT * max(map(abs, rest.values()))
         for given, known in self._known:
@@ -197,10 +221,7 @@ class _Equations:
                 times = rest.pop(given) / known[given]
                 for name in known.keys() - {given}:
                     rest[name] = rest.get(name, 0.0) - times * known[name]
-        rest = {name: value for name, value in rest.items() if abs(value) > least}
-        if rest:
-            self._known.append((max(rest, key=lambda name: abs(rest[name])), rest))
-        return bool(rest)
+        return {name: value for name, value in rest.items() if abs(value) > least}
 
 
 def _follows(rule: Order, equations: Sequence[Linear | Product], cells: Cells) -> bool:

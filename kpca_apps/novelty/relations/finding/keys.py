@@ -24,6 +24,7 @@ NAMING = ("identifier", "id")
 
 _DAY = 86400.0  # seconds
 _REPEATS = 0.5  # share of the rows whose key must be in several
+_MOST_ALIKE = 4  # rows of a key that break a rule alike: more are no slips, but its second value
 _MOST_KEYS = 0.5  # distinct keys, of the rows
 _CODES = {"zip", "zipcode", "postcode", "postal", "code", "no", "nr", "num", "number", "key"}
 _NEIGHBOURS = 0.5  # share of neighbouring numbers that may lead to the same value
@@ -101,6 +102,7 @@ def _settled(
             if (
                 seen.share >= NEARLY
                 and _agrees_elsewhere(seen, value)
+                and _are_slips(seen, key, value)
                 and _more_than_chance(seen, settles(key, value[order]), n_tried)
                 and (not cells.is_number(name) or _is_code(name, key, value, seen))
             ):
@@ -158,6 +160,12 @@ def _agrees_elsewhere(seen: Checked, value: IntArray) -> bool:
     usual = np.argmax(np.bincount(value[seen.applies]))
     telling = seen.applies & (value != usual)
     return bool(telling.any() and np.mean(seen.holds[telling]) >= _AGREE)
+
+
+def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
+    """Whether no second value recurs in the rows of a key: two hospitals of one ZIP."""
+    pairs = join_codes([key, value])[seen.broken]
+    return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
 
 def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
