@@ -772,6 +772,10 @@ def check_rules(
         "bad_lines": bad_lines,
     }  # fmt: skip
     with _in_python():
+        if not isinstance(rules, HeldRules | str | Path):
+            raise ConfigError(
+                "rules= must be what find_rules returned, or the path of a file that it saved"
+            )
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
         opened = _opened(table, id, _reading(asked, table))
         shown = ColumnOptions(id=opened.id, hide=_names(hide))

@@ -419,10 +419,13 @@ class Suggestions:
         contradicted = self._contradicted.get(row, [])
         if contradicted:
             part, names = self._part(row), {cell.column for cell in contradicted}
-            found = [self._reason(cell, part / len(contradicted)) for cell in contradicted]
+            total = sum(reason.share for reason in reasons) or 1.0
+            shares = {one.column: (1.0 - part) * one.share / total for one in reasons}
+            for cell in contradicted:
+                share = part / len(contradicted) + shares.get(cell.column, 0.0)
+                found.append(self._reason(cell, share))
             left = [_without(one, names) for one in reasons if one.column not in names]
-            rest = sum(reason.share for reason in left) or 1.0
-            reasons = [replace(one, share=(1.0 - part) * one.share / rest) for one in left]
+            reasons = [replace(one, share=shares[one.column]) for one in left]
             first = {reasons[0].column, *reasons[0].together} if reasons else set()
             if part < MIN_SHARE and first and first.isdisjoint(_columns_of(contradicted)):
                 reasons, found = [*reasons, *found], []
@@ -438,13 +441,15 @@ class Suggestions:
     def row(self, listed: FlaggedRow) -> FlaggedRow:
         """Return a listed row with what is expected of its cells."""
         contradicted = self._contradicted.get(listed.row, [])
-        if contradicted:
-            listed = replace(listed, hint=listed.hint or " ".join(self.hints(listed.row)))
-            part = self._part(listed.row)
+        # What is explained in full begins with them.
+        if contradicted and not listed.hint:
+            listed = replace(listed, hint=" ".join(self.hints(listed.row)))
+            part, first = self._part(listed.row), contradicted[0]
             about = _columns_of(contradicted)
             if part >= MIN_SHARE or not listed.columns or about & {*listed.columns}:
-                reason = self._reason(contradicted[0], part / len(contradicted))
-                return replace(listed, **_first_reason([reason]))
+                own = (listed.share or 0.0) if listed.columns == (first.column,) else 0.0
+                share = part / len(contradicted) + (1.0 - part) * own
+                return replace(listed, **_first_reason([self._reason(first, share)]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)

@@ -29,7 +29,7 @@ from kpca_apps.novelty.relations.table_rules import (
     listed_rows,
 )
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.options import NoveltyOptions, RuleFormat
+from kpca_apps.options import NoveltyOptions, RuleFormat, check_limits
 from kpca_apps.system.output import atomic_write
 
 _BY_SUFFIX: dict[str, RuleFormat] = {
@@ -61,6 +61,7 @@ class Target:
         cls, options: NoveltyOptions, out: Path | None, format: RuleFormat | None, known: bool
     ) -> Target:
         """Take the target that is asked for, or refuse it before any work."""
+        check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
         suffix = "" if out is None else out.suffix.lower()
         target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)
         if options.json and out is None and target.format not in ("text", "json"):

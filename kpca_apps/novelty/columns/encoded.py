@@ -371,9 +371,11 @@ def encode(
     n_jobs: int | None = None,
     accepted: Accepted | None = None,
     checked: bool = True,
+    is_own: bool = False,
 ) -> Encoded:
     """Encode the rows of a table by an encoder, which was fitted on the `sample` if given.
 
+    Of its own table (`is_own`) it was fitted on those that the seed draws.
     Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
     said of them. InputError if a column that the encoder uses is missing, or if most of its cells
     cannot be read.
@@ -393,7 +395,7 @@ def encode(
     stored: EncodedFile | Kept | None = None
     # Rows that the encoder has learned from are judged by what the others say.
     learned = np.zeros(row_count(table), dtype=bool)
-    learned[held.index] = sample is not None
+    learned[held.index] = is_own or sample is not None
     is_accepted = None if accepted is None else accepted.is_accepted
     if isinstance(table, Table):
         faults, hashes, surprise = _looked_through(table, encoder, rules, 0, learned, is_accepted)

@@ -208,7 +208,9 @@ class TableEncoder:
             raise ValueError("its summaries are not those of its columns")
 
     @classmethod
-    def fit(cls, table: Table, plan: ColumnPlan, *, contaminated: bool) -> TableEncoder:
+    def fit(
+        cls, table: Table, plan: ColumnPlan, *, contaminated: bool, seed: int = 0
+    ) -> TableEncoder:
         """Learn levels, features and how to fill gaps.
 
         A gap gets an indicator only where the table may hold outliers (`contaminated`).
@@ -225,7 +227,7 @@ class TableEncoder:
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
-        return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan))
+        return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan, seed=seed))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
         """Judge rows by the relations between their cells; `own` (n,) were learned from."""

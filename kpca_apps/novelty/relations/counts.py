@@ -26,6 +26,7 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -73,6 +74,14 @@ class Cells(NamedTuple):
         return str(self.levels.texts[code]) if code >= 0 else ""
 
 
+def _values_of(texts: pl.Series, spec: ColumnSpec) -> Sequence[str | float]:
+    """Return what texts of a column say: equal numbers are one level, however written."""
+    if spec.format is None:
+        return texts.to_list()
+    values = Column(texts).read(spec.format).values.tolist()
+    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
     """The levels of a column, and how often each occurs.
@@ -82,21 +91,32 @@ class LevelColumn:
     """
 
     name: str
-    is_truth: bool  # words for true and false, in lower case
-    texts: tuple[str, ...]
+    spec: ColumnSpec
+    texts: tuple[str, ...]  # of numbers and dates the commonest spelling of each value
     counts: Annotated[IntArray, "k", Meta(ge=0, le=LARGEST_COUNT)]  # of each level, and of missing
 
     def validate(self) -> None:
         """Refuse counts of other levels."""
         if len(self.counts) != len(self.texts) + 1 or len({*self.texts}) != len(self.texts):
             raise ValueError(f"{len(self.counts)} counts of {len(self.texts)} levels")
+        if (self.counts[:-1] < 1).any():
+            raise ValueError("a level that no row has")
 
     @classmethod
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        counts = np.append(levels.counts, len(column) - levels.counts.sum())
-        return cls(column.name, spec.is_truth, tuple(levels.texts), counts)
+        spellings: dict[str | float, tuple[int, str]] = {}
+        n_of: Counter[str | float] = Counter()
+        for key, text, n in zip(
+            _values_of(levels.texts, spec), levels.texts, levels.counts.tolist(), strict=True
+        ):
+            n_of[key] += n
+            if n > spellings.get(key, (0, ""))[0]:
+                spellings[key] = n, text
+        n_missing = len(column) - int(levels.counts.sum())
+        texts = tuple(text for _, text in spellings.values())
+        return cls(column.name, spec, texts, np.array([*n_of.values(), n_missing], np.int64))
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they had never been seen."""
@@ -117,9 +137,9 @@ class LevelColumn:
     def cells(self, table: Table) -> Cells:
         """Find the cells of a table among the levels."""
         levels = table.column(self.name).levels
-        texts = levels.texts.str.to_lowercase() if self.is_truth else levels.texts
+        texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
         places, unknown = self._places, self.n_codes
-        codes = [places.get(text, unknown) for text in texts]
+        codes = [places.get(key, unknown) for key in _values_of(texts, self.spec)]
         return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
 
     def no_cells(self, table: Table) -> Cells:
@@ -133,8 +153,9 @@ class LevelColumn:
         return self.texts[code] if code < self.missing else ""
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {text: place for place, text in enumerate(self.texts)}
+    def _places(self) -> dict[str | float, int]:
+        texts = pl.Series(self.texts, dtype=pl.String)
+        return {key: place for place, key in enumerate(_values_of(texts, self.spec))}
 
     @cached_property
     def rarity(self) -> FloatArray:
@@ -302,14 +323,18 @@ class Relation:
         n_expected = np.where(
             is_second, sums.n_second[group], sums.n_first[group] - (own & is_first)
         )
+        # A value that no other row has is given, too: a new row with one is judged alike.
+        has_given = np.ones(len(value), dtype=bool)
+        for a in self.given:
+            has_given &= codes[a] != columns[a].missing
         speaks = n_rows > 0
         other = (n_rows - n_expected + self.shrinkage) / (n_rows + self.shrinkage)
         is_other = speaks & (n_same == 0)
         is_clear = is_other & (n_expected >= LEAST_AGREEING) & (other < UNDECIDED)
         return Said(
-            key >= 0,
+            has_given,
             np.where(speaks, np.log(p), 0.0),
-            (key >= 0) & (is_clear | ~is_other) & (speaks | (value != self.n_codes - 1)),
+            has_given & (is_clear | ~is_other) & (speaks | (value != self.n_codes - 1)),
             np.log(np.where(is_clear, other, 1.0)),
             np.log(np.where(is_clear, other * self.isolated, 1.0)),
             np.where(speaks, expected, -1),

@@ -66,7 +66,7 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # it is so by a factor of e.
 TIE = 1e-3
 SMALLEST = 1e-12
-ROWS_AT_ONCE = 1_000
+MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
 @dataclass(frozen=True)
@@ -378,8 +378,9 @@ class _Rows:
         alike = np.full(self.log_p.shape, np.inf)  # no other cell is named
         alike[row[expects], target[expects]] = likeness[expects]
         rows = np.unique(row[clear])
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            part = rows[start : start + ROWS_AT_ONCE]
+        step = max(MOST_AT_ONCE // len(self.cells) ** 2, 1) if len(rows) else 1
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
             yield from self._blamed(part, alike[part])
 
     def _blamed(self, rows: IntArray, likeness: FloatArray) -> Iterator[JudgedCell]:

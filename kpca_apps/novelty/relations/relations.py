@@ -36,6 +36,7 @@ from kpca_apps.novelty.relations.rule import (
     PositiveOnlyIf,
     Product,
 )
+from kpca_apps.novelty.relations.rule_file import require_sound
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.novelty.result import FoundRule
@@ -74,12 +75,8 @@ class Relations:
     columns: tuple[RuleColumn, ...]  # that rules name
 
     def validate(self) -> None:
-        """Refuse rules of other columns."""
-        names = {column.name for column in self.columns}
-        if any(not names.issuperset(held.rule.columns) for held in self.rules):
-            raise ValueError("rules of columns that are not there")
-        if any(not 0 <= held.n_broken <= held.n_rows for held in self.rules):
-            raise ValueError("rules that are broken in more rows than they are about")
+        """Refuse rules that no table leads to."""
+        require_sound(self.columns, self.rules)
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan, *, seed: int = 0) -> Relations:
@@ -117,12 +114,13 @@ class Relations:
                 equations.append((held.rule, {*rows.tolist()}))
             if not rows.size:
                 continue
-            # The share of rows that break it, this one among them; one of so many rules.
+            # The share of rows that break it, this one among them.
             is_new = ~own[rows]
-            p = (held.n_broken + is_new) / (held.n_rows + is_new) * len(asked)
-            of_rule: FloatArray = np.maximum(-np.log(p), 0.0)
+            p = (held.n_broken + is_new) / (held.n_rows + is_new)
             surprise = surprise.copy()
-            surprise[rows] = np.logaddexp(surprise[rows], of_rule)
+            # A term of the harmonic mean of p-values, of so many: (1/p - 1) / n.
+            surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(asked))
+            of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
             if {*held.rule.columns}.isdisjoint(hidden):
                 clearness = of_rule / np.log(10.0)
                 by_rule += self._of_rule(held, cells, checked, clearness)
@@ -162,7 +160,8 @@ class Relations:
         says = f"{sentence(held, by_name)}."
         first, *others = (cells.table.column(name) for name in rule.columns)
         due = expected(rule, cells) if isinstance(rule, Linear | Product) else None
-        for row, clear in zip(np.flatnonzero(checked.broken).tolist(), clearness, strict=True):
+        rows = np.flatnonzero(checked.broken)[clearness > 0].tolist()
+        for row, clear in zip(rows, clearness[clearness > 0], strict=True):
             suggestion, allowed = "", ""
             if due is not None:
                 suggestion = _written(float(due[row]), by_name[rule.columns[0]])

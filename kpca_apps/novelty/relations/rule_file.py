@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +42,8 @@ from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, 
 
 FORMAT = "kpca-rules"
 TITLE = "Rules between the columns of"  # in the first line of every other file of rules
-_MARKS = (TITLE.encode(), f'"format": "{FORMAT}"'.encode())
+_TITLES = tuple(f"{mark}{TITLE}".encode() for mark in ("", "-- ", "# "))
+_MARK = f'"format": "{FORMAT}"'.encode()
 _FIRST_BYTES = 200
 FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
@@ -151,7 +152,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
 def _is_of_rules(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_FIRST_BYTES)
-    return any(mark in head for mark in _MARKS)
+    return head.startswith(_TITLES) or (head.startswith(b"{") and _MARK in head)
 
 
 def read_rules(path: str | Path) -> HeldRules:
@@ -184,28 +185,34 @@ def _rules_of(data: bytes) -> HeldRules:
             f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
         )
     document = msgspec.json.decode(data, type=_Document)
-    if len(document.rules) > _MOST_RULES:
-        raise ValueError(f"{len(document.rules):,} rules, of at most {_MOST_RULES:,}")
-    columns = {column.name: column for column in document.columns}
-    if len(columns) != len(document.columns):
-        raise ValueError("two columns of one name")
-    for column in document.columns:
-        _check_column(column)
-    for number, record in enumerate(document.rules, 1):
-        try:
-            _check_rule(record.rule, columns)
-            if record.n_broken > record.n_rows or len(record.broken) > record.n_broken:
-                raise ValueError("more rows break it than it says something of")
-        except ValueError as error:
-            raise ValueError(f"rule {number:,}: {error}") from None
+    held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules)
+    require_sound(document.columns, held)
     named = {name for record in document.rules for name in record.rule.columns}
     return HeldRules(
         document.table,
         document.n_rows,
         tuple(column for column in document.columns if column.name in named),
-        tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules),
+        held,
         document.id,
     )
+
+
+def require_sound(columns: Sequence[RuleColumn], held: Sequence[HeldRule]) -> None:
+    """Refuse columns and rules that no table leads to: ValueError says which, and why."""
+    if len(held) > _MOST_RULES:
+        raise ValueError(f"{len(held):,} rules, of at most {_MOST_RULES:,}")
+    by_name = {column.name: column for column in columns}
+    if len(by_name) != len(columns):
+        raise ValueError("two columns of one name")
+    for column in columns:
+        _check_column(column)
+    for number, one in enumerate(held, 1):
+        try:
+            _check_rule(one.rule, by_name)
+            if not 0 <= len(one.broken) <= one.n_broken <= one.n_rows:
+                raise ValueError("more rows break it than it says something of")
+        except ValueError as error:
+            raise ValueError(f"rule {number:,}: {error}") from None
 
 
 def _check_column(column: RuleColumn) -> None:
@@ -236,6 +243,8 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
     for name, is_number in zip(rule.columns, wanted, strict=False):
         if is_number and columns[name].format is None:
             raise ValueError(f"its column {quoted(name)} holds no numbers or dates")
+    if min(getattr(rule, "tolerance", 0.0), getattr(rule, "relative", 0.0)) < 0:
+        raise ValueError("its tolerance is below 0")
     match rule:
         case Linear() if len(rule.coefficients) != len(rule.columns) - 1:
             raise ValueError("one coefficient is needed for each column but the first")

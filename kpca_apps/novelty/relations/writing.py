@@ -34,7 +34,9 @@ class Writing:
         common = [texts[place] for place in self._common]
         letters = sorted({*chain.from_iterable(common)})
         self._place = {letter: place for place, letter in enumerate(letters)}
-        self._bags = np.array([self._bag(text) for text in common]).reshape(len(common), -1)
+        self._bags = np.array([self._bag(text) for text in common]).reshape(
+            len(common), len(self._place) + 1
+        )
         of_one = (self._bags > 0).sum(axis=0) == 1
         self._has_own = (self._bags[:, of_one] > 0).any(axis=1)
         self._others: dict[int, tuple[IntArray, IntArray]] = {}
@@ -54,7 +56,7 @@ class Writing:
         is_within = f" {text} " in f" {seen} " or f" {seen} " in f" {text} "
         if abs(len(text) - len(seen)) > most and not is_within:
             return 0.0
-        distance = edits(seen, text)
+        distance = edits(seen, text, longest if is_within else most)
         if distance > most and not is_within:
             return 0.0
         others, of_kind = self._distances(expected)
@@ -88,20 +90,28 @@ class Writing:
         return apart
 
 
-def edits(a: str, b: str) -> int:
-    """Letters to leave out, add, replace or exchange with their neighbour to make `b` of `a`."""
+def edits(a: str, b: str, most: int) -> int:
+    """Letters to leave out, add, replace or exchange with their neighbour to make `b` of `a`.
+
+    Above `most`, one more than that (Ukkonen's cut-off: no way there leaves a band of that width).
+    """
     shortest = min(len(a), len(b))
     start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
     rest = shortest - start
     end = next((i for i in range(rest) if a[-1 - i] != b[-1 - i]), rest)
     a, b = a[start : len(a) - end], b[start : len(b) - end]
+    far = most + 1
     earlier: list[int] = []
-    before, now = earlier, [*range(len(b) + 1)]
+    before = [min(j, far) for j in range(len(b) + 1)]
     for i, letter in enumerate(a, start=1):
-        earlier, before, now = before, now, [i]
-        for j, other in enumerate(b, start=1):
+        now = [min(i, far)] + [far] * len(b)
+        for j in range(max(1, i - most), min(len(b), i + most) + 1):
+            other = b[j - 1]
             cost = min(before[j] + 1, now[j - 1] + 1, before[j - 1] + (letter != other))
             if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
                 cost = min(cost, earlier[j - 2] + 1)
-            now.append(cost)
-    return int(now[-1])
+            now[j] = min(cost, far)
+        if min(now) > most and min(before) > most:
+            return far
+        earlier, before = before, now
+    return before[-1]

@@ -130,7 +130,8 @@ def fit_planned(
     keys, codes = find_groups(table, by, execution)
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean)
+    seed = options.seed
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean, seed=seed)
     rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
     rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
@@ -194,7 +195,8 @@ def _fit_group(
     plan = plan_of_group(plan, options.columns.by, sample.table)
     if not plan.used:
         return None
-    encoder = TableEncoder.fit(sample.table, plan, contaminated=parameters.contaminated)
+    contaminated, seed = parameters.contaminated, options.seed
+    encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
     fitted, _ = _fit_detector(rows, parameters, options, None, (), is_accepted)

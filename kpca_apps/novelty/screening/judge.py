@@ -98,7 +98,14 @@ class Verdict:
     groups: tuple[GroupInfo, ...]  # how the rows of each were judged; none without groups
 
     def part_of_relations(self, row: int) -> float:
-        """Part of the score of a row, from 1, that it has by the relations between its cells."""
+        """Part of the score of a row, from 1, that it has by the relations between its cells.
+
+        None of errors of kernel PCA alone, nor, where groups are judged by models of their own, of
+        what the whole table's relations say.
+        """
+        whole = self.pieces[0].model.detector
+        if self.groups or whole.combined is None:
+            return 0.0
         return part_of_surprise(float(self.scores[row - 1]), float(self.rows.surprise[row - 1]))
 
 

@@ -197,7 +197,13 @@ def rows_to_score(
     encoder = hiding(model.encoder)
     groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
     rows = encode(
-        encoder, table, execution, seed=options.seed, n_jobs=options.jobs, accepted=accept
+        encoder,
+        table,
+        execution,
+        seed=model.options.seed,
+        n_jobs=options.jobs,
+        accepted=accept,
+        is_own=table.source.fingerprint == model.source.fingerprint,
     )
     found = find_groups(rows.table, model.options.columns.by, rows.execution)
     return replace(model, encoder=encoder, groups=groups), replace(rows, groups=found)

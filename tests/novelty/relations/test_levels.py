@@ -310,8 +310,8 @@ def test_likeness_is_the_share_of_others_as_close() -> None:
     assert writing.likeness("birmingxam", 60, 3) == 0.0
 
 
-@given(a=st.text("abcd", max_size=6), b=st.text("abcd", max_size=6))
-def test_edits_are_what_the_textbook_counts(a: str, b: str) -> None:
+@given(a=st.text("abcd", max_size=6), b=st.text("abcd", max_size=6), most=st.integers(0, 7))
+def test_edits_are_what_the_textbook_counts(a: str, b: str, most: int) -> None:
     table = [[i + j if i * j == 0 else 0 for j in range(len(b) + 1)] for i in range(len(a) + 1)]
     for i in range(1, len(a) + 1):
         for j in range(1, len(b) + 1):
@@ -322,4 +322,16 @@ def test_edits_are_what_the_textbook_counts(a: str, b: str) -> None:
             )
             if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
                 table[i][j] = min(table[i][j], table[i - 2][j - 2] + 1)
-    assert edits(a, b) == table[-1][-1]
+    assert edits(a, b, most) == min(table[-1][-1], most + 1)
+
+
+def test_numbers_are_levels_by_their_value() -> None:
+    rng = np.random.default_rng(2)
+    size = rng.integers(1, 9, 400)
+    frame = pl.DataFrame({"size": map(str, size), "price": [f"{3 * k}.50" for k in size]})
+    table = table_from_frame(frame, "sizes")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    again = pl.DataFrame({"size": [f"{k}.0" for k in size], "price": [f"{3 * k}.5" for k in size]})
+    judged, other = (learned.judge(table_from_frame(of, "sizes")) for of in (frame, again))
+    np.testing.assert_array_equal(judged.surprise, other.surprise)
+    assert other.cells == ()

@@ -70,7 +70,8 @@ def dates(cells, dayfirst=False):
     if not pd.api.types.is_datetime64_any_dtype(cells.dtype):
         cells = texts(cells)
     read = pd.to_datetime(cells, errors="coerce", utc=True, format="mixed", dayfirst=dayfirst)
-    return (read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    # Not Timestamp(0), whose nanoseconds reach from 1678 to 2262 only.
+    return (read - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(seconds=1)
 
 
 def clock(cells):

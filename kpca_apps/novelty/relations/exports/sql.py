@@ -110,6 +110,9 @@ def rules_as_sql(rules: HeldRules, table: str) -> str:
         parts.append(_NOT_PLAIN.format(columns=one_line(names, _LINE)))
     for held in rules.rules:
         said = one_line(sentence(held, rules.by_name), _LINE)
+        if isinstance(held.rule, Sorted) and "rowid" in map(str.lower, rules.by_name):
+            parts.append(f"\n-- {said}\n-- left out: a column is called rowid, as the order is\n")
+            continue
         where = broken_rows(held.rule, rules.by_name, table)
         parts.append(f"\n-- {said}\nSELECT * FROM {standard_name(table)}\nWHERE {where};\n")
     return "".join(parts)
@@ -123,8 +126,11 @@ def broken_rows(rule: AnyRule, columns: Mapping[str, RuleColumn], table: str) ->
             names = _aliases(rule.columns)
             query = writer.broken_keys(rule, names, standard_name(table))
             pairs = zip(names, map(writer.key, rule.columns), strict=True)
-            same = [f"broken.{name} = {key}" for name, key in pairs]
-            return _lines("EXISTS (", [*_from("SELECT 1", query, "broken"), *_where(same)])
+            found = "broken"
+            while found in {name.lower() for name in rule.columns}:
+                found += "_"
+            same = [f"{found}.{name} = {key}" for name, key in pairs]
+            return _lines("EXISTS (", [*_from("SELECT 1", query, found), *_where(same)])
         case Sorted():
             return _lines("rowid IN (", writer.broken_places(rule, standard_name(table)))
         case _:
