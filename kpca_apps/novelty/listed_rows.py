@@ -382,6 +382,12 @@ class Suggestions:
         self._of_row: dict[int, dict[str, OddCell]] = {}
         # Cells of a row that its others contradict, the clearest first.
         self._contradicted: dict[int, list[OddCell]] = {}
+        self._odd = {
+            (row, cell.column)
+            for cell in cells
+            for row in (cell.row, *cell.more_rows)
+            if cell.kind != CONTRADICTED
+        }
         for cell in cells:
             for row in (cell.row, *cell.more_rows) if cell.kind == CONTRADICTED else ():
                 self._contradicted.setdefault(row, []).append(cell)
@@ -413,7 +419,7 @@ class Suggestions:
         """Return the reasons of a row with what is expected of its cells.
 
         Cells that the others of the row contradict come first, with the part of the score that is
-        due to them, unless hardly any is and the first reason is about other columns.
+        due to them, unless hardly any is and the first cell is odd by itself.
         """
         found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
@@ -426,8 +432,7 @@ class Suggestions:
                 found.append(self._reason(cell, share))
             left = [_without(one, names) for one in reasons if one.column not in names]
             reasons = [replace(one, share=shares[one.column]) for one in left]
-            first = {reasons[0].column, *reasons[0].together} if reasons else set()
-            if part < MIN_SHARE and first and first.isdisjoint(_columns_of(contradicted)):
+            if part < MIN_SHARE and reasons and self._is_odd(row, reasons[0].column):
                 reasons, found = [*reasons, *found], []
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
@@ -445,14 +450,18 @@ class Suggestions:
         if contradicted and not listed.hint:
             listed = replace(listed, hint=" ".join(self.hints(listed.row)))
             part, first = self._part(listed.row), contradicted[0]
-            about = _columns_of(contradicted)
-            if part >= MIN_SHARE or not listed.columns or about & {*listed.columns}:
+            is_other = listed.columns[:1] and self._is_odd(listed.row, listed.columns[0])
+            if part >= MIN_SHARE or not is_other:
                 own = (listed.share or 0.0) if listed.columns == (first.column,) else 0.0
                 share = part / len(contradicted) + (1.0 - part) * own
                 return replace(listed, **_first_reason([self._reason(first, share)]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)
+
+    def _is_odd(self, row: int, column: str) -> bool:
+        """Whether a cell is odd by itself."""
+        return (row, column) in self._odd
 
     def hints(self, row: int) -> tuple[str, ...]:
         """Say what the other cells of a row have against some."""
@@ -476,11 +485,6 @@ class Suggestions:
         return tuple(
             replace(cell, suggestion="") if cell in self._dropped else cell for cell in self._cells
         )
-
-
-def _columns_of(contradicted: Sequence[OddCell]) -> set[str]:
-    """Columns of cells and of those that contradict them."""
-    return {name for cell in contradicted for name in (cell.column, *cell.given)}
 
 
 def _without(reason: Reason, names: Collection[str]) -> Reason:

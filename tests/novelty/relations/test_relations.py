@@ -1,0 +1,137 @@
+"""Relations in the score of rows, and the cells that they contradict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps import Screening, fit_model, load_model, save_model, score_table, screen_table
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.relations import Relations
+from kpca_apps.tables.frames import table_from_frame
+
+PLACES = [("Bern", "3000"), ("Basel", "4000"), ("Genf", "1200"), ("Chur", "7000"), ("Zug", "6300")]
+TOWN, STAY, TOTAL = 30, 77, 200  # rows with a fault, from 0
+
+
+def orders(n: int = 400) -> pl.DataFrame:
+    """Make orders of which three rows break what holds in all others."""
+    rng = np.random.default_rng(5)
+    place, street = rng.integers(0, len(PLACES), n), rng.integers(0, 40, n)
+    place = np.arange(40)[street] % len(PLACES)
+    start = np.datetime64("2024-01-01") + rng.integers(0, 300, n)
+    days, price, number = (
+        rng.integers(1, 20, n),
+        rng.uniform(20, 200, n).round(2),
+        rng.integers(1, 9, n),
+    )
+    columns = {
+        "street": [f"street {k}" for k in street],
+        "town": [PLACES[k][0] for k in place],
+        "zip": [PLACES[k][1] for k in place],
+        "start": start,
+        "end": start + days,
+        "price": price,
+        "number": number,
+        "total": (price * number).round(2),
+    }
+    columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
+    columns["end"][STAY] = start[STAY] - 40
+    columns["total"][TOTAL] += 10
+    return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
+
+
+def contradicted(result: Screening) -> dict[tuple[int, str], tuple[str, str]]:
+    cells = (cell for cell in result.odd_cells if cell.kind == "contradicted")
+    return {(cell.row - 1, cell.column): (cell.suggestion, cell.sentence) for cell in cells}
+
+
+@pytest.fixture(scope="module")
+def screened() -> Screening:
+    return screen_table(orders(), share=0.02)
+
+
+def test_what_a_row_contradicts_is_named_with_its_evidence(screened: Screening) -> None:
+    found, frame = contradicted(screened), orders()
+    street, zip = frame["street"][TOWN], frame["zip"][TOWN]
+    meant = {of: name for name, of in PLACES}[zip]
+    suggestion, sentence = found[TOWN, "town"]
+    assert suggestion == meant and f'read "{meant}"' in sentence
+    assert street in sentence or zip in sentence
+    price, number = frame["price"][TOTAL], frame["number"][TOTAL]
+    suggestion, sentence = found[TOTAL, "total"]
+    assert float(suggestion) == pytest.approx(price * number, rel=1e-5)
+    assert sentence == "total = price * number in 399 of 400 rows."
+    assert {row for row, _ in found} == {TOWN, STAY, TOTAL}
+
+
+def test_such_rows_rank_first_and_begin_with_it(screened: Screening) -> None:
+    for row, column in ((TOWN, "town"), (TOTAL, "total")):
+        ranked = next(one for one in screened.ranked if one.row == row + 1)
+        assert ranked.rank <= 8 and ranked.reasons[0].column == column
+        assert any(column in hint for hint in ranked.hints)
+
+
+def test_rules_are_part_of_the_result(screened: Screening) -> None:
+    rules = {one.rule: one for one in screened.rules}
+    assert rules["start <= end"].rows == (STAY + 1,)
+    assert rules["total = price * number"].n_broken == 1
+
+
+def test_a_saved_model_finds_the_same_in_its_own_table(tmp_path: Path) -> None:
+    table = tmp_path / "orders.csv"
+    orders().write_csv(table)
+    result = screen_table(table, share=0.02)
+    save_model(result.model, tmp_path / "m.kpca")
+    again = score_table(load_model(tmp_path / "m.kpca"), table)
+    assert contradicted(again) == contradicted(result) != {}
+    np.testing.assert_array_equal(again.scores, result.scores)
+
+
+def test_a_row_depends_on_no_other_row() -> None:
+    table = table_from_frame(orders(), "orders")
+    learned = Relations.learn(table, infer_plan(table))
+    whole = learned.judge(table)
+    parts = [table_from_frame(orders()[start : start + 70], "part") for start in range(0, 400, 70)]
+    judged = [learned.judge(part) for part in parts]
+    np.testing.assert_array_equal(np.concatenate([of.surprise for of in judged]), whole.surprise)
+    n_cells = sum(len(of.contradictions) for of in judged)
+    assert n_cells == len(whole.contradictions) > 0
+
+
+def test_rows_learned_from_are_judged_like_new_ones() -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(n: int) -> pl.DataFrame:
+        given = rng.zipf(1.4, n) % 200
+        follows = np.where(rng.random(n) < 0.8, given % 7, rng.integers(0, 7, n))
+        other = np.where(rng.random(n) < 0.8, follows, rng.integers(0, 7, n))
+        return pl.DataFrame(
+            {"given": [f"g{k}" for k in given], "a": [f"a{k}" for k in follows]}
+            | {"b": [f"b{k}" for k in other]}
+        )
+
+    shares = []
+    for _ in range(4):
+        table, new = (table_from_frame(drawn(n), "t") for n in (500, 4000))
+        learned = Relations.learn(table, infer_plan(table))
+        own = learned.judge(table, own=np.ones(500, dtype=bool)).surprise
+        shares.append((learned.judge(new).surprise > np.quantile(own, 0.95)).mean())
+    assert 0.02 < np.mean(shares) < 0.08
+
+
+def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
+    model = fit_model(orders().drop("price"), exclude=["street"])
+    found = score_table(model, orders().drop("price", "street"))
+    assert (STAY, "start") in contradicted(found)
+
+
+@pytest.mark.parametrize("hidden", ["zip", "number"])
+def test_hidden_cells_are_not_told_by_what_they_contradict(hidden: str) -> None:
+    result = screen_table(orders(), share=0.02, hide=hidden)
+    for cell in result.odd_cells:
+        assert hidden not in cell.sentence and (hidden not in cell.given or not cell.suggestion)
+    assert not any("price * number" in one.rule for one in result.rules) or hidden != "number"
