@@ -39,6 +39,7 @@ _AGREE = 0.9  # share of the rows with another value than mostly that must agree
 _NO_KEY = 0.9  # share of the rows that one column of two may settle alone
 _MOST_LEVELS = 200  # of a column of a key of two
 _MOST_COLUMNS = 40
+_FEW_ROWS, _NOT_AT_ALL = 300, 0.8
 _MIN_ROWS = 30
 
 
@@ -271,6 +272,7 @@ def _by_two(
     rows = np.sort(rng.choice(n, min(n, _ROWS), replace=False))
     codes = {name: column[rows] for name, column in levels.codes.items()}
     order = rng.permutation(len(rows))
+    some = order[:_FEW_ROWS]
     n_tried = len(names) ** 2 * len(codes) // 2 + 1
     alone = {
         (key, value): settles(codes[key], codes[value]).share
@@ -290,6 +292,10 @@ def _by_two(
                 continue
             # Of three columns, each two may settle the third, as parts of a whole do.
             if frozenset((a, b, value)) in found:
+                continue
+            # Most settle nothing, which few rows show.
+            first = settles(key[some], codes[value][some])
+            if first.applies.sum() >= _MIN_ROWS and first.share < _NOT_AT_ALL:
                 continue
             seen = settles(key, codes[value])
             enough = seen.share >= _NEARLY_BY_TWO and _agrees_elsewhere(seen, codes[value])
