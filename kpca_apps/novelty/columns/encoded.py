@@ -451,7 +451,8 @@ def _looked_through(
     """Return the faults of a table, or of a part of it, and of its rows the hashes and surprise."""
     judged = encoder.judge(table, own=learned)
     if not rules:
-        return CellFaults((), (), (), (), 0), np.empty(0, dtype=np.uint64), judged.surprise
+        no_hashes = np.zeros(len(learned), dtype=np.uint64)
+        return CellFaults((), (), (), (), 0), no_hashes, judged.surprise
     faults = CellFaults.of(
         table, encoder.plan, rules, first_row, is_accepted, judged.contradictions
     )

@@ -45,6 +45,7 @@ from kpca_apps.novelty.screening.model import (
     rows_needed,
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import Table
 
 OF_GROUPS = (
@@ -116,7 +117,11 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     and rank after all others: what a rule says of a table, it says of the others.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
-    in_training, is_accepted, detector = is_fitted_on(model, rows), rows.is_accepted, model.detector
+    in_training, is_accepted, detector = (
+        is_own_table(model, rows.source),
+        rows.is_accepted,
+        model.detector,
+    )
     keys, codes, pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows, in_training=in_training)
     judged = np.s_[:] if is_accepted is None else ~is_accepted
@@ -178,10 +183,10 @@ def _group_info(piece: JudgedPiece, flagged: BoolArray) -> GroupInfo:
     return GroupInfo(piece.name, len(piece.positions), n_flagged, n_fitted, piece.threshold)
 
 
-def is_fitted_on(model: NoveltyModel, rows: Encoded) -> bool:
-    """Whether they are the very rows that a model was fitted on, and their scores are known."""
-    has_scores = rows.source.n_rows == len(model.training_scores)
-    return has_scores and rows.source.fingerprint == model.source.fingerprint
+def is_own_table(model: NoveltyModel, source: SourceInfo) -> bool:
+    """Whether a table is the very one that a model was fitted on, and its scores are known."""
+    has_scores = source.n_rows == len(model.training_scores)
+    return has_scores and source.fingerprint == model.source.fingerprint
 
 
 def warnings_of_new(model: NoveltyModel, rows: Encoded) -> tuple[str, ...]:
@@ -235,21 +240,28 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
     return scores
 
 
-def _scores_of_some(model: AnyModel, rows: Encoded, positions: IntArray) -> FloatArray:
-    """Score some rows, positions increasing, as a piece of a model reads them."""
+def _scores_of_some(
+    model: AnyModel, rows: Encoded, positions: IntArray, *, own: bool = False
+) -> FloatArray:
+    """Score some rows, positions increasing, as a piece of a model reads them.
+
+    Of its `own` rows relations leave each out, as they did when it was fitted.
+    """
     function = model.detector.row_scores()
     n_jobs = rows.n_jobs if rows.stored is None else None
-    score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs)
+    score = partial(_mapped, encoder=model.encoder, function=function, n_jobs=n_jobs, own=own)
     table = some_rows(rows.table, positions)
     return np.concatenate([*each_part(table, function.purpose, score, rows.execution)])
 
 
 def _mapped(
-    table: Table, encoder: TableEncoder, function: NoveltyScores, n_jobs: int | None
+    table: Table, encoder: TableEncoder, function: NoveltyScores, n_jobs: int | None, own: bool
 ) -> FloatArray:
     scores = ArrayRows(encoder.matrix(table), n_jobs=n_jobs).map(function)
-    surprise = encoder.judge(table).surprise
-    return scores if function.combined is None else with_surprise(scores, surprise)
+    if function.combined is None:
+        return scores
+    learned = np.full(table.frame.height, own)
+    return with_surprise(scores, encoder.judge(table, own=learned).surprise)
 
 
 def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
@@ -271,7 +283,7 @@ def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> N
     order = np.argsort(stored, kind="stable")
     drawn = evenly_drawn(len(stored), COMPARED_ROWS)
     some = np.unique(np.concatenate([order[:few], order[len(order) - few :], drawn]))
-    found = _scores_of_some(model, rows, positions[some])
+    found = _scores_of_some(model, rows, positions[some], own=True)
     spread = float(np.ptp(np.quantile(found, [0.1, 0.9])))
     is_low, is_high = np.isin(some, order[:few]), np.isin(some, order[len(order) - few :])
     too_low = found[is_low] > stored[some[is_low]] + FAR_ABOVE * spread

@@ -38,7 +38,7 @@ from kpca_apps.novelty.listed_rows import Suggestions, list_rows
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
-from kpca_apps.novelty.screening.judge import judge
+from kpca_apps.novelty.screening.judge import is_own_table, judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table, extended
@@ -203,7 +203,7 @@ def rows_to_score(
         seed=model.options.seed,
         n_jobs=options.jobs,
         accepted=accept,
-        is_own=table.source.fingerprint == model.source.fingerprint,
+        is_own=is_own_table(model, table.source),
     )
     found = find_groups(rows.table, model.options.columns.by, rows.execution)
     return replace(model, encoder=encoder, groups=groups), replace(rows, groups=found)
