@@ -112,7 +112,8 @@ def screen(frame: pd.DataFrame) -> Found:
 def relations(frame: pd.DataFrame) -> Found:
     """Judge rows and cells by the relations of levels alone."""
     table = table_from_frame(pl.DataFrame(frame.to_dict("list")), "table")
-    _, judged = LevelRelations.fit(table, infer_plan(table))
+    learned = LevelRelations.learn(table, infer_plan(table))
+    judged = learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
     places = {name: place for place, name in enumerate(frame.columns)}
     clearest = sorted(judged.cells, key=lambda cell: -cell.clearness)
     return judged.surprise, [(cell.row, places[cell.column]) for cell in clearest]

@@ -144,16 +144,6 @@ class LevelRelations:
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan) -> LevelRelations:
         """Learn from the rows of a table, or some drawn from it."""
-        return cls._learn(table, plan).learned
-
-    @classmethod
-    def fit(cls, table: Table, plan: ColumnPlan) -> tuple[LevelRelations, JudgedCells]:
-        """Learn from rows, and judge these, each as if left out."""
-        rows = cls._learn(table, plan)
-        return rows.learned, rows.judged(table)
-
-    @classmethod
-    def _learn(cls, table: Table, plan: ColumnPlan) -> _Rows:
         columns = []
         for spec in plan.specs:
             if spec.role not in UNRELATED:
@@ -172,8 +162,7 @@ class LevelRelations:
         judged = {columns[of.target].name for of in rows.learned.relations}
         numbers = [spec for spec in plan.used if spec.name not in judged]
         usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
-        learned = replace(rows.learned, limits=rows.limits(rows.odd.log_p), usual=usual)
-        return replace(rows, learned=learned)
+        return replace(rows.learned, limits=rows.limits(rows.odd.log_p), usual=usual)
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.

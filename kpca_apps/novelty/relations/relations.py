@@ -6,6 +6,7 @@ others of their rows contradict.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -96,7 +97,7 @@ class Relations:
         rules about hidden columns nothing is said.
         """
         judged = self.levels.judge(table, own=own)
-        surprise, found = judged.surprise, [*map(_of_levels, judged.cells)]
+        surprise, found = judged.surprise.copy(), map(_of_levels, judged.cells)
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         asked = [
@@ -117,7 +118,6 @@ class Relations:
             # The share of rows that break it, this one among them.
             is_new = ~own[rows]
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
-            surprise = surprise.copy()
             # A term of the harmonic mean of p-values, of so many: (1/p - 1) / n.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(asked))
             of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
@@ -188,7 +188,13 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
     given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
     # Of them, this one reads otherwise.
     n, others = evidence.n_agreeing, evidence.n_rows - 1
-    read = f'"{one_line(cell.expected, 40)}"'
+    says = f"{n:,} of the {others:,} other rows with {given}"
+    if cell.expected:
+        says += f' read "{one_line(cell.expected, 40)}".'
+    elif 2 * n > others:
+        says += " have no value there."
+    else:
+        says = f"Hardly any of the {others:,} other rows with {given} read so."
     return Contradiction(
         row=cell.row,
         column=cell.column,
@@ -196,7 +202,7 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
         suggestion=cell.expected,
         expected=cell.expected,
         clearness=cell.clearness,
-        sentence=f"{n:,} of the {others:,} other rows with {given} read {read}.",
+        sentence=says,
         given=evidence.columns,
     )
 
@@ -233,15 +239,15 @@ def _to_blame(
     of those that a row breaks and fewest of those that hold.
     """
     blamed: dict[int, set[str]] = {}
-    for row in {one.row for one in found}:
+    n_of_row = Counter(row for _, rows in broken for row in rows)
+    for row in {one.row for one in found if n_of_row[one.row] > 1}:
         counts: dict[str, tuple[int, int]] = {}
         for rule, rows in broken:
             for name in rule.columns:
                 n_broken, n_holding = counts.get(name, (0, 0))
                 counts[name] = (n_broken + (row in rows), n_holding - (row not in rows))
-        if sum(row in rows for _, rows in broken) > 1:
-            most = max(counts.values())
-            blamed[row] = {name for name, count in counts.items() if count == most}
+        most = max(counts.values())
+        blamed[row] = {name for name, count in counts.items() if count == most}
     for one in found:
         to_blame = blamed.get(one.row, set())
         if len(to_blame) != 1 or one.column in to_blame or to_blame.isdisjoint(one.given):

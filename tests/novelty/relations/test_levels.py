@@ -24,7 +24,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def fit(frame: pl.DataFrame) -> tuple[LevelRelations, JudgedCells]:
     table = table_from_frame(frame, "table")
-    return LevelRelations.fit(table, infer_plan(table))
+    learned = LevelRelations.learn(table, infer_plan(table))
+    return learned, learned.judge(table, own=np.ones(table.frame.height, dtype=bool))
 
 
 def places(cells: tuple[JudgedCell, ...]) -> set[tuple[int, str]]:
