@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from kpca_apps.names import in_prose
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.odd_cells import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_note
-from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.encoded import Accepted, Encoded
 from kpca_apps.novelty.columns.profiles import NAMED_BY, TELLS_APART, describe_columns
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, Lists, list_table
@@ -131,6 +132,7 @@ def find_all(
         row_files=row_files,
         accepted=_accepted_rows(rows, fitted_on),
         is_accepted=rows.is_accepted,
+        marks=() if rows.accepted is None else rows.accepted.marks,
         by=model.options.columns.by if model.groups else (),
     )
 
@@ -227,6 +229,8 @@ def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | N
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
+    if rows.accepted.is_wrong is not None:
+        return AcceptedRows(name, n, _marked_sentence(rows.accepted, fitted_on is rows))
     statement = f"{name} accepts none of the rows."
     if n:
         made = LEARNED if fitted_on is rows else "" if fitted_on is None else JOINED
@@ -236,6 +240,22 @@ def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | N
             made = made.replace("them", "it")
         statement = f"{which} in {name} and not listed{made}."
     return AcceptedRows(name, n, statement)
+
+
+def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
+    """Say what became of the rows that a reader marked."""
+    masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
+    n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
+    said = [
+        f"{n_fine:,} fine and {'learned as normal' if is_learned else 'not listed'}",
+        f"{n_known:,} known and not listed",
+        f"{n_wrong:,} wrong and first on the list",
+    ]
+    counts = n_fine, n_known, n_wrong
+    found = [words for words, n in zip(said, counts, strict=True) if n]
+    if not found:
+        return f"{accepted.name} marks none of the rows."
+    return f"Rows marked in {accepted.name}: {in_prose(found)}."
 
 
 def _with_reason_shares(

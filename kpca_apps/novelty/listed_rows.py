@@ -16,6 +16,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -172,6 +173,8 @@ def list_rows(
     rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
+    hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
+    keys = row_keys(table, hidden)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None
         if rarity is not None and rarities is not None:
@@ -191,6 +194,7 @@ def list_rows(
                 cells=tuple(cells),
                 rarity=rare,
                 group=group_of[place],
+                key=keys[place],
             )
         )
     return tuple(listed)

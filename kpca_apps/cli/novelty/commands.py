@@ -68,7 +68,7 @@ def screen(
         rows = run.read(table)
         refuse_too_wide(options, rows)
         clean = None if reference is None else run.read([reference])
-        accepted = run.read_accepted()
+        judged = run.read_judged()
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -79,7 +79,7 @@ def screen(
             result, model = screen_rows(
                 rows,
                 reference=clean,
-                accept=accepted,
+                accept=judged,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -88,7 +88,7 @@ def screen(
         finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="accept positive explain out format keep_hidden flagged")
+@command(app, without="accept marks positive explain out format keep_hidden flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -159,14 +159,14 @@ def score(
         loaded = load_model(model)
         rows = run.read(table)
         refuse_too_wide(options, rows)
-        accepted = run.read_accepted()
+        judged = run.read_judged()
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
             result = score_rows(
                 loaded,
                 rows,
-                accept=accepted,
+                accept=judged,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -175,7 +175,9 @@ def score(
         finish(run, context, folder, rows, result, loaded, save=False)
 
 
-@command(app, only="accept id hide delimiter encoding sheet skip_rows bad_lines json quiet config")
+@command(
+    app, only="accept marks id hide delimiter encoding sheet skip_rows bad_lines json quiet config"
+)
 def explain(
     model: ModelArgument,
     table: TableArgument,
@@ -209,7 +211,7 @@ def explain(
                 rows,
                 row=row,
                 line=line,
-                accept=run.read_accepted(),
+                accept=run.read_judged(),
                 options=chosen,
                 execution=run.execution,
             )
@@ -224,7 +226,7 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept by explain calibration workers scheduler format "
+    without="share count alpha fdr accept marks by explain calibration workers scheduler format "
     "keep_hidden flagged",
 )
 def compare(
