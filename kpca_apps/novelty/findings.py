@@ -117,6 +117,7 @@ def find_all(
         versions=library_versions(),
         command=command,
         rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index),
+        usual_rows=lists.usual,
         odd_cells=lists.odd_cells,
         n_odd_cells=lists.n_odd_cells,
         odd_cell_rows=lists.odd_cell_rows,

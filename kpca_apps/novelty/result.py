@@ -157,6 +157,7 @@ class RankedRow:
     #: The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
     group: str = ""
     key: str = ""  #: what the row is known again by, if marked: a hash of its visible cells
+    nearest: tuple[int, ...] = ()  #: rows of `usual_rows` most like it, the nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -174,6 +175,16 @@ class RankedRow:
         """Columns of the first reason, each with the side its value deviates to; empty without."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
+
+
+@dataclass(frozen=True)
+class UsualRow:
+    """A row that is not flagged, to compare with one that is."""
+
+    row: int  #: position in the table, 1 = first row of data
+    line: int | None  #: of the input file it starts on
+    id: str | None  #: text of the column that names the rows
+    cells: tuple[tuple[str, str], ...]  #: name and text as it stands
 
 
 @dataclass(frozen=True)
@@ -533,6 +544,7 @@ class ScreeningResult:
     accepted: AcceptedRows | None = None  #: None: nobody named such rows
     is_accepted: BoolArray | None = None  #: (n,), which they are
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
+    usual_rows: tuple[UsualRow, ...] = ()  #: those that ranked rows are compared with, by row
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property
