@@ -19,6 +19,7 @@ from kpca_apps.novelty.columns.encoded import Accepted, Encoded
 from kpca_apps.novelty.columns.profiles import NAMED_BY, TELLS_APART, describe_columns
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, Lists, list_table
+from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.pictures import draw_rows
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import (
@@ -86,7 +87,9 @@ def find_all(
         )
     patterns = find_patterns(lists.ranked, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    row_ids, row_files = _names_of_rows(rows, id_column, clearest(lists.odd_cells), duplicates)
+    row_ids, row_files, keys = _names_of_rows(
+        rows, id_column, clearest(lists.odd_cells), duplicates
+    )
     map, contours, plane = draw_rows(model, verdict, lists, columns)
     notes = (
         *of_drift,
@@ -131,6 +134,7 @@ def find_all(
         groups=verdict.groups,
         row_ids=row_ids,
         row_files=row_files,
+        row_keys=keys,
         accepted=_accepted_rows(rows, fitted_on),
         is_accepted=rows.is_accepted,
         marks=() if rows.accepted is None else rows.accepted.marks,
@@ -140,13 +144,13 @@ def find_all(
 
 def _names_of_rows(
     rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Return ids and files of the rows that are named among odd cells and repeated rows, from 1."""
+) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
+    """Return ids, files and keys of the rows named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
     named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
     columns = (id_column, rows.source.file_column)
-    if not named or columns == (None, None):
-        return {}, {}
+    if not named:
+        return {}, {}, {}
     table = rows.take(np.array(named, dtype=np.int64) - 1)
     ids, files = (
         {}
@@ -154,7 +158,8 @@ def _names_of_rows(
         else {row: table.column(name).text(place) for place, row in enumerate(named)}
         for name in columns
     )
-    return ids, files
+    hidden = {spec.name for spec in rows.encoder.plan.specs if spec.hidden}
+    return ids, files, dict(zip(named, row_keys(table, hidden), strict=True))
 
 
 def _settings(

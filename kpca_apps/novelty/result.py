@@ -541,6 +541,7 @@ class ScreeningResult:
     #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
     row_ids: Mapping[int, str] = field(default_factory=dict)
     row_files: Mapping[int, str] = field(default_factory=dict)  #: files they are of, if of several
+    row_keys: Mapping[int, str] = field(default_factory=dict)  #: what they are known again by
     accepted: AcceptedRows | None = None  #: None: nobody named such rows
     is_accepted: BoolArray | None = None  #: (n,), which they are
     marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before

@@ -34,7 +34,7 @@ LEFT_OUT = ("seconds", "resumed", "bug", "previews")
 DRAWN = (
     *("scores", "p_values", "rarities", "is_flagged", "is_accepted", "ranks"),
     *("map", "contours", "plane"),
-    "usual_rows",  # of the page
+    *("usual_rows", "row_keys"),  # of the page
 )
 
 Result = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from kpca_apps.novelty.result import (
     N_KINDS,
@@ -24,6 +24,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
 from kpca_apps.report.novelty.strips import strip_of
 from kpca_apps.report.novelty.text import (
+    MAX_LISTED,
     MAX_ROWS,
     PRECISION,
     REST,
@@ -39,7 +40,8 @@ from kpca_apps.report.novelty.text import (
     standing,
     verdict,
 )
-from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
+from kpca_apps.report.novelty.work import marks_of, work_of
+from kpca_apps.report.page import MAX_SENTENCE, block, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, in_prose, number, plural
 
 if TYPE_CHECKING:
@@ -56,7 +58,6 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_GROUPS = 101  # as many as have models of their own, and the rest
 MAX_GROUP = 60  # characters of the name of one
 MAX_CELL = 200  # characters of one cell
-ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
 MAX_REASONS = 3
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
@@ -68,10 +69,15 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
     Under 1 MB however many rows.
     """
     drawn = drawn or ScreeningDrawings.of(result)
-    rows = _rows(result, result.ranked[:MAX_ROWS])
+    first = _first_screen(result)
+    listed = result.ranked[:MAX_LISTED]
+    rows = _rows(result, listed)
     return make_page(
         "screening.html.j2",
+        parts=("work.js", "work.css"),
         layout="page.html.j2",
+        work=block(work_of(result, listed, clearest(result.odd_cells))),
+        marks=block(marks_of(result)),
         title="".join(headline(result)),
         rows=rows,
         n_more_rows=result.n_judged - len(rows),
@@ -85,7 +91,7 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         + ([("Reference", result.reference)] if result.reference else []),
         top_warnings=_top_warnings(result),
         **_shared(result, drawn.evaluations),
-        **_first_screen(result),
+        **first,
     )
 
 
@@ -169,6 +175,7 @@ def _alike(
     ]
     return {
         "n_alike": len(rows),
+        "alike": " ".join(str(row.row) for row in rows[:MAX_LISTED]),
         "pattern": cut(sentence[:1].upper() + sentence[1:], MAX_SENTENCE),
         "others": Markup(", ").join(others),
         "n_more_alike": max(len(rows) - 1 - MAX_ALIKE, 0),
@@ -277,7 +284,6 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
 def _row(
     row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
 ) -> dict[str, Any]:
-    cells = _affordable(row.cells)
     note = "" if row.reasons else "Reasons were computed for the first rows only (--explain)."
     if row.explained and not row.reasons:
         note = "No column differs from what similar rows suggest."
@@ -296,8 +302,6 @@ def _row(
         ],
         "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
         "note": note,
-        "cells": cells,
-        "n_more_cells": len(row.cells) - len(cells),
     }
 
 
@@ -312,16 +316,3 @@ def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> dict[s
         "hidden": profile is not None and profile.hidden,
         "strip": strip_of(reason, profile),
     }
-
-
-def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    """Keep the leading cells whose text fits the budget of a row."""
-    kept: list[tuple[str, str]] = []
-    spent = 0
-    for cell in cells:
-        name, text = (cut(part, MAX_CELL) for part in cell)
-        spent += len(str(escape(name) + escape(text)).encode()) + 60
-        if spent > ROW_BUDGET:
-            break
-        kept.append((name, text))
-    return kept
