@@ -196,7 +196,9 @@ def marks_of(table: Table, name: str) -> Marks:
             marks.append(msgspec.convert(record, _Mark, strict=False))
         except msgspec.MsgspecError as error:
             place = f"row {number}" if table.lines is None else f"line {table.lines[number - 1]}"
-            raise InputError(f"{name}, {place}: {one_line(str(error), _LONGEST)}.") from None
+            raise InputError(
+                f"{name}, {place}: no mark that a page wrote ({one_line(str(error), _LONGEST)})."
+            ) from None
     return Marks(name, tuple(marks), None)
 
 

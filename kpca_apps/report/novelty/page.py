@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import (
     N_KINDS,
@@ -40,7 +40,7 @@ from kpca_apps.report.novelty.text import (
     standing,
     verdict,
 )
-from kpca_apps.report.novelty.work import marks_of, work_of
+from kpca_apps.report.novelty.work import BUDGET, marks_of, work_of
 from kpca_apps.report.page import MAX_SENTENCE, block, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, in_prose, number, plural
 
@@ -58,7 +58,8 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_GROUPS = 101  # as many as have models of their own, and the rest
 MAX_GROUP = 60  # characters of the name of one
 MAX_CELL = 200  # characters of one cell
-MAX_REASONS = 3
+MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
+TAGS, TAGS_OF_REASON = 230, 120  # bytes
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
 
@@ -71,12 +72,15 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
     drawn = drawn or ScreeningDrawings.of(result)
     first = _first_screen(result)
     listed = result.ranked[:MAX_LISTED]
+    work = work_of(result, listed, clearest(result.odd_cells))
     rows = _rows(result, listed)
+    rows = rows[: _n_affordable(rows, work)]
+    work["rows"] = {row["row"]: work["rows"][row["row"]] for row in rows}
     return make_page(
         "screening.html.j2",
         parts=("work.js", "work.css"),
         layout="page.html.j2",
-        work=block(work_of(result, listed, clearest(result.odd_cells))),
+        work=block(work),
         marks=block(marks_of(result)),
         title="".join(headline(result)),
         rows=rows,
@@ -93,6 +97,22 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         **_shared(result, drawn.evaluations),
         **first,
     )
+
+
+def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
+    """Return how many of the first rows fit what the page may hold of them."""
+    left = BUDGET
+    for place, row in enumerate(rows):
+        # Tags and texts, quotes and brackets escaped.
+        texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
+        texts += [
+            str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
+        ]
+        left -= TAGS + TAGS_OF_REASON * len(row["reasons"]) + sum(len(t.encode()) for t in texts)
+        left -= len(block(work["rows"][row["row"]]).encode())
+        if left < 0:
+            return place
+    return len(rows)
 
 
 def render_in_notebook(result: ScreeningResult) -> str:
@@ -276,13 +296,18 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]
     return [
-        _row(row, score, threshold, profiles) | {"file": file}
-        for row, score, file in zip(rows, scores, files, strict=True)
+        _row(row, score, threshold, profiles, is_full=place < MAX_FULL) | {"file": file}
+        for place, (row, score, file) in enumerate(zip(rows, scores, files, strict=True))
     ]
 
 
 def _row(
-    row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
+    row: RankedRow,
+    score: str,
+    threshold: str,
+    profiles: dict[str, ColumnProfile],
+    *,
+    is_full: bool,
 ) -> dict[str, Any]:
     note = "" if row.reasons else "Reasons were computed for the first rows only (--explain)."
     if row.explained and not row.reasons:
@@ -293,14 +318,13 @@ def _row(
         "group": cut(row.group, MAX_GROUP),
         "score": score,
         "threshold": threshold,
-        "score_value": row.score,
         "rarity": p_value if row.rarity is None else row.rarity.words,
         "rarity_value": row.p_value if row.rarity is None else row.rarity.share,
         "reasons": [
             _reason(reason, share, profiles.get(reason.column))
-            for reason, share in reason_shares(row)[:MAX_REASONS]
+            for reason, share in reason_shares(row)[: MAX_REASONS if is_full else 1]
         ],
-        "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
+        "hints": [cut(hint, MAX_HINT) for hint in row.hints[: MAX_HINTS if is_full else 0]],
         "note": note,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kpca_apps.novelty.result import (
@@ -14,12 +14,13 @@ from kpca_apps.novelty.result import (
     UsualRow,
 )
 from kpca_apps.report.novelty.text import expected_text, is_missing
-from kpca_apps.report.text import cut, in_prose, plural
+from kpca_apps.report.text import cut, in_prose
 
 MAX_CELL = 200  # characters of one cell
-# Bytes of the cells of one row, and of all rows together: with the words of 2,000 ranked rows the
-# page keeps below 1.5 MB.
-ROW_BUDGET, BUDGET = 2_500, 450_000
+MAX_WHOLE = 300  # rows that can be opened to all their cells
+# Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
+# that is said of the ranked rows: what does not fit is not listed, and the page keeps below 1.5 MB.
+ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_150_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
@@ -37,51 +38,70 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
 def work_of(
     result: ScreeningResult, listed: Sequence[RankedRow], cells: Sequence[OddCell]
 ) -> dict[str, Any]:
-    """Return what is known of the rows that are listed, and of the odd `cells` that are shown."""
-    names = [column.name for column in result.columns]
-    place = {name: number for number, name in enumerate(names)}
+    """Return what is known of the rows that are listed, and of the odd `cells` that are shown.
+
+    Columns and kinds of reason go by their numbers.
+    """
+    place = _Places(column.name for column in result.columns)
     odd: dict[int, list[OddCell]] = {}
     for cell in result.odd_cells:
         for row in (cell.row, *cell.more_rows):
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.usual_rows}
-    kinds, rows, beside, left = dict[str, int](), dict[str, Any](), dict[str, Any](), BUDGET
-    for one in listed:
-        near = [usual[row] for row in one.nearest]
-        budget = min(ROW_BUDGET, max(left, 0))
-        shown, spent = _affordable(one.cells, budget)
+    kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
+    for number, one in enumerate(listed):
+        shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
+        if number < MAX_WHOLE and left > 0:
+            shown, spent = _affordable(one.cells)
+            near = [usual[row] for row in one.nearest]
         for other in near:
-            if str(other.row) not in beside:
-                compared = _usual(other, place, budget)
-                beside[str(other.row)] = compared
-                spent += sum(len(text) + 5 for text in compared["cells"].values())
+            if other.row not in beside:
+                compared, more = _affordable(other.cells)
+                cells_of = {place[name]: text for name, text in compared}
+                beside[other.row] = _place(other) | {"cells": cells_of}
+                spent += more
         left -= spent
-        kind = _kind(one)
-        n_more = len(one.cells) - len(shown)
-        rows[str(one.row)] = _place(one) | {
-            "key": one.key,
-            "kind": kinds.setdefault(kind, len(kinds)),
-            "why": [place[reason.column] for reason in one.reasons],
-            "shown": [place[name] for name, _ in shown],
-            "cells": [text for _, text in shown],
-            "expected": {
-                place[reason.column]: _expected(reason)
-                for reason in one.reasons
-                if reason.expected_value is not None or reason.expected
-            },
-            "odd": sorted({place[cell.column] for cell in odd.get(one.row, ())}),
+        reasons = one.reasons[: None if number < MAX_WHOLE else 1]
+        meant = {cell.column: cut(cell.suggestion, MAX_CELL) for cell in odd.get(one.row, ())}
+        is_shown = {name for name, _ in shown}
+        found = {
+            "why": [place[reason.column] for reason in reasons],
+            "cells": {place[name]: text for name, text in shown},
+            "expected": {place[r.column]: _expected(r) for r in reasons},
+            "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
-            "fixes": [*_fixes(odd.get(one.row, ()), one.reasons)],
-            **({"group": cut(one.group, 60)} if one.group else {}),
-            **({"left": f"{plural(n_more, 'more column')} in the scored table."} if n_more else {}),
+            # What they read, where that is not among the cells.
+            "seen": {
+                place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
+                for r in reasons
+                if r.column not in is_shown
+            },
+            "group": cut(one.group, 60),
+            "more": int(len(shown) < len(one.cells)),
+        }
+        rows[one.row] = _place(one) | {
+            "key": one.key,
+            "kind": kinds[_kind(one)],
+            **{name: value for name, value in found.items() if value},
         }
     return {
-        "columns": [cut(name, MAX_CELL) for name in names],
+        "columns": [cut(name, MAX_CELL) for name in place],
         "kinds": list(kinds),
         "rows": rows,
         "usual": beside,
         "cells": [_cell(cell, result) for cell in cells],
     }
+
+
+class _Places(dict[str, int]):
+    """Numbers of names, from 0; a new one gets the next."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__((name, number) for number, name in enumerate(names))
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return self[name]
 
 
 def _place(one: RankedRow | UsualRow) -> dict[str, Any]:
@@ -105,23 +125,6 @@ def _expected(reason: Reason) -> str:
     return "".join(expected_text(reason))
 
 
-def _fixes(cells: Iterable[OddCell], reasons: Iterable[Reason]) -> Iterator[tuple[str, str, str]]:
-    """List what a wrong row may need: column, what it reads, what was probably meant."""
-    told = set()
-    for cell in cells:
-        told.add(cell.column)
-        yield cut(cell.column, MAX_CELL), cut(cell.seen, MAX_CELL), cut(cell.suggestion, MAX_CELL)
-    for reason in reasons:
-        if reason.column not in told:
-            seen = "" if is_missing(reason.seen) else cut(reason.seen, MAX_CELL)
-            yield cut(reason.column, MAX_CELL), seen, _expected(reason)
-
-
-def _usual(row: UsualRow, place: dict[str, int], budget: int) -> dict[str, Any]:
-    cells, _ = _affordable(row.cells, budget)
-    return _place(row) | {"cells": {place[name]: text for name, text in cells}}
-
-
 def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     found: dict[str, Any] = {
         "row": cell.row,
@@ -138,14 +141,15 @@ def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     return found
 
 
-def _affordable(cells: Sequence[tuple[str, str]], budget: int) -> tuple[list[tuple[str, str]], int]:
-    """Keep the leading cells whose texts fit a budget, and say what they take of it."""
+def _affordable(cells: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], int]:
+    """Keep the leading cells whose texts fit the budget of a row, and say what they take."""
     kept: list[tuple[str, str]] = []
     spent = 0
     for name, whole in cells:
         text = cut(whole, MAX_CELL)
-        spent += len(text.encode()) + 8
-        if spent > budget:
+        size = len(text.encode()) + 8
+        if spent + size > ROW_BUDGET:
             break
+        spent += size
         kept.append((name, text))
     return kept, spent

@@ -29,7 +29,7 @@ const views = new Map();
   const valueOf = (row, place) => {
     const cell = row.cells[place];
     const text = (cell.dataset.value ?? cell.textContent).trim();
-    const number = text === "" ? NaN : Number(text);
+    const number = text === "" ? NaN : Number(text.replaceAll(",", ""));
     return { text, number };
   };
   const compare = (a, b) => {

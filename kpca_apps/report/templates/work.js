@@ -11,6 +11,8 @@
   // A mark is of all rows that show the same cells, or of one row where some cells are hidden.
   const ident = (about) => about.key.startsWith("h") ? about.key + "/" + about.row : about.key;
   const aboutRow = (row) => data.rows[row.dataset.row];
+  const NONE = { why: [], cells: {}, expected: {}, odd: {}, near: [], seen: {}, group: "" };
+  for (const [row, about] of Object.entries(data.rows)) data.rows[row] = { ...NONE, ...about };
   const rowsOf = new Map(), aboutOf = new Map();
   for (const about of [...data.cells.filter((cell) => cell.key), ...Object.values(data.rows)]) {
     aboutOf.set(ident(about), about);
@@ -105,9 +107,7 @@
     const rows = card.dataset.rows.split(" ").filter((row) => data.rows[row]);
     if (!rows.length) continue;
     const name = rows.length > 1 ? "these " + rows.length + " rows" : "row " + rows[0];
-    const box = make("p", "", { className: "marking" });
-    box.append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
-    card.append(box);
+    card.querySelector(".where").append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
   }
   for (const cell of document.querySelectorAll("tr[data-cell]")) {
     const about = data.cells[Number(cell.dataset.cell)];
@@ -134,7 +134,7 @@
   const byKind = choose("kind of reason", [["", "all"], ...kinds.map(([kind, n]) => [kind, data.kinds[kind] + " (" + n + ")"])]);
   const columns = counted(aboutRows.flatMap((about) => [...new Set(about.why)]));
   const byColumn = choose("column", [["", "all"], ...columns.map(([column, n]) => [column, data.columns[column] + " (" + n + ")"])]);
-  const groupNames = counted(aboutRows.map((about) => about.group ?? ""));
+  const groupNames = counted(aboutRows.map((about) => about.group));
   const byGroup = groupNames.length < 2 ? null : choose("group", [["", "all"], ...groupNames.map(([name, n]) => ["=" + name, (name || "other") + " (" + n + ")"])]);
   const byMark = choose("marked", [["", "all"], ["none", "not yet"], ["wrong", "wrong"], ["fine", "fine"], ["known", "known"]]);
   const fold = make("label", "");
@@ -149,7 +149,7 @@
     if (more) more.remove();
     if (byKind.value !== "" && String(about.kind) !== byKind.value) return false;
     if (byColumn.value !== "" && !about.why.includes(Number(byColumn.value))) return false;
-    if (byGroup?.value && "=" + (about.group ?? "") !== byGroup.value) return false;
+    if (byGroup?.value && "=" + about.group !== byGroup.value) return false;
     if (byMark.value && byMark.value !== mark) return false;
     if (!folded.checked) return true;
     const first = seen.get(about.kind);
@@ -168,6 +168,7 @@
   });
 
   // The whole row beside what was expected and the usual rows most like it.
+  const reads = (about, column) => about.cells[column] ?? about.seen[column] ?? "";
   const named = (about) => (about.id ? about.id + ", " : "") + (about.line != null ? "line " + about.line : "row " + about.row);
   const expand = (row) => {
     const open = row.nextElementSibling;
@@ -178,23 +179,23 @@
     const whole = make("table", "", { className: "whole" });
     const head = whole.createTHead().insertRow();
     for (const [place, name] of ["column", "reads", "expected", ...near.map((one) => "like it: " + named(one))].entries()) {
-      const th = make("th", name, { scope: "col" });
-      if (place > 2) th.title = "one of the usual rows most like this one";
+      const th = make("th", place > 2 ? "" : name, { scope: "col" });
+      if (place > 2) th.append(make("bdi", name, { title: "one of the usual rows most like this one" }));
       head.append(th);
     }
     const body = whole.createTBody();
     // What differs comes first.
-    const differs = (column) => about.expected[column] !== undefined || about.odd.includes(column);
-    const order = [...about.shown.keys()].sort((a, b) => differs(about.shown[b]) - differs(about.shown[a]));
-    for (const place of order) {
+    const differs = (column) => about.expected[column] !== undefined || about.odd[column] !== undefined;
+    const order = [...new Set([...Object.keys(about.cells), ...Object.keys(about.seen)])].map(Number);
+    order.sort((a, b) => differs(b) - differs(a));
+    for (const column of order) {
       const line = body.insertRow();
-      const column = about.shown[place];
       const th = make("th", "", { scope: "row" });
       th.append(make("bdi", data.columns[column]));
       line.append(th);
       const expected = about.expected[column] ?? "";
       if (differs(column)) line.className = "differs";
-      for (const text of [about.cells[place], expected, ...near.map((one) => one.cells[column] ?? "")]) {
+      for (const text of [reads(about, column), expected, ...near.map((one) => one.cells[column] ?? "")]) {
         line.insertCell().append(make("bdi", text));
       }
     }
@@ -213,7 +214,7 @@
     const detail = make("tr", "", { className: "detail" });
     const cell = make("td", "", { colSpan: row.cells.length });
     cell.append(label, box);
-    if (about.left) cell.append(make("p", about.left, { className: "note" }));
+    if (about.more) cell.append(make("p", "The other columns are in the scored table.", { className: "note" }));
     detail.append(cell);
     row.after(detail);
     return detail;
@@ -252,8 +253,11 @@
     if (!wrong.length) return say("No row is marked wrong yet.");
     const lines = wrong.flatMap((one) => {
       const place = [one.row, one.line, one.id];
-      const own = data.cells.filter((cell) => cell.key && ident(cell) === ident(one)).map((cell) => cell.fix);
-      const cells = aboutOf.get(ident(one))?.fixes ?? own;
+      const about = aboutOf.get(ident(one));
+      const cells = about?.why
+        ? [...new Set([...Object.keys(about.odd), ...Object.keys(about.expected)])].map((column) =>
+            [data.columns[column], reads(about, column), about.odd[column] || about.expected[column]])
+        : data.cells.filter((cell) => cell.key && ident(cell) === ident(one)).map((cell) => cell.fix);
       return (cells.length ? cells : [["", "", ""]]).map((cell) => [...place, ...cell, one.note]);
     });
     download("to-fix.csv", "text/csv", csv([["row", "line", "id", "column", "reads", "suggested", "note"], ...lines]));
