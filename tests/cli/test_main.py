@@ -48,8 +48,8 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
-        "reference share count alpha fdr accept marks label positive id exclude categorical numeric by "
-        "hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
+        "reference share count alpha fdr accept marks label positive id exclude categorical "
+        "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
         "calibration seed jobs workers scheduler out force format keep-hidden flagged "
         f"{READING} json quiet dry-run config"
     ),
@@ -59,8 +59,8 @@ OPTIONS = {
         f"workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
-        "share count alpha fdr accept marks label positive id hide explain jobs workers scheduler out "
-        f"force format keep-hidden flagged {READING} json quiet config"
+        "share count alpha fdr accept marks label positive id hide explain jobs workers "
+        f"scheduler out force format keep-hidden flagged {READING} json quiet config"
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",
     "novelty compare": (

@@ -67,7 +67,7 @@ MAX_HINT = 240  # characters of one hint
 def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
     """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
 
-    Under 1 MB however many rows.
+    Some 1.5 MB at most, however many rows.
     """
     drawn = drawn or ScreeningDrawings.of(result)
     first = _first_screen(result)
