@@ -50,7 +50,8 @@ LABEL = "--label colour --positive red"
 # Of the table, the work and the files; not of what is found.
 OTHERS = (
     "--reference --accept --marks --workers --scheduler --out --force --format --keep-hidden "
-    "--flagged --delimiter --encoding --sheet --skip-rows --bad-lines --json --quiet --dry-run --config"
+    "--flagged --delimiter --encoding --sheet --skip-rows --bad-lines --json --quiet --dry-run "
+    "--config"
 )
 
 
