@@ -1,0 +1,36 @@
+"""What the commands of ``kpca denoise`` print as JSON beside the result of a run."""
+
+from __future__ import annotations
+
+from kpca_apps.denoise.batch.measuring import MeasuredFile
+from kpca_apps.denoise.dictionary.choosing import LevelChoice
+from kpca_apps.report.document import Document, ListOf, Parts
+
+PLANNED_IMAGES = Document(
+    "planned images",
+    "Which file becomes which: kpca denoise run --dry-run --json.",
+    added={"images": ListOf(Parts(added={"name": str, "output": str}))},
+)
+EXAMPLE_IMAGES = Document(
+    "example images",
+    "Images that a dictionary would be learned from: kpca denoise fit --dry-run --json.",
+    added={"images": ListOf(Parts(added={"name": str, "shape": tuple[int, ...]}))},
+)
+FITTED_DICTIONARY = Document(
+    "fitted dictionary",
+    "A dictionary that was learned: kpca denoise fit --json.",
+    added={
+        "model": str,
+        "n_examples": int,
+        "shape": tuple[int, ...],
+        "patch_size": int | None,
+        "rule": str,
+        "choices": tuple[LevelChoice, ...],
+    },
+)
+MEASURED_NOISE = Document(
+    "measured noise",
+    'The noise of images, status "ok", or why it could not be measured: kpca denoise noise --json.',
+    added={"images": ListOf(Parts(((MeasuredFile, ()),), {"status": str}))},
+)
+DOCUMENTS = (PLANNED_IMAGES, EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE)
