@@ -123,7 +123,8 @@ def rules_schema() -> dict[str, Any]:
     schema: dict[str, Any] = named.pop(_Document.__name__)
     constants = {"format": FORMAT, "format_version": FORMAT_VERSION}
     schema["properties"] |= {key: {"const": value} for key, value in constants.items()}
-    return schema | {"$defs": named}
+    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema | {"$defs": named}))
+    return made
 
 
 def save_rules(rules: HeldRules, path: str | Path) -> None:
