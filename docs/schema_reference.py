@@ -1,4 +1,4 @@
-"""A directive that lists the kinds of JSON with their keys, and the schemas as files of the site."""
+"""A directive that lists the kinds of JSON with their keys; their schemas are files of the site."""
 
 from __future__ import annotations
 

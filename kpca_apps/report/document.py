@@ -15,18 +15,20 @@ Fields = tuple[tuple[type, Collection[str]], ...]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """An object in a document, with fields of dataclasses and other keys."""
+class Part:
+    """An object in a document that is no dataclass as it is: with fields of some, or other keys."""
 
+    name: str
+    what: str
     of: Fields = ()
-    added: Mapping[str, Any] = field(default_factory=dict)  # types, by key
+    added: Mapping[str, Any] = field(default_factory=dict, hash=False)  # types, by key
 
 
 @dataclass(frozen=True)
 class ListOf:
     """A list of such objects."""
 
-    one: Parts
+    one: Part
 
 
 @dataclass(frozen=True)

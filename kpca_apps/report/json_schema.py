@@ -18,7 +18,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from kpca_apps.denoise.result import Preview
-from kpca_apps.report.document import LEFT_OUT, Document, ListOf, Parts
+from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
+
+# What has a name of its own in a schema: what it is, and its schema.
+Named = dict[str, tuple[Any, dict[str, Any]]]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN: dict[Any, dict[str, Any]] = {
@@ -37,15 +40,15 @@ _NUMBER = {
 def schema_of(document: Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) that every document of a kind follows."""
     head = {key: {"const": value} for key, value in document.head.items()}
-    named: dict[str, Any] = {}
-    types = _keys(Parts(document.of, document.added), named)
+    named: Named = {}
+    types = _keys(document.of, document.added, named)
     return {
         "$schema": DIALECT,
         "$id": document.head["$schema"],
         "title": document.kind,
         "description": document.what,
         **_object(head | types, document.optional),
-        "$defs": dict(sorted(named.items())),
+        "$defs": {name: schema for name, (_, schema) in sorted(named.items())},
     }
 
 
@@ -59,40 +62,46 @@ def _object(types: Mapping[str, Any], optional: Collection[str] = ()) -> dict[st
     }
 
 
-def _keys(parts: Parts, named: dict[str, Any]) -> dict[str, Any]:
+def _keys(of: Fields, added: Mapping[str, Any], named: Named) -> dict[str, Any]:
     """Return schemas by key: of fields but for some and for pictures, and of what is added."""
     types = {}
-    for kind, left_out in parts.of:
+    for kind, left_out in of:
         said, hints = comments_of(kind), get_type_hints(kind)
         for name in (one.name for one in fields(kind)):
             if name not in left_out and Preview not in (hints[name], *get_args(hints[name])):
                 about = {"description": said[name]} if name in said else {}
                 types[name] = about | _in_json(hints[name], named)
-    return types | {key: _in_json(kind, named) for key, kind in parts.added.items()}
+    return types | {key: _in_json(kind, named) for key, kind in added.items()}
 
 
-def _in_json(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a declared type, as `result_json.plain` writes it.
+def _named(
+    name: str, kind: Any, what: str, of: Fields, added: Mapping[str, Any], named: Named
+) -> dict[str, Any]:
+    """Return a reference to the schema of an object, which is among those that have a name."""
+    if name not in named:
+        named[name] = (kind, {})  # one that holds others of its kind ends here
+        named[name] = (kind, {"description": what} | _object(_keys(of, added, named)))
+    if named[name][0] is not kind:
+        raise TypeError(f"two objects of the name {name}")
+    return {"$ref": f"#/$defs/{name}"}
 
-    Schemas of dataclasses go into `named`.
-    """
+
+def _in_json(kind: Any, named: Named) -> dict[str, Any]:
+    """Return the schema of a declared type, as `result_json.plain` writes it."""
     origin, parts = get_origin(kind), get_args(kind)
-    if isinstance(kind, Parts):
-        return _object(_keys(kind, named))
+    if isinstance(kind, Part):
+        return _named(kind.name, kind, kind.what, kind.of, kind.added, named)
     if isinstance(kind, ListOf):
         return {"type": "array", "items": _in_json(kind.one, named)}
     if kind is float:
-        named["number"] = _NUMBER
+        named["number"] = (float, _NUMBER)
         return {"$ref": "#/$defs/number"}
     if kind in _PLAIN:
         return _PLAIN[kind]
     if is_dataclass(kind):
-        name = kind.__name__  # type: ignore[union-attr]
-        if name not in named:
-            named[name] = {}  # one that holds others of its kind ends here
-            about = {"description": inspect.getdoc(kind)}
-            named[name] = about | _object(_keys(Parts(((kind, LEFT_OUT),)), named))  # type: ignore[arg-type]
-        return {"$ref": f"#/$defs/{name}"}
+        made: Any = kind
+        what = inspect.getdoc(made) or ""
+        return _named(made.__name__, made, what, ((made, LEFT_OUT),), {}, named)
     if origin is Annotated:
         return _in_json(parts[0], named)
     if origin is Literal:

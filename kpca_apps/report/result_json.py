@@ -19,7 +19,7 @@ from kpca_apps.novelty.result import (
 )
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
-from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Parts
+from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
 from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
@@ -41,8 +41,16 @@ DRAWN = (
 )
 
 # What is told of the map in a screening; of an experiment and its outcome together.
-COMPONENTS = Parts(((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),))
-EXPERIMENT = Parts(((Reproduction, ("outcome",)), (Outcome, ("figures",))))
+COMPONENTS = Part(
+    "Components",
+    "The leading kernel components.",
+    ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
+)
+EXPERIMENT = Part(
+    "Experiment",
+    "An experiment that was run, or was not, and what it came to.",
+    ((Reproduction, ("outcome",)), (Outcome, ("figures",))),
+)
 
 Result = (
     ScreeningResult

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from kpca_apps.report.document import SCHEMA_VERSION, Document, ListOf, Parts
+from kpca_apps.report.document import SCHEMA_VERSION, Document, ListOf, Part
 from kpca_apps.report.json_schema import comments_of, schema_of
 from kpca_apps.report.result_json import DOCUMENTS, result_to_json, to_json
 from kpca_apps.system.arrays import BoolArray, FloatArray
@@ -51,7 +51,10 @@ class Outer:
 
 
 DOCUMENT = Document(
-    "made up", "Nothing.", ((Outer, ("seconds",)),), {"more": ListOf(Parts(added={"n": int}))}
+    "made up",
+    "Nothing.",
+    ((Outer, ("seconds",)),),
+    {"more": ListOf(Part("More", "More.", added={"n": int}))},
 )
 INNER = Inner(float("inf"), ("a", "b"))
 OUTER = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.relations.table_rules import BrokenRow
 from kpca_apps.novelty.result import RankedRow
-from kpca_apps.report.document import Document, ListOf, Parts
+from kpca_apps.report.document import Document, ListOf, Part
 
-_COLUMNS = ListOf(Parts(((ColumnSpec, ()),)))
+_COLUMNS = tuple[ColumnSpec, ...]
 
 COLUMN_PLAN = Document(
     "column plan",
@@ -33,14 +33,16 @@ RULE_CHECK = Document(
         "n_rules": int,
         "n_broken_rules": int,
         "rules": ListOf(
-            Parts(
+            Part(
+                "CheckedRule",
+                "A rule, and the first rows of the table that break it.",
                 added={
                     "says": str,
                     "columns": tuple[str, ...],
                     "n_rows": int,
                     "n_broken": int,
                     "broken": tuple[BrokenRow, ...],
-                }
+                },
             )
         ),
     },

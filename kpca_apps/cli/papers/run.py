@@ -25,7 +25,7 @@ from kpca_apps.papers.registry import (
 )
 from kpca_apps.papers.result import Experiment, Reproduction
 from kpca_apps.papers.texts import ELSEWHERE
-from kpca_apps.report.document import Document, ListOf, Parts
+from kpca_apps.report.document import Document, ListOf, Part
 from kpca_apps.report.papers.text import headline, left_out, standing, work_of
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.output import OutputFolder
@@ -34,7 +34,11 @@ INDENT = 2
 EXPERIMENTS = Document(
     "experiments",
     "The experiments that can be run: kpca papers list --json.",
-    added={"experiments": ListOf(Parts(((Experiment, ("run", "method")),)))},
+    added={
+        "experiments": ListOf(
+            Part("Experiment", "One to be run.", ((Experiment, ("run", "method")),))
+        )
+    },
 )
 
 

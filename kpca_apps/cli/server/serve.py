@@ -47,8 +47,16 @@ class Server(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            text = " ".join(str(error).split()).removeprefix(f"Error executing tool {name}: ")
-            raise ToolError(one_line(text, LONGEST)) from None
+            raise ToolError(one_line(_reason(error, name), LONGEST)) from None
+
+
+def _reason(error: ToolError, name: str) -> str:
+    """Return what is wrong with a call, without what the protocol's package says around it."""
+    told = getattr(error.__cause__, "errors", None)
+    if told is not None:  # parameters of another type
+        each = [(".".join(map(str, one["loc"])), one["msg"]) for one in told()]
+        return f"{name}: " + "; ".join(f"{place}: {message}" for place, message in each)
+    return " ".join(str(error).split()).removeprefix(f"Error executing tool {name}: ")
 
 
 def make_server(tools: Tools) -> Server:

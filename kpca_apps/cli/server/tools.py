@@ -356,9 +356,14 @@ class Tools:
         clean = None if reference is None else self.roots.file(reference)
         folder = self._folder(path, out, replacing, suffix)
         accepted = None if accept is None else read_table(self.roots.file(accept))
-        opened = open_table(path)
+        opened, learned = open_table(path), None if clean is None else open_table(clean)
         given = {name: value for name, value in asked.items() if value is not None}
         hidden = [*self._hidden(hide, opened)]
+        if learned is not None and (more := {*self._hidden(None, learned)} - {*opened.columns}):
+            raise RefusedError(
+                f"{one_line(learned.source.name)}: has the column {one_line(min(more))}, which "
+                "this server hides and the table lacks; take it out of the reference"
+            )
         options = ScreeningOptions.of(NoveltyOptions(**given, hide=hidden))
         resolve_rule(options, clean=clean is not None)
         words = ["kpca", "novelty", "screen", path.name, *_flags(asked, hidden, accept)]
@@ -366,7 +371,7 @@ class Tools:
         clock = Clock()
         result, model = screening.screen(
             opened,
-            reference=None if clean is None else open_table(clean),
+            reference=learned,
             accept=accepted,
             options=options,
             command=shlex.join(words),

@@ -293,6 +293,15 @@ def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, as
     assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
 
 
+def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: Ask) -> None:
+    strict = asking(served, "colour")
+    run = strict("screen_table", table="birds.csv")
+    refused(strict, "screen_table", table=f"{run['folder']}/model.kpca")
+    frame_of(60, odd=3).drop("colour").write_csv(served / "less.csv")
+    asked = {"table": "less.csv", "reference": "birds.csv"}
+    assert "this server hides" in refused(strict, "screen_table", **asked)
+
+
 def test_hostile_names_and_cells_are_told_in_one_line(served: Path, ask: Ask) -> None:
     rng = np.random.default_rng(0)
     names = (*NAMES, "size")
