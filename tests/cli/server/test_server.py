@@ -170,39 +170,43 @@ def test_score_and_rules(served: Path, ask: Ask) -> None:
     assert checked["broken"][0]["rows"][0]["row"] == 8
 
 
-OUTSIDE = ("../private/birds.csv", "{private}/birds.csv", "link.csv", "linked/birds.csv", "a\0b",
-           "", "..", "//{private}/birds.csv", "no/../../private/birds.csv")  # fmt: skip
+OUTSIDE = (
+    *("../private/birds.csv", "{private}/birds.csv", "link.csv", "linked/birds.csv", "a\0b", ""),
+    *("..", "//{private}/birds.csv", "no/../../private/birds.csv"),
+)
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_nothing_outside_is_read(served: Path, ask: Ask, name: str) -> None:
+def test_nothing_outside_is_read(served: Path, ask: Ask) -> None:
     private = served.parent / "private"
     (served / "link.csv").symlink_to(private / "birds.csv")
     (served / "linked").symlink_to(private)
-    name = name.format(private=private)
     ask("screen_table", table="birds.csv", out="run")
-    (served / "birds.csv").with_name("copy").mkdir()
+    (served / "copy").mkdir()
     (served / "copy" / "result.json").symlink_to(private / "birds.csv")
-    for tool, arguments in (
-        ("screen_table", {"table": name}),
-        ("screen_table", {"table": "birds.csv", "reference": name}),
-        ("screen_table", {"table": "birds.csv", "accept": name, "out": "other"}),
-        ("accept_rows", {"table": name, "rows": [1]}),
-        ("score_table", {"model": "run", "table": name}),
-        ("score_table", {"model": name, "table": "birds.csv"}),
-        ("explain_row", {"model": "run", "table": name, "row": "1"}),
-        ("explain_row", {"model": name, "table": "birds.csv", "row": "1"}),
-        ("find_rules", {"table": name}),
-        ("check_rules", {"table": "birds.csv", "rules": name}),
-        ("check_rules", {"table": name, "rules": name}),
-        ("diff_runs", {"old": "run", "new": name}),
-        ("diff_runs", {"old": "run", "new": "copy"}),
-        ("denoise_preview", {"image": name}),
-        ("list_files", {"folder": name}),
-    ):
+    calls = [("diff_runs", {"old": "run", "new": "copy"})]
+    for outside in OUTSIDE:
+        name = outside.format(private=private)
+        calls += [
+            ("screen_table", {"table": name}),
+            ("screen_table", {"table": "birds.csv", "reference": name, "out": "other"}),
+            ("screen_table", {"table": "birds.csv", "accept": name, "out": "other"}),
+            ("accept_rows", {"table": name, "rows": [1]}),
+            ("score_table", {"model": "run", "table": name}),
+            ("score_table", {"model": name, "table": "birds.csv"}),
+            ("explain_row", {"model": "run", "table": name, "row": "1"}),
+            ("explain_row", {"model": name, "table": "birds.csv", "row": "1"}),
+            ("find_rules", {"table": name}),
+            ("check_rules", {"table": "birds.csv", "rules": name}),
+            ("check_rules", {"table": name, "rules": name}),
+            ("diff_runs", {"old": "run", "new": name}),
+            ("denoise_preview", {"image": name}),
+            ("list_files", {"folder": name}),
+        ]
+    for tool, arguments in calls:
         text = refused(ask, tool, **arguments)
-        assert "bird 0" not in text
-        assert "bug" not in text
+        assert any(
+            words in text for words in ("no such file in the folders served", "is not a name to")
+        ), (tool, arguments, text)
     assert not (served / "other").exists()
 
 
