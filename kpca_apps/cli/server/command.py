@@ -38,7 +38,7 @@ def mcp(
     rows and screen again, compare runs, find and check rules, and preview denoising. Files outside
     the folders of --root are neither read nor written. It needs the extra mcp.
     """
-    if find_spec("mcp") is None:
+    if not _has_extra():
         raise ConfigError('kpca mcp needs an extra; install it with: pip install "kpca-apps[mcp]"')
     from kpca_apps.cli.server.roots import MEGABYTE, Roots
 
@@ -49,3 +49,11 @@ def mcp(
     from kpca_apps.cli.server.tools import Tools
 
     serve(Tools(roots, tuple(hide or ())))
+
+
+def _has_extra() -> bool:
+    """Whether the protocol's package is there, of a version that has this kind of server."""
+    try:
+        return find_spec("mcp.server.mcpserver") is not None
+    except ModuleNotFoundError:
+        return False

@@ -49,7 +49,7 @@ MODEL = "model.kpca"
 MOST_ROWS = 50  # of an answer
 MOST_ACCEPTED = 1_000  # rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
-_ROUND_TRIP = "accepted"
+_ACCEPTED = "accepted"
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,14 @@ class Tools:
         opened = open_table(path)
         hidden = self._hidden(hide, opened)
         check_options(ColumnOptions(hide=hidden), opened.columns, opened.source.name)
+        self._folder(path, out, replace, _ACCEPTED)  # refused before a row is accepted
         self._accept(opened, rows, hidden, target)
         asked = {
             "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "by": by,
             "exclude": exclude, "categorical": categorical, "numeric": numeric, "seed": seed,
         }  # fmt: skip
         answer = self._screen(
-            table, reference, str(target), hide, asked, _top(top), out, replace, suffix=_ROUND_TRIP
+            table, reference, str(target), hide, asked, _top(top), out, replace, suffix=_ACCEPTED
         )
         return answer | {"accepted_rows": self.roots.shown(target)}
 

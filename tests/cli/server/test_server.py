@@ -125,7 +125,9 @@ def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
     assert not (served / "compared").exists()
     written = ask("diff_runs", old=first["folder"], new="third", out="compared")
     assert (served / written["folder"] / "report.html").is_file()
-    # A list of other columns is not added to.
+    # Where the run cannot be written, no row is accepted; and no other list is added to.
+    assert "exists already" in refused(ask, "accept_rows", **given, rows=[5], out="third")
+    assert len(pl.read_csv(served / "kpca-accepted-birds.csv")) == 2
     (served / "kpca-accepted-birds.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert "no list of accepted rows" in refused(ask, "accept_rows", **given, rows=[1], out="x")
 
