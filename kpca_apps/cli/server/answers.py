@@ -28,8 +28,8 @@ Answer = dict[str, Any]
 
 def screening(result: ScreeningResult, top: int) -> Answer:
     """Tell what a screening found, with its oddest rows."""
-    more = len(result.warnings) - FEW
-    notes = [_said(one) for one in (*result.source.notes, *result.warnings)[:FEW]]
+    every = (*result.source.notes, *result.warnings)
+    notes, more = [_said(note) for note in every[:FEW]], len(every) - FEW
     return {
         "says": _said("".join(headline(result))),
         "n_rows": result.n_rows,
