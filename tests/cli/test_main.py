@@ -86,22 +86,31 @@ OPTIONS = {
     "papers list": "json",
     "papers run": "data out force json quiet",
     "papers fetch": "quiet",
+    "schema": "",
+    "mcp": "root hide largest",
 }
 
 
-def test_each_command_has_its_options() -> None:
+def each_command() -> Iterator[tuple[str, Any]]:
+    """Return each command with its words."""
     groups: Any = get_command(app)
+    for group, found in groups.commands.items():
+        for name, command in getattr(found, "commands", {"": found}).items():
+            yield f"{group} {name}".strip(), command
+
+
+def test_each_command_has_its_options() -> None:
     found = {
-        f"{group} {name}": " ".join(
+        name: " ".join(
             flag.removeprefix("--")
             for parameter in command.params
             for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("--")
         )
-        .removesuffix(" help")
-        .removesuffix(" help-all")
-        for group, commands in groups.commands.items()
-        for name, command in commands.commands.items()
+        .removesuffix("help")
+        .removesuffix("help-all")
+        .strip()
+        for name, command in each_command()
     }
     assert found == OPTIONS
 

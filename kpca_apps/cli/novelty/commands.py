@@ -120,6 +120,7 @@ def fit(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
+        from kpca_apps.cli.novelty.documents import FITTED_MODEL
         from kpca_apps.cli.novelty.lines import held, learned, say_warnings
         from kpca_apps.novelty.redact import visible_notes
         from kpca_apps.novelty.screening.fit import fit_table
@@ -133,7 +134,8 @@ def fit(
     say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
-        console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})
+        content = {"model": str(model), "columns": fitted.encoder.plan.specs}
+        console.data_json(FITTED_MODEL, content)
     else:
         console.data_path(model)
 
@@ -194,6 +196,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain one row: which columns make it odd, and what was expected instead."""
+    from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
     from kpca_apps.novelty.screening.model import load_model
@@ -216,7 +219,7 @@ def explain(
                 execution=run.execution,
             )
     if options.json:
-        run.console.data_json(asdict(found))
+        run.console.data_json(EXPLAINED_ROW, asdict(found))
         return
     say_warnings(run.console, result.warnings)
     if result.scale is not None:

@@ -16,6 +16,7 @@ from joblib import cpu_count
 
 from kpca_apps.cli.commands import next_steps, without_hidden_label
 from kpca_apps.cli.console import Console, row_progress
+from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.names import safe_stem
@@ -134,7 +135,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     for note in (*table.source.notes, *plan.warnings):
         console.say(note)
     if run.options.json:
-        console.data_json(plan.to_dict())
+        console.data_json(COLUMN_PLAN, {"columns": plan.specs})
     else:
         console.data_lines(plan_lines(plan))
 
