@@ -12,6 +12,7 @@ near to nothing in any two of them: one at a time, its price looks wrong instead
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,7 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 GroupSet = tuple[int, ...]
 
 N_NEIGHBOURS = 10
-EVERY = 8  # row that bounds how far the nearest of all may be
+EVERY = 8  # row, and nearest of so many, that bound how far the nearest of all may be
 CANDIDATES_A_BATCH = 4096
 # Of more groups only those that lie farthest from what is expected are tried on a row: replacing
 # a value by nearly itself lowers no score.
@@ -166,6 +167,7 @@ class GroupDistances:
         self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
     ) -> None:
         self.neighbours, self.columns, self._largest = neighbours, groups, most * most
+        self._room = threading.local()
         as_is, rows = neighbours.as_is, neighbours.standardised
         self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
         # Most are one column, whose squares are taken at once.
@@ -211,7 +213,7 @@ class GroupDistances:
         if len(self.neighbours.rows) <= 2 * EVERY * N_NEIGHBOURS or not lengths.max() < FAR_SQUARE:
             return EVERYONE
         lines, distinct = self._narrow
-        parts = np.empty((len(self.columns), len(self.neighbours.rows)), dtype=np.float32)
+        parts, sums = self._memory(len(asked))
         squared = parts if not distinct else np.empty_like(lines)
         np.subtract(lines, row[self._single_columns, None].astype(np.float32), out=squared)
         np.multiply(squared, squared, out=squared)
@@ -225,15 +227,24 @@ class GroupDistances:
             parts[g] = in_group[self._wide[g][1]]
         if most < np.inf:
             np.minimum(parts, np.float32(most), out=parts)
-        sums = asked.astype(np.float32) @ parts
+        np.matmul(asked.astype(np.float32), parts, out=sums)
         sums[:, own] = np.inf
-        # The tenth of every eighth row is no nearer than the tenth of all.
-        bound = np.partition(sums[:, ::EVERY], N_NEIGHBOURS - 1, axis=1)[:, N_NEIGHBOURS - 1]
+        # The tenth of the nearest of each few is no nearer than the tenth of all.
+        few = sums[:, : sums.shape[1] // EVERY * EVERY].reshape(len(sums), EVERY, -1).min(axis=1)
+        bound = np.partition(few, N_NEIGHBOURS - 1, axis=1)[:, N_NEIGHBOURS - 1]
         # Rounding moves a distance by no more than this; twice, for the bound is rounded, too.
         reach = np.sqrt(asked @ lengths) + np.sqrt(asked @ self._largest_lengths)
         limit = np.sqrt(bound) * (1.0 + ROUNDED) + 2.0 * NARROW * reach
         limit = np.nextafter((limit * limit).astype(np.float32), np.float32(np.inf))
         return np.flatnonzero((sums <= limit[:, None]).any(axis=0))
+
+    def _memory(self, n_sums: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Memory used again from row to row, by each thread its own: to get it takes longest."""
+        shape, n_rows = len(self.columns), len(self.neighbours.rows)
+        held = getattr(self._room, "held", None)
+        if held is None or len(held) < shape + n_sums:
+            held = self._room.held = np.empty((shape + n_sums, n_rows), dtype=np.float32)
+        return held[:shape], held[shape : shape + n_sums]
 
     @cached_property
     def _narrow(self) -> tuple[NDArray[np.float32], dict[int, FloatArray]]:
@@ -312,13 +323,8 @@ class _Surroundings:
         for place, members in enumerate(sets):
             asked[place, list(members)] = 0.0
         rows, parts = self._squares(asked)
-        in_any = sorted({g for members in sets for g in members})
-        rest = np.delete(parts, in_any, axis=0).sum(axis=0)
-        outside = np.empty((len(sets), len(rest)))
-        for place, members in enumerate(sets):
-            others = [g for g in in_any if g not in members]
-            np.add(rest, parts[others].sum(axis=0), out=outside[place])
-        nearest, radius = self._nearest(outside, rows)
+        # Not a matrix product: its sums are not added in one order everywhere.
+        nearest, radius = self._nearest(np.einsum("eg,gu->eu", asked, parts), rows)
         of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         return _Near([g for members in sets for g in members], nearest[of_set], radius[of_set])
 
@@ -349,9 +355,9 @@ class _Surroundings:
         if isinstance(rows, slice):
             distances[:, self._own] = np.inf
         else:
-            distances[:, np.isin(rows, self._own)] = np.inf
+            distances[:, (rows[:, None] == self._own).any(axis=1)] = np.inf
         nearest = nearest_rows(distances, len(self._groups.neighbours.rows))
-        radius = np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
+        radius = distances[np.arange(len(distances))[:, None], nearest].mean(axis=1)
         return nearest if isinstance(rows, slice) else rows[nearest], radius
 
 
