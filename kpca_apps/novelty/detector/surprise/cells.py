@@ -254,6 +254,12 @@ def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
     """Median and median distance to it of the cells that are `seen`, (2, v, 1)."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
+    if len(seen) and seen[0].any() and (seen == seen[0]).all():
+        alike = errors[:, seen[0]]
+        out[0] = np.median(alike, axis=1, keepdims=True)
+        alike -= out[0]
+        out[1] = np.median(np.abs(alike, out=alike), axis=1, keepdims=True) + LEAST_SCATTER
+        return out
     for j in np.flatnonzero(seen.any(axis=1)):
         column = errors[j, seen[j]]
         middle = np.median(column)

@@ -103,7 +103,13 @@ class AdditiveFeatures:
         moments: list[FloatArray] = []
         indicators: list[tuple[int, int, float, int]] = []  # place, column, value, state
         n_states = 0
-        cut = {j: _frequent_and_free(np.sort(X[:, j])) for j in np.flatnonzero(is_number).tolist()}
+        columns_with_scale = np.flatnonzero(is_number)
+        # In order, a line a column: lines are sorted in less time than columns.
+        ordered = np.sort(np.ascontiguousarray(X.T[columns_with_scale]), axis=1)
+        cut = {
+            j: _frequent_and_free(line)
+            for j, line in zip(columns_with_scale.tolist(), ordered, strict=True)
+        }
         n_scaled = sum(len(free) > 0 for _, free in cut.values())
         is_wide = n_scaled > MANY_COLUMNS and DEGREE * n_scaled > MOST_FEATURES * len(X)
         degree = 1 if is_wide else DEGREE
