@@ -18,7 +18,7 @@ WIDTH = 128
 def squared_norms(
     C: Matrix, s: Matrix, beta: Matrix, dtype: DTypeLike
 ) -> Callable[[Values], tuple[Values, Values]]:
-    """Fix C (p, q), q <= p, s (q,) and beta (p,) in |C'k - s|^2 and beta'k of rows k (b, p).
+    """Fix C (p, q), 1 <= q <= p, s (q,) and beta (p,) in |C'k - s|^2 and beta'k of rows k (b, p).
 
     With C' = QR the first is |Rk - Q's|^2, and R is upper triangular. The factorisation is stable
     whatever the condition of C.

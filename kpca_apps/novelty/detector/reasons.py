@@ -132,7 +132,7 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
     """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
 
-    The rows may be some of `n_all`, among which the nearest of all are.
+    Of rows that are equally near the first are taken. The rows may be some of `n_all`, among which the nearest of all are.
     """
     n_lines, n_rows = distances.shape
     k = min(N_NEIGHBOURS, (n_rows if n_all is None else n_all) - 1)
@@ -146,7 +146,10 @@ def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
             starts = np.searchsorted(line, np.arange(n_lines))
             nearest: IntArray = row[order[starts[:, None] + np.arange(k)]]
             return nearest
-    return np.argpartition(distances, k - 1, axis=1)[:, :k]
+    tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+    nearer, as_near = distances < tenth, distances == tenth
+    as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)
+    return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
 
 
 def _medians(lines: FloatArray) -> FloatArray:
