@@ -132,7 +132,8 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
 def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
     """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
 
-    Of rows that are equally near the first are taken. The rows may be some of `n_all`, among which the nearest of all are.
+    Of rows that are equally near the first are taken. The rows may be some of `n_all`, among which
+    the nearest of all are.
     """
     n_lines, n_rows = distances.shape
     k = min(N_NEIGHBOURS, (n_rows if n_all is None else n_all) - 1)
@@ -367,7 +368,7 @@ class _Surroundings:
 def _read(
     groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
 ) -> dict[int, list[_Expected]]:
-    """What groups of standardised rows (d,) should read: the middle of the rows near to them."""
+    """Return what groups of standardised rows (d,) should read: the middle of rows near to them."""
     if not near:
         return {}
     asked = np.array([g for one in near.values() for g in one.groups], dtype=np.int64)
@@ -387,7 +388,9 @@ def _read(
     own = np.stack([rows[i] for i in near])[np.repeat(of_row, sizes), columns]
     distances = np.add.reduceat(np.abs(middle_scaled - own), starts).tolist()
     found, ends = [], (starts + sizes).tolist()
-    for place, (g, start, end) in enumerate(zip(asked.tolist(), starts.tolist(), ends, strict=True)):
+    for place, (g, start, end) in enumerate(
+        zip(asked.tolist(), starts.tolist(), ends, strict=True)
+    ):
         values, standardised = middle[start:end], middle_scaled[start:end]
         if groups.are_categories[g]:
             # The first row of the level that most of them are of.
@@ -445,9 +448,7 @@ class Attribution:
 
     def _explain(self, rows: Sequence[int], n_tried: int) -> list[tuple[ColumnDrop, ...]]:
         """Explain a batch of rows."""
-        around = {
-            i: _Surroundings(self._by_group, self.standardised[i], self.own[i]) for i in rows
-        }
+        around = {i: _Surroundings(self._by_group, self.standardised[i], self.own[i]) for i in rows}
         asked = {i: list(range(len(self.groups))) for i in rows}
         if n_tried < len(self.groups):
             # To ask for each of very many takes long: those off by most from the rows that agree
@@ -506,16 +507,16 @@ class Attribution:
     def _drops(self, trials: Mapping[int, list[_Trial]]) -> dict[int, FloatArray]:
         """How far each trial of each row lowers the score, at least 0."""
         made = [(i, trial) for i, of_row in trials.items() for trial in of_row]
-        # A replacement by what is there already changes nothing.
-        changes = np.array([any(one.distance > 0.0 for one in t.expected) for _, t in made], bool)
         row, drops = np.array([i for i, _ in made], dtype=np.int64), np.zeros(len(made))
-        if changes.any():
-            changed = row[changes]
-            candidates = self.X[changed]
-            columns, values = self._replacements([t for (_, t), c in zip(made, changes) if c])
-            candidates[columns] = values
-            after = self.score(candidates, changed)
-            drops[changes] = np.maximum(self.scores[changed] - after, 0.0)
+        if made:
+            candidates = self.X[row]
+            places, values = self._replacements([trial for _, trial in made])
+            candidates[places] = values
+            # A replacement by what is there already changes nothing.
+            changed = np.flatnonzero((candidates != self.X[row]).any(axis=1))
+            if len(changed):
+                after = self.score(candidates[changed], row[changed])
+                drops[changed] = np.maximum(self.scores[row[changed]] - after, 0.0)
         ends = np.cumsum([len(of_row) for of_row in trials.values()])
         return dict(zip(trials, np.split(drops, ends[:-1]), strict=True)) if len(ends) else {}
 
@@ -532,7 +533,7 @@ class Attribution:
     def _read(
         self, near: Mapping[int, _Near], rows: Mapping[int, FloatArray] | None = None
     ) -> dict[int, list[_Expected]]:
-        """What rows should read, or changed copies of them, by the rows near to each."""
+        """Return what rows, or changed copies of them, should read by the rows near to each."""
         return _read(self._by_group, near, rows or {i: self.standardised[i] for i in near})
 
     def _of_most(
@@ -540,7 +541,7 @@ class Attribution:
         around: Mapping[int, _Surroundings],
         rows: Mapping[int, FloatArray] | None = None,
     ) -> dict[int, list[_Expected]]:
-        """What rows should read by those that agree with them in most columns."""
+        """Return what rows should read by those that agree with them in most columns."""
         return self._read({i: one.of_most() for i, one in around.items()}, rows)
 
     def _left(self, i: int, trials: list[_Trial], drops: FloatArray, radius: float) -> FloatArray:
@@ -599,9 +600,7 @@ class Attribution:
             rows[i] = self.standardised[i].copy()
             for g, expected in zip(*the_set, strict=True):
                 rows[i][self.groups[g]] = expected.standardised
-        around = {
-            i: _Surroundings(self._by_group, row, self.own[i]) for i, row in rows.items()
-        }
+        around = {i: _Surroundings(self._by_group, row, self.own[i]) for i, row in rows.items()}
         near: dict[int, _Near] = {}
         for i, most in self._of_most(around, rows).items():
             outside = sorted({*range(len(self.groups))} - {*the_sets[i].groups})

@@ -146,7 +146,7 @@ class CellModel:
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray
     ) -> RowSurprise:
-        """Sum up n rows by the errors of their numbers (v, n) and how improbable their states are."""
+        """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
         v, n = errors.shape
         if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
@@ -207,7 +207,7 @@ def usual_rows(
 
 
 def _sums(lines: FloatArray) -> FloatArray:
-    """Sums (n,) over lines (k, n), to the same bits of a row in any batch."""
+    """Return sums (n,) over lines (k, n), to the same bits of a row in any batch."""
     # Numpy adds a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)
     return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]
@@ -227,8 +227,8 @@ def _cells_off(
 ) -> tuple[FloatArray, FloatArray]:
     """How far numbers (v, n) are from what is predicted, and how improbable states (states, n) are.
 
-    By the residuals `left` (w, n) of what is `_wanted` of rows; the latter as minus the logarithm of the predicted
-    probability of the state that a row is in.
+    By the residuals `left` (w, n) of what is `_wanted` of rows; the latter as minus the logarithm
+    of the predicted probability of the state that a row is in.
     """
     v, indicator = len(features.number), features.indicator
     # With what clipping took off the numbers.

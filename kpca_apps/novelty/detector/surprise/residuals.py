@@ -184,9 +184,7 @@ class ColumnResiduals:
         return _by_blocks(of_block, lines, learned.astype(np.float64), block=LEARNED_BLOCK).T
 
 
-def _by_blocks(
-    function: Callable[..., FloatArray], *arrays: FloatArray, block: int
-) -> FloatArray:
+def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
     """Apply a function to so many columns of arrays (..., n) at a time, the last one repeated."""
     n = arrays[0].shape[-1]
     found = []
