@@ -31,7 +31,7 @@ block by other code, with other roundings, than the first; and few enough for ke
 thousand points to stay near the core. In float32 that does not help everywhere: OpenBLAS on
 processors with AVX2 alone rounds the first and the second six of every twelve rows differently."""
 
-MAPPED, SUMMED = 768, 4096
+MAPPED, SUMMED = 1536, 4096
 """Rows a task of `RowSource.map` and `RowSource.sum`. Sums over parts of a table are those over the
 whole to rounding, and to the last bit for any number of workers."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.linalg.triangular import squared_norms
 from kpca_apps.engine.rows import BLOCK, map_row_blocks
 from kpca_apps.system.arrays import Matrix
 
@@ -19,6 +20,10 @@ Resolved = Literal["float32", "float64"]
 
 SQUARABLE = Meta(ge=-1e150, le=1e150)
 """What a model file may hold of numbers that are squared, or added up, for every row."""
+
+TRIANGULAR_POINTS = 2_000
+"""Up to so many points a triangular factor of the weights is computed and kept: it takes as long as
+scoring a few thousand rows."""
 
 MANY_POINTS = 10_000
 """Above this many points a block of kernel values is no longer small beside the model."""
@@ -116,15 +121,35 @@ class KernelSubspace:
     def errors(self, precision: Resolved = "float64") -> Callable[[Matrix], Matrix]:
         """Return the map from rows ``(b, d)`` to reconstruction errors ``(b,)``, prepared once.
 
-        Gains are part of the weights, and one product serves components and mean. Errors are not
-        clipped.
+        Gains are part of the weights. Where most components are kept, as by a Tikhonov filter,
+        only their squared length is computed: by a triangular factor, kept for the next rows.
         """
+        q, p = self.n_components, len(self.points)
+        if p <= 2 * q and p <= TRIANGULAR_POINTS:
+            return self.prepared(f"errors {precision}", lambda: self._errors_by_factor(precision))
         products = self._products(np.sqrt(self.gain), precision)
 
         def errors(rows: Matrix) -> Matrix:
             t, rest = products(rows)
             rest -= np.einsum("ij,ij->i", t, t)
             return rest
+
+        return errors
+
+    def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
+        """Return `errors` by a triangular factor of the weights, times the roots of the gains."""
+        self._require_psd()
+        kernel_rows, factors = self.kernel.against(self.points, precision), np.sqrt(self.gain)
+        norms = squared_norms(
+            self.weights * factors, self.offset * factors, self.mean_weights, precision
+        )
+
+        def errors(rows: Matrix) -> Matrix:
+            squares, along = norms(kernel_rows(rows))
+            error: Matrix = self.kernel.diagonal(rows) + self.mean_norm
+            error -= 2.0 * along
+            error -= squares
+            return error
 
         return errors
 
@@ -154,11 +179,7 @@ class KernelSubspace:
 
         The latter, in float64, is a row's squared distance from the mean.
         """
-        if not self.kernel.is_psd:
-            raise ValueError(
-                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
-                "is no distance; use a positive semi-definite kernel."
-            )
+        self._require_psd()
         kernel_rows = self.kernel.against(self.points, precision)
         stacked = np.column_stack([self.weights * factors, self.mean_weights]).astype(
             precision, copy=False
@@ -173,6 +194,13 @@ class KernelSubspace:
             return values[:, :-1], from_mean
 
         return products
+
+    def _require_psd(self) -> None:
+        if not self.kernel.is_psd:
+            raise ValueError(
+                f"The kernel {self.kernel.describe()} is indefinite, so a reconstruction error "
+                "is no distance; use a positive semi-definite kernel."
+            )
 
     def project_and_error(
         self,

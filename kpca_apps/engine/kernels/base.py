@@ -477,43 +477,67 @@ def rbf_exponents(
 ) -> Exponents:
     """Fix Z in shift - gamma |x - z|^2, taken from one matrix product, no smaller than ``lowest``.
 
+    See `view_exponents`.
+    """
+    of_rows = view_exponents(Z, gamma, lowest, dtype, shift)
+    return lambda X, out=None: of_rows(X)(0, out)
+
+
+def view_exponents(
+    Z: Matrix,
+    gamma: float,
+    lowest: float,
+    dtype: DTypeLike = np.float64,
+    shift: float = 0.0,
+    n_views: int = 1,
+) -> Callable[[Matrix], Callable[[int, Values | None], Values]]:
+    """Fix Z in shift - gamma |x_v - z_v|^2 of views v of as many columns, side by side.
+
+    Each comes from one matrix product, and none is smaller than ``lowest``. What comes back takes
+    rows, and gives what takes the number of a view, and memory or None, to values ``(b, m)``.
+
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
     [xs, -h, 1] and [zs, 1, shift - h']. Centring is what keeps the digits: lengths cancel in it.
     The median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
     are far out themselves are compared by differences, which cancel nothing.
     """
     centre = np.median(Z, axis=0)
-    scale = np.sqrt(2.0 * gamma)
+    scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views
     far_from = FAR[np.dtype(dtype)]
 
     def scaled(X: Matrix) -> tuple[Values, Values]:
-        """Return [xs, 1, 1] with xs rounded to the type, and h of what rounding has left."""
+        """Return [xs, 1, 1] of each view with xs rounded to the type, and h (b, views) of them."""
         # In memory of their own: types are changed several times as fast as between the ones.
         xs = (X - centre).astype(dtype, copy=False)
         xs *= scale
-        padded = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
-        padded[:, :-2], padded[:, -2:] = xs, 1.0
-        return padded, 0.5 * squared_lengths(xs)
+        of_views = xs.reshape(len(X), n_views, d)
+        padded = np.empty((len(X), n_views, d + 2), dtype=dtype)
+        padded[..., :d], padded[..., d:] = of_views, 1.0
+        return padded, 0.5 * np.einsum("ivj,ivj->iv", of_views, of_views)
 
     with np.errstate(over="ignore", invalid="ignore"):
         right, lengths = scaled(Z)
-        right[:, -1] = shift - lengths
-    right_columns = np.ascontiguousarray(right.T)
-    reach = np.sqrt(lengths.max(initial=0.0))
+        right[..., -1] = shift - lengths
+    right_columns = np.ascontiguousarray(right.transpose(1, 2, 0))
+    reach = np.sqrt(lengths.max(axis=0, initial=0.0))
 
-    def rows(X: Matrix, out: Values | None = None) -> Values:
+    def rows(X: Matrix) -> Callable[[int, Values | None], Values]:
         with np.errstate(over="ignore", invalid="ignore"):
             left, h = scaled(X)
-            left[:, -2] = -h
-            values: Values = np.matmul(left, right_columns, out=out)
-            farthest = h.max(initial=0.0)
-            if not farthest <= far_from:
-                far = ~(h <= far_from)
-                values[far] = shift - gamma * cdist(X[far], Z, "sqeuclidean")
-        # By the triangle inequality most blocks have nothing to clip, and a pass costs.
-        if (np.sqrt(farthest) + reach) ** 2 <= shift - lowest:
-            return values
-        return np.clip(values, lowest, np.inf, out=values)
+            np.negative(h, out=left[..., -2])
+            farthest = h.max(axis=0, initial=0.0)
+            # By the triangle inequality most blocks have nothing to clip, and a pass costs.
+            within = (np.sqrt(farthest) + reach) ** 2 <= shift - lowest
+
+        def of_view(v: int, out: Values | None) -> Values:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values: Values = np.matmul(left[:, v], right_columns[v], out=out)
+                if not farthest[v] <= far_from:
+                    far, of = ~(h[:, v] <= far_from), slice(v * d, (v + 1) * d)
+                    values[far] = shift - gamma * cdist(X[far, of], Z[:, of], "sqeuclidean")
+            return values if within[v] else np.maximum(values, lowest, out=values)
+
+        return of_view
 
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -20,9 +21,13 @@ from kpca_apps.engine.kernels import (
 )
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.rows import SampleRows
+from kpca_apps.system.arrays import Matrix
 
 COMPARED_ROWS = 500
 """Rows whose distances a width is chosen from."""
+
+MEDIAN_SAMPLE = 2_000
+"""Numbers that say about where the median of more is."""
 
 KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
 KERNEL_NAMES = frozenset(get_args(KernelName))
@@ -76,13 +81,31 @@ def median_squared_distance(
     drawn = X[uniform_landmarks(len(X), rows, rng)]
     squared = pdist(drawn, "sqeuclidean")
     # A denormal distance would make gamma infinite; it is as good as none.
-    squared = squared[squared > np.finfo(np.float64).tiny]
+    least = np.finfo(np.float64).tiny
+    if not squared.min(initial=np.inf) > least:
+        squared = squared[squared > least]
     if squared.size:
         with np.errstate(over="ignore"):
-            median = float(np.median(squared))
+            median = _median(squared)
         if median < np.inf:
             return median
     elif (drawn == drawn[0]).all():
         return 1.0
     size = "large" if squared.size else "small"
     raise ValueError(f"Values of the rows are too {size} to be squared: scale the columns first.")
+
+
+def _median(values: Matrix) -> float:
+    """Return the median of many numbers (n,): of those alone that lie about a sample's median."""
+    # Floyd and Rivest (1975), Expected time bounds for selection, CACM 18, 165-172.
+    n, step = len(values), len(values) // MEDIAN_SAMPLE
+    if step > 1:
+        sample = np.sort(values[::step])
+        middle, margin = len(sample) // 2, 3 * math.isqrt(len(sample))
+        low, high = sample[middle - margin], sample[min(middle + margin, len(sample) - 1)]
+        below = int(np.count_nonzero(values < low))
+        inside = np.sort(values[(values >= low) & (values <= high)])
+        first, last = (n - 1) // 2 - below, n // 2 - below
+        if 0 <= first and last < len(inside):
+            return float(0.5 * (inside[first] + inside[last]))
+    return float(np.median(values))

@@ -47,6 +47,7 @@ from kpca_apps.engine.kernels.base import (
     rbf_exponents,
     squared_lengths,
     unit_rows,
+    view_exponents,
 )
 from kpca_apps.system.arrays import Matrix, Values
 
@@ -372,8 +373,9 @@ class MeanRBF(OfDistance):
         factors = tuple(c ** (1.0 - p / largest) for p in self.powers[:-1])
         steps = [high - low for low, high in pairwise((0, *self.powers))]
         lowest, shift = LOWEST[np.dtype(dtype)] / largest, math.log(c) / largest
-        views, m, room = self._views(Z), len(Z), threading.local()
-        exponents = [rbf_exponents(Z[:, v], self.gamma, lowest, dtype, shift) for v in views]
+        self._views(Z)
+        m, room = len(Z), threading.local()
+        exponents = view_exponents(Z, self.gamma, lowest, dtype, shift, self.n_views)
 
         def rows(X: Matrix) -> Values:
             if X.shape[1] != Z.shape[1]:
@@ -384,8 +386,9 @@ class MeanRBF(OfDistance):
             beside = getattr(room, "values", None)
             if beside is None or beside.shape[1:] != total.shape:
                 beside = room.values = np.empty((2, *total.shape), dtype=dtype)
-            for number, (view, of_view) in enumerate(zip(views, exponents, strict=True)):
-                values = of_view(X[:, view], beside[0])
+            of_view = exponents(X)
+            for number in range(self.n_views):
+                values = of_view(number, beside[0])
                 np.exp(values, out=values)
                 # The sum of powers by Horner's rule.
                 term = power(values, steps[-1], beside[1] if number else total)

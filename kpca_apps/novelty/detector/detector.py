@@ -156,7 +156,6 @@ class Detector:
         neighbour nor as its own landmark.
         """
         score, rows = partial(self._scores_without, n_jobs=n_jobs), self.reference
-        some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
         return Attribution(
             X=X,
             standardised=self.views.standardised(X),
@@ -165,8 +164,15 @@ class Detector:
             neighbours=rows,
             groups=ColumnRoles.of(self.n_features_in, groups=self.groups).groups,
             own=own,
-            typical=float(np.quantile(score(rows.rows[some], rows.index[some]), TYPICAL)),
+            typical=self._typical_score,
         ).explain()
+
+    @cached_property
+    def _typical_score(self) -> float:
+        """The score that nine of ten rows of the reference stay below."""
+        rows = self.reference
+        some = slice(None, None, 1 + (len(rows.index) - 1) // TYPICAL_ROWS)
+        return float(np.quantile(self._scores_without(rows.rows[some], rows.index[some]), TYPICAL))
 
     def _scores_without(
         self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None

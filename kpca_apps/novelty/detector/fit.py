@@ -37,12 +37,14 @@ from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
     ColumnRoles,
     RawColumns,
+    Seen,
     ViewedRows,
     ViewScales,
     ordinary_rows,
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.blas import one_blas_thread
 
 Views = ViewScales | RawColumns
 
@@ -93,7 +95,9 @@ def fit_detector(
     fitting = _Fitting(
         source, parameters, columns, kernel, is_normal, large_groups, surprise, n_jobs, rng
     )
-    return fitting.run()
+    # Held here, it is set once and not in each step.
+    with one_blas_thread():
+        return fitting.run()
 
 
 def _refuse_contradictions(parameters: Parameters, kernel: Literal["rbf"] | Kernel | None) -> None:
@@ -223,7 +227,7 @@ class _Fitting:
             views = self._fit_views(ordinary_rows(sample))
             draft = DRAFT_LANDMARKS if n > MANY_ROWS else CONTAMINATED_LANDMARKS
             return trim(
-                ViewedRows(source, views),
+                ViewedRows(source, views, n_jobs=self.n_jobs),
                 views.kernel,
                 n_landmarks=self.parameters.n_landmarks or draft,
                 rng=rng,
@@ -261,7 +265,7 @@ class _Fitting:
         and score as normal.
         """
         source, contaminated = self.source, self.parameters.contaminated
-        rows = ViewedRows(source, views, in_use)
+        rows = ViewedRows(source, views, in_use, n_jobs=self.n_jobs)
         usual = 0.1 if contaminated else 0.1 / rows.n_rows
         default = CONTAMINATED_LANDMARKS if contaminated else CLEAN_LANDMARKS
         options = FitOptions(
@@ -289,7 +293,11 @@ class _Fitting:
         combined = usual_scores = None
         if self.kernel is None:
             learned, X = self._learned_rows(in_use)
-            of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
+            seen = rows.all_seen
+            if seen is not None and len(X) == source.n_rows:
+                of_rows = seen.map(replace(errors, views=Seen()), in_use)
+            else:
+                of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
             of_rows[here] = of_landmarks[of_these]
             combined, scores = CombinedScore.fit(
@@ -342,7 +350,8 @@ class _Fitting:
 
         No closed form of leave-one-out exists: scores of the training subset are in-sample.
         """
-        rows, n_components = ViewedRows(self.source, views, in_use), self.parameters.n_components
+        rows = ViewedRows(self.source, views, in_use, n_jobs=self.n_jobs)
+        n_components = self.parameters.n_components
         n_landmarks = self.parameters.n_landmarks
         spanned = ValueError(
             f"n_components={n_components} components span the {rows.n_rows} training rows: their "

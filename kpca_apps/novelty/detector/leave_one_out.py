@@ -18,7 +18,7 @@ import numpy as np
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.views import RawColumns, ViewScales
+from kpca_apps.novelty.detector.views import RawColumns, Seen, ViewScales
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 SCORED_BLOCK = 192
@@ -30,7 +30,7 @@ few, for the kernel over views keeps several arrays of them."""
 class NoveltyScores:
     """Novelty of each row, joined with that of its cells; training rows as if left out."""
 
-    views: ViewScales | RawColumns
+    views: ViewScales | RawColumns | Seen
     subspace: KernelSubspace
     # Of a Tikhonov filter; without it the training subset is scored like other rows.
     rho: float | None = None

@@ -12,6 +12,7 @@ near to nothing in any two of them: one at a time, its price looks wrong instead
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -27,7 +29,7 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 GroupSet = tuple[int, ...]
 
 N_NEIGHBOURS = 10
-EVERY = 8  # row that bounds how far the nearest of all may be
+EVERY = 8  # row, and nearest of so many, that bound how far the nearest of all may be
 CANDIDATES_A_BATCH = 4096
 # Of more groups only those that lie farthest from what is expected are tried on a row: replacing
 # a value by nearly itself lowers no score.
@@ -53,6 +55,10 @@ MAX_BESIDE = 8
 MOST_APART = 1.0
 # Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
 LARGEST_SQUARE = 1e200
+# Rows whose squared length in a group is less are compared in float32 first. What rounding to it
+# moves numbers by, relatively, and more than it moves a sum of squares by.
+FAR_SQUARE, NARROW, ROUNDED = 1e24, 2.0**-23, 1e-5
+EVERYONE = slice(None)
 
 
 @dataclass(frozen=True)
@@ -123,10 +129,14 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
     return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
 
 
-def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one."""
+def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
+    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
+
+    Of rows that are equally near the first are taken. The rows may be some of `n_all`, among which
+    the nearest of all are.
+    """
     n_lines, n_rows = distances.shape
-    k = min(N_NEIGHBOURS, n_rows - 1)
+    k = min(N_NEIGHBOURS, (n_rows if n_all is None else n_all) - 1)
     if n_rows > 2 * EVERY * N_NEIGHBOURS:
         # The tenth of every eighth row is no nearer than the tenth of all: few rows are as near.
         bound = np.partition(distances[:, ::EVERY], k - 1, axis=1)[:, k - 1 : k]
@@ -137,7 +147,10 @@ def nearest_rows(distances: FloatArray) -> IntArray:
             starts = np.searchsorted(line, np.arange(n_lines))
             nearest: IntArray = row[order[starts[:, None] + np.arange(k)]]
             return nearest
-    return np.argpartition(distances, k - 1, axis=1)[:, :k]
+    tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+    nearer, as_near = distances < tenth, distances == tenth
+    as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)
+    return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
 
 
 def _medians(lines: FloatArray) -> FloatArray:
@@ -158,6 +171,7 @@ class GroupDistances:
         self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
     ) -> None:
         self.neighbours, self.columns, self._largest = neighbours, groups, most * most
+        self._room = threading.local()
         as_is, rows = neighbours.as_is, neighbours.standardised
         self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
         # Most are one column, whose squares are taken at once.
@@ -175,16 +189,97 @@ class GroupDistances:
                 alike = (own[first][which] == own).all()
                 self._wide[g] = (own[first], which) if alike else (own, np.arange(len(own)))
 
-    def squares(self, row: FloatArray) -> FloatArray:
-        """Squared distance of a row (d,) to each neighbour in each group, shape (groups, s)."""
-        squares = np.empty((len(self.columns), len(self.neighbours.rows)))
-        squared = self._lines - row[self._single_columns, None]
+    def squares(self, row: FloatArray, of: IntArray | slice = EVERYONE) -> FloatArray:
+        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s)."""
+        lines = self._lines if isinstance(of, slice) else self._lines[:, of]
+        squared = lines - row[self._single_columns, None]
         squared *= squared
-        squares[self._single] = np.minimum(squared, self._largest, out=squared)
+        np.minimum(squared, self._largest, out=squared)
+        if not self._wide:
+            return np.minimum(squared, LARGEST_SQUARE, out=squared)
+        squares = np.empty((len(self.columns), lines.shape[1]))
+        squares[self._single] = squared
         for g, (distinct, which) in self._wide.items():
             squared = (distinct - row[self.columns[g]]) ** 2
-            squares[g] = np.minimum(squared, self._largest).sum(axis=1)[which]
+            squares[g] = np.minimum(squared, self._largest).sum(axis=1)[which[of]]
         return np.minimum(squares, LARGEST_SQUARE, out=squares)
+
+    def shortlist(
+        self, row: FloatArray, own: IntArray, asked: FloatArray, most: float = np.inf
+    ) -> IntArray | slice:
+        """Return neighbours among which the ten nearest to a row (d,) are, by any of some sums.
+
+        What is `asked` (e, groups) has 1 where a sum counts a group and 0 elsewhere; no group
+        counts more than `most` in it. Sums in float32 tell the few that may be among the nearest
+        from the many that are not; all are returned where they cannot.
+        """
+        lengths = self._lengths(row)
+        if len(self.neighbours.rows) <= 2 * EVERY * N_NEIGHBOURS or not lengths.max() < FAR_SQUARE:
+            return EVERYONE
+        lines, distinct = self._narrow
+        parts, sums = self._memory(len(asked))
+        squared = parts if not distinct else np.empty_like(lines)
+        np.subtract(lines, row[self._single_columns, None].astype(np.float32), out=squared)
+        np.multiply(squared, squared, out=squared)
+        if self._largest < np.inf:
+            np.minimum(squared, np.float32(self._largest), out=squared)
+        if distinct:
+            parts[self._single] = squared
+        for g, of_levels in distinct.items():
+            difference = (of_levels - row[self.columns[g]]) ** 2
+            in_group = np.minimum(difference, self._largest).sum(axis=1).astype(np.float32)
+            parts[g] = in_group[self._wide[g][1]]
+        if most < np.inf:
+            np.minimum(parts, np.float32(most), out=parts)
+        np.matmul(asked.astype(np.float32), parts, out=sums)
+        sums[:, own] = np.inf
+        # The tenth of the nearest of each few is no nearer than the tenth of all.
+        few = sums[:, : sums.shape[1] // EVERY * EVERY].reshape(len(sums), EVERY, -1).min(axis=1)
+        bound = np.partition(few, N_NEIGHBOURS - 1, axis=1)[:, N_NEIGHBOURS - 1]
+        # Rounding moves a distance by no more than this; twice, for the bound is rounded, too.
+        reach = np.sqrt(asked @ lengths) + np.sqrt(asked @ self._largest_lengths)
+        limit = np.sqrt(bound) * (1.0 + ROUNDED) + 2.0 * NARROW * reach
+        limit = np.nextafter((limit * limit).astype(np.float32), np.float32(np.inf))
+        return np.flatnonzero((sums <= limit[:, None]).any(axis=0))
+
+    def _memory(self, n_sums: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Memory used again from row to row, by each thread its own: to get it takes longest."""
+        shape, n_rows = len(self.columns), len(self.neighbours.rows)
+        held = getattr(self._room, "held", None)
+        if held is None or len(held) < shape + n_sums:
+            held = self._room.held = np.empty((shape + n_sums, n_rows), dtype=np.float32)
+        return held[:shape], held[shape : shape + n_sums]
+
+    @cached_property
+    def _narrow(self) -> tuple[NDArray[np.float32], dict[int, FloatArray]]:
+        """Neighbours in float32, a line a single column, and the distinct rows of other groups."""
+        return self._lines.astype(np.float32), {g: own for g, (own, _) in self._wide.items()}
+
+    @cached_property
+    def _members(self) -> FloatArray:
+        """1 where a column is of a group, (d, groups)."""
+        members = np.zeros((self.neighbours.rows.shape[1], len(self.columns)))
+        for g, columns in enumerate(self.columns):
+            members[columns, g] = 1.0
+        return members
+
+    def _lengths(self, row: FloatArray) -> FloatArray:
+        """Squared length of a row in each group."""
+        with np.errstate(over="ignore"):
+            lengths: FloatArray = np.minimum(row * row, LARGEST_SQUARE) @ self._members
+        return lengths
+
+    @cached_property
+    def _largest_lengths(self) -> FloatArray:
+        return self._lengths(np.abs(self.neighbours.standardised).max(axis=0))
+
+
+class _Near(NamedTuple):
+    """Rows nearest to one row, which are asked what some groups of its columns should read."""
+
+    groups: Sequence[int]
+    nearest: IntArray  # (e, k), a line for each of the groups
+    radius: FloatArray  # (e,), their mean squared distance
 
 
 class _Expected(NamedTuple):
@@ -202,88 +297,110 @@ class _Surroundings:
 
     def __init__(self, groups: GroupDistances, row: FloatArray, own: int) -> None:
         self._groups, self._row = groups, row
-        self._parts = groups.squares(row)
         self._own = np.flatnonzero(groups.neighbours.index == own)
 
-    def radius(self) -> float:
-        """Mean squared distance of the nearest rows in all groups."""
-        return float(self._nearest(self._parts.sum(axis=0)[None])[1][0])
+    def of_each(self, groups: Sequence[int]) -> tuple[_Near, float]:
+        """Rows nearest in all other groups, for each of some groups; the radius of the nearest.
 
-    def of_each(self, groups: Sequence[int]) -> list[_Expected]:
-        """Ask the rows nearest in all other groups what each of some groups should read."""
-        parts = self._parts[groups]
-        if len(self._parts) == 1:
-            return self.of_all()
+        The radius is the mean squared distance of the nearest in all groups.
+        """
+        n = len(self._groups.columns)
+        asked = np.ones((len(groups) + 1, n))
+        asked[np.arange(len(groups)), groups] = 0.0
+        rows, squares = self._squares(asked)
+        radius = float(self._nearest(squares.sum(axis=0)[None], rows)[1][0])
+        if n == 1:
+            return self.of_all(), radius
+        parts = squares[groups]
         # Sums over the other groups, forwards and backwards: subtracting a huge part from the
-        # total would leave nothing of the small ones. Line by line, cumsum being slow this way.
-        others, behind = np.zeros_like(parts), np.zeros(parts.shape[1])
-        if len(groups) < len(self._parts):
-            behind = np.delete(self._parts, groups, axis=0).sum(axis=0)
-            others[-1] = behind
-        before = np.zeros(parts.shape[1])
-        for g in range(1, len(parts)):
-            before += parts[g - 1]
-            others[g] += before
-        for g in range(len(parts) - 2, -1, -1):
-            behind += parts[g + 1]
-            others[g] += behind
-        return self._read(groups, *self._nearest(others))
+        # total would leave nothing of the small ones.
+        others = np.zeros_like(parts)
+        if len(groups) < n:
+            others[:] = np.delete(squares, groups, axis=0).sum(axis=0)
+        others[1:] += np.add.accumulate(parts[:-1], axis=0)
+        others[:-1] += np.add.accumulate(parts[:0:-1], axis=0)[::-1]
+        return _Near(groups, *self._nearest(others, rows)), radius
 
-    def of_sets(self, sets: Sequence[GroupSet]) -> list[tuple[_Expected, ...]]:
-        """Ask the rows nearest in all groups outside a set what those of the set should read."""
-        in_any = sorted({g for members in sets for g in members})
-        rest = np.delete(self._parts, in_any, axis=0).sum(axis=0)
-        outside = np.empty((len(sets), len(rest)))
+    def of_sets(self, sets: Sequence[GroupSet]) -> _Near:
+        """Rows nearest in all groups outside of each set, for the groups of the sets in turn."""
+        asked = np.ones((len(sets), len(self._groups.columns)))
         for place, members in enumerate(sets):
-            others = [g for g in in_any if g not in members]
-            np.add(rest, self._parts[others].sum(axis=0), out=outside[place])
-        nearest, radius = self._nearest(outside)
+            asked[place, list(members)] = 0.0
+        rows, parts = self._squares(asked)
+        # Not a matrix product: its sums are not added in one order everywhere.
+        nearest, radius = self._nearest(np.einsum("eg,gu->eu", asked, parts), rows)
         of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
-        in_sets = [g for members in sets for g in members]
-        read = iter(self._read(in_sets, nearest[of_set], radius[of_set]))
-        return [tuple(next(read) for _ in members) for members in sets]
+        return _Near([g for members in sets for g in members], nearest[of_set], radius[of_set])
 
-    def of_most(self) -> list[_Expected]:
-        """Ask the rows that agree in most groups."""
-        n, squares = len(self._parts), np.minimum(self._parts, MOST_APART)
-        nearest, radius = self._nearest(squares.sum(axis=0)[None])
-        return self._read(range(n), np.repeat(nearest, n, axis=0), np.repeat(radius, n))
+    def of_most(self) -> _Near:
+        """Rows that agree in most groups, for every group."""
+        n = len(self._groups.columns)
+        rows, parts = self._squares(np.ones((1, n)), MOST_APART)
+        squares = np.minimum(parts, MOST_APART, out=parts)
+        nearest, radius = self._nearest(squares.sum(axis=0)[None], rows)
+        return _Near(range(n), np.repeat(nearest, n, axis=0), np.repeat(radius, n))
 
-    def of_all(self) -> list[_Expected]:
-        """Ask all rows."""
-        n, n_rows = self._parts.shape
-        return self._read(range(n), np.tile(np.arange(n_rows), (n, 1)), np.zeros(n))
+    def of_all(self) -> _Near:
+        """All rows, for every group."""
+        n, n_rows = len(self._groups.columns), len(self._groups.neighbours.rows)
+        return _Near(range(n), np.tile(np.arange(n_rows), (n, 1)), np.zeros(n))
 
-    def _nearest(self, distances: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Nearest rows (e, k) by some distances (e, s), and how far they are on average (e,)."""
-        distances[:, self._own] = np.inf
-        nearest = nearest_rows(distances)
-        return nearest, np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
+    def _squares(
+        self, asked: FloatArray, most: float = np.inf
+    ) -> tuple[IntArray | slice, FloatArray]:
+        """Rows among which the nearest by what is asked are, and distances to them, (groups, u)."""
+        rows = self._groups.shortlist(self._row, self._own, asked, most)
+        return rows, self._groups.squares(self._row, rows)
 
-    def _read(
-        self, groups: Sequence[int], nearest: IntArray, radius: FloatArray
-    ) -> list[_Expected]:
-        """Middle of the `nearest` rows (e, k), `radius` (e,) away, one line a group (e,)."""
-        members = [self._groups.columns[g] for g in groups]
-        sizes = np.array([len(columns) for columns in members])
-        columns, near = np.concatenate(members), np.repeat(nearest, sizes, axis=0)
-        raw, scaled = self._groups.neighbours.rows, self._groups.neighbours.standardised
-        middle = _medians(raw[near, columns[:, None]])
-        middle_scaled = _medians(scaled[near, columns[:, None]])
-        starts = np.cumsum(sizes) - sizes
-        distances = np.add.reduceat(np.abs(middle_scaled - self._row[columns]), starts)
-        found = []
-        for place, g in enumerate(groups):
-            part = slice(starts[place], starts[place] + sizes[place])
-            values, standardised = middle[part], middle_scaled[part]
-            if self._groups.are_categories[g]:
-                # The first row of the level that most of them are of.
-                levels = raw[nearest[place]][:, members[place]]
-                like = nearest[place][levels[:, levels.sum(axis=0).argmax()].argmax()]
-                values, standardised = raw[like, members[place]], scaled[like, members[place]]
-            distance, from_rows = float(distances[place]), float(radius[place])
-            found.append(_Expected(values, standardised, distance, from_rows))
-        return found
+    def _nearest(
+        self, distances: FloatArray, rows: IntArray | slice
+    ) -> tuple[IntArray, FloatArray]:
+        """Nearest rows (e, k) by the distances (e, u) of some, and how far they are on average."""
+        if isinstance(rows, slice):
+            distances[:, self._own] = np.inf
+        else:
+            distances[:, (rows[:, None] == self._own).any(axis=1)] = np.inf
+        nearest = nearest_rows(distances, len(self._groups.neighbours.rows))
+        radius = distances[np.arange(len(distances))[:, None], nearest].mean(axis=1)
+        return nearest if isinstance(rows, slice) else rows[nearest], radius
+
+
+def _read(
+    groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
+) -> dict[int, list[_Expected]]:
+    """Return what groups of standardised rows (d,) should read: the middle of rows near to them."""
+    if not near:
+        return {}
+    asked = np.array([g for one in near.values() for g in one.groups], dtype=np.int64)
+    nearest = np.concatenate([one.nearest for one in near.values()])
+    radii = np.concatenate([one.radius for one in near.values()]).tolist()
+    of_row = np.repeat(np.arange(len(near)), [len(one.groups) for one in near.values()])
+    all_sizes = np.array([len(columns) for columns in groups.columns])
+    sizes = all_sizes[asked]
+    starts = np.cumsum(sizes) - sizes
+    within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+    first = np.cumsum(all_sizes) - all_sizes
+    columns = np.concatenate(groups.columns)[np.repeat(first[asked], sizes) + within]
+    lines = np.repeat(nearest, sizes, axis=0)
+    raw, scaled = groups.neighbours.rows, groups.neighbours.standardised
+    middle = _medians(raw[lines, columns[:, None]])
+    middle_scaled = _medians(scaled[lines, columns[:, None]])
+    own = np.stack([rows[i] for i in near])[np.repeat(of_row, sizes), columns]
+    distances = np.add.reduceat(np.abs(middle_scaled - own), starts).tolist()
+    found, ends = [], (starts + sizes).tolist()
+    for place, (g, start, end) in enumerate(
+        zip(asked.tolist(), starts.tolist(), ends, strict=True)
+    ):
+        values, standardised = middle[start:end], middle_scaled[start:end]
+        if groups.are_categories[g]:
+            # The first row of the level that most of them are of.
+            members = groups.columns[g]
+            levels = raw[nearest[place]][:, members]
+            like = nearest[place][levels[:, levels.sum(axis=0).argmax()].argmax()]
+            values, standardised = raw[like, members], scaled[like, members]
+        found.append(_Expected(values, standardised, distances[place], radii[place]))
+    read = iter(found)
+    return {i: [next(read) for _ in one.groups] for i, one in near.items()}
 
 
 class _Trial(NamedTuple):
@@ -331,22 +448,26 @@ class Attribution:
 
     def _explain(self, rows: Sequence[int], n_tried: int) -> list[tuple[ColumnDrop, ...]]:
         """Explain a batch of rows."""
-        alone: dict[int, list[_Trial]] = {}
+        around = {i: _Surroundings(self._by_group, self.standardised[i], self.own[i]) for i in rows}
+        asked = {i: list(range(len(self.groups))) for i in rows}
+        if n_tried < len(self.groups):
+            # To ask for each of very many takes long: those off by most from the rows that agree
+            # in most columns.
+            for i, most in self._of_most(around).items():
+                distances = [-one.distance for one in most]
+                asked[i] = np.sort(np.argsort(distances, kind="stable")[:n_tried]).tolist()
+        near: dict[int, _Near] = {}
         radius: dict[int, float] = {}
         for i in rows:
-            around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
-            asked = list(range(len(self.groups)))
-            if n_tried < len(asked):
-                # To ask for each of very many takes long: those off by most from the rows that
-                # agree in most columns.
-                distances = [-one.distance for one in around.of_most()]
-                asked = np.sort(np.argsort(distances, kind="stable")[:n_tried]).tolist()
-            expected, radius[i] = around.of_each(asked), around.radius()
-            alone[i] = [_Trial((g,), (one,)) for g, one in zip(asked, expected, strict=True)]
+            near[i], radius[i] = around[i].of_each(asked[i])
+        alone = {
+            i: [_Trial((g,), (one,)) for g, one in zip(asked[i], read, strict=True)]
+            for i, read in self._read(near).items()
+        }
         drops = self._drops(alone)
         left = {i: self._left(i, trials, drops[i], radius[i]) for i, trials in alone.items()}
         unclear = [i for i in rows if left[i][drops[i].argmax()] > MAX_LEFT]
-        sets = {i: self._sets(i, alone[i], drops[i]) for i in unclear}
+        sets = self._sets({i: around[i] for i in unclear}, alone, drops)
         of_sets = self._drops(sets)
         best: dict[int, tuple[_Trial, float]] = {}
         for i, trials in sets.items():
@@ -361,7 +482,7 @@ class Attribution:
                         smallest = j
             if smallest != highest:
                 best[i] = tried[smallest], float(found[smallest])
-        beside = {i: self._beside(i, trial) for i, (trial, _) in best.items()}
+        beside = self._beside({i: trial for i, (trial, _) in best.items()})
         of_beside = self._drops(beside)
         explained = []
         for i in rows:
@@ -385,16 +506,43 @@ class Attribution:
 
     def _drops(self, trials: Mapping[int, list[_Trial]]) -> dict[int, FloatArray]:
         """How far each trial of each row lowers the score, at least 0."""
-        row = np.array([i for i, of_row in trials.items() for _ in of_row], dtype=np.int64)
-        if not len(row):
-            return {i: np.empty(0) for i in trials}
-        candidates = self.X[row]
-        made = (trial for of_row in trials.values() for trial in of_row)
-        for candidate, trial in zip(candidates, made, strict=True):
-            for g, expected in zip(*trial, strict=True):
-                candidate[self.groups[g]] = expected.values
-        drops = np.maximum(self.scores[row] - self.score(candidates, row), 0.0)
-        return {i: drops[row == i] for i in trials}
+        made = [(i, trial) for i, of_row in trials.items() for trial in of_row]
+        row, drops = np.array([i for i, _ in made], dtype=np.int64), np.zeros(len(made))
+        if made:
+            candidates = self.X[row]
+            places, values = self._replacements([trial for _, trial in made])
+            candidates[places] = values
+            # A replacement by what is there already changes nothing.
+            changed = np.flatnonzero((candidates != self.X[row]).any(axis=1))
+            if len(changed):
+                after = self.score(candidates[changed], row[changed])
+                drops[changed] = np.maximum(self.scores[row[changed]] - after, 0.0)
+        ends = np.cumsum([len(of_row) for of_row in trials.values()])
+        return dict(zip(trials, np.split(drops, ends[:-1]), strict=True)) if len(ends) else {}
+
+    def _replacements(
+        self, trials: Sequence[_Trial]
+    ) -> tuple[tuple[IntArray, IntArray], FloatArray]:
+        """Where copies of rows are changed, one a trial, and the values that come there."""
+        members = [self.groups[g] for trial in trials for g in trial.groups]
+        values = [one.values for trial in trials for one in trial.expected]
+        in_trial = [sum(len(self.groups[g]) for g in trial.groups) for trial in trials]
+        copy = np.repeat(np.arange(len(trials)), in_trial)
+        return (copy, np.concatenate(members)), np.concatenate(values)
+
+    def _read(
+        self, near: Mapping[int, _Near], rows: Mapping[int, FloatArray] | None = None
+    ) -> dict[int, list[_Expected]]:
+        """Return what rows, or changed copies of them, should read by the rows near to each."""
+        return _read(self._by_group, near, rows or {i: self.standardised[i] for i in near})
+
+    def _of_most(
+        self,
+        around: Mapping[int, _Surroundings],
+        rows: Mapping[int, FloatArray] | None = None,
+    ) -> dict[int, list[_Expected]]:
+        """Return what rows should read by those that agree with them in most columns."""
+        return self._read({i: one.of_most() for i, one in around.items()}, rows)
 
     def _left(self, i: int, trials: list[_Trial], drops: FloatArray, radius: float) -> FloatArray:
         """Say how much of the oddness of a row each trial leaves: 0 nothing, 1 all of it.
@@ -413,43 +561,70 @@ class Attribution:
         left: FloatArray = (of_score + of_distance) / 2
         return left
 
-    def _sets(self, i: int, alone: list[_Trial], drops: FloatArray) -> list[_Trial]:
+    def _sets(
+        self,
+        around: Mapping[int, _Surroundings],
+        alone: Mapping[int, list[_Trial]],
+        drops: Mapping[int, FloatArray],
+    ) -> dict[int, list[_Trial]]:
         """Replace pairs and triples of the columns suspected most.
 
         These are the one whose drop is the highest, and those farthest from the rows that agree in
         most columns.
         """
-        around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
-        most = [one.distance for one in around.of_most()]
-        by_drop = [alone[j].groups[0] for j in np.argsort(-drops, kind="stable") if drops[j] > 0]
-        by_distance = [int(g) for g in np.argsort(-np.array(most), kind="stable") if most[g] > 0]
-        suspected = dict.fromkeys([*by_drop[:1], *by_distance, *by_drop])
-        suspects = sorted(list(suspected)[:MAX_SUSPECTS])
-        # Neighbours are sought in what is left.
+        sets: dict[int, list[GroupSet]] = {}
+        near: dict[int, _Near] = {}
         sizes = [size for size in (2, 3) if size < len(self.groups)]
-        sets = [members for size in sizes for members in combinations(suspects, size)]
-        expected = around.of_sets(sets) if sets else []
-        return [_Trial(*replaced) for replaced in zip(sets, expected, strict=True)]
+        for i, of_most in self._of_most(around).items():
+            most, drop = np.array([one.distance for one in of_most]), drops[i]
+            order = np.argsort(-drop, kind="stable")
+            by_drop = [alone[i][j].groups[0] for j in order[drop[order] > 0].tolist()]
+            order = np.argsort(-most, kind="stable")
+            by_distance: list[int] = order[most[order] > 0].tolist()
+            suspected = dict.fromkeys([*by_drop[:1], *by_distance, *by_drop])
+            suspects = sorted(list(suspected)[:MAX_SUSPECTS])
+            # Neighbours are sought in what is left.
+            sets[i] = [members for size in sizes for members in combinations(suspects, size)]
+            if sets[i]:
+                near[i] = around[i].of_sets(sets[i])
+        read = {i: iter(of_row) for i, of_row in self._read(near).items()}
+        return {
+            i: [_Trial(one, tuple(next(read[i]) for _ in one)) for one in of_row]
+            for i, of_row in sets.items()
+        }
 
-    def _beside(self, i: int, the_set: _Trial) -> list[_Trial]:
+    def _beside(self, the_sets: Mapping[int, _Trial]) -> dict[int, list[_Trial]]:
         """Replace the columns farthest off once a set reads what was expected, beside the set."""
-        row = self.standardised[i].copy()
-        for g, expected in zip(*the_set, strict=True):
-            row[self.groups[g]] = expected.standardised
-        around = _Surroundings(self._by_group, row, self.own[i])
-        most = around.of_most()
-        outside = sorted({*range(len(self.groups))} - {*the_set.groups})
-        far = sorted(outside, key=lambda g: -most[g].distance)[:MAX_BESIDE]
-        found = around.of_sets([(g,) for g in far]) if far else []
-        return [
-            _Trial((*the_set.groups, g), (*the_set.expected, *of_column))
-            for g, of_column in zip(far, found, strict=True)
-        ]
+        rows: dict[int, FloatArray] = {}
+        for i, the_set in the_sets.items():
+            rows[i] = self.standardised[i].copy()
+            for g, expected in zip(*the_set, strict=True):
+                rows[i][self.groups[g]] = expected.standardised
+        around = {i: _Surroundings(self._by_group, row, self.own[i]) for i, row in rows.items()}
+        near: dict[int, _Near] = {}
+        for i, most in self._of_most(around, rows).items():
+            outside = sorted({*range(len(self.groups))} - {*the_sets[i].groups})
+            far = sorted(outside, key=lambda g: -most[g].distance)[:MAX_BESIDE]
+            if far:
+                near[i] = around[i].of_sets([(g,) for g in far])
+        read = self._read(near, rows)
+        return {
+            i: [
+                _Trial((*the_set.groups, g), (*the_set.expected, of_column))
+                for g, of_column in zip(near[i].groups, read[i], strict=True)
+            ]
+            if i in near
+            else []
+            for i, the_set in the_sets.items()
+        }
 
     def _reasons(
         self, i: int, trial: _Trial, share: float, alone: Mapping[int, float]
     ) -> list[ColumnDrop]:
         """Report the columns of one trial, ordered by their drops `alone`."""
+        if len(trial.groups) == 1:
+            (g,), (one,) = trial
+            return [ColumnDrop(g, share, self.X[i, self.groups[g]], one.values)]
         pairs = sorted(
             zip(*trial, strict=True),
             key=lambda pair: (-alone.get(pair[0], 0.0), -pair[1].distance),
@@ -464,7 +639,8 @@ class Attribution:
         """Report the column farthest from what its neighbours, or of an odd row all, suggest."""
         far = max(alone, key=lambda trial: trial.expected[0].distance)
         if far.expected[0].distance <= 0.0 < self._excess[i]:
-            middle = _Surroundings(self._by_group, self.standardised[i], self.own[i]).of_all()
+            around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
+            middle = self._read({i: around.of_all()})[i]
             g = max(range(len(middle)), key=lambda g: middle[g].distance)
             far = _Trial((g,), (middle[g],))
         return tuple(self._reasons(i, far, 0.0, {})) if far.expected[0].distance > 0.0 else ()

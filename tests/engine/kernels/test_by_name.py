@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.kernels.by_name import _median, median_squared_distance
 from tests.engine.examples import normal_rows
 
 
@@ -15,6 +15,13 @@ def median(X, seed=0):
 def test_is_the_median_of_all_pairs_of_a_small_table():
     X = normal_rows(40)
     assert median(X) == pytest.approx(np.median(pdist(X) ** 2))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4_001, 20_000])
+def test_the_median_of_many_numbers_is_exact(n):
+    rng = np.random.default_rng(n)
+    for values in (rng.gamma(2.0, size=n), rng.integers(0, 3, n) * 1.0, np.sort(rng.random(n))):
+        assert _median(values) == np.median(values)
 
 
 def test_scales_with_the_data_and_ignores_where_they_lie():

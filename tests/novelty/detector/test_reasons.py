@@ -6,7 +6,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kpca_apps.novelty.detector.reasons import (
+    EVERYONE,
     Attribution,
+    GroupDistances,
     NeighbourRows,
     nearest_rows,
     rows_without_strays,
@@ -96,6 +98,50 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     assert all(len({*line}) == k for line in nearest.tolist())
     found = np.sort(np.take_along_axis(distances, nearest, axis=1), axis=1)
     np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e5, 1e150])
+@pytest.mark.parametrize("most", [np.inf, 1.0])
+def test_a_shortlist_holds_the_nearest_rows_by_every_sum(size, most):
+    rng = np.random.default_rng(3)
+    level = rng.integers(0, 4, 2_000)
+    rows = np.hstack([rng.standard_t(2, size=(2_000, 5)), 0.7 * np.eye(4)[level]])
+    groups = [*singles(5), np.arange(5, 9)]
+    compared = GroupDistances(neighbours(rows, np.arange(5, 9)), groups)
+    asked = (rng.random((40, 6)) < 0.7).astype(float)
+    for row in rows[:20] * ([1.0] * 4 + [size] + [1.0] * 4):
+        own = np.array([7])
+        found = compared.shortlist(row, own, asked, most)
+        some = np.arange(2_000)[found]
+        sums = asked @ np.minimum(compared.squares(row), most)
+        sums[:, own] = np.inf
+        tenth = np.sort(sums, axis=1)[:, 9]
+        inside = np.sort(sums[:, some], axis=1)[:, :10]
+        np.testing.assert_array_equal(inside, np.sort(sums, axis=1)[:, :10])
+        assert (tenth < np.inf).all()
+        if size == 1.0 and most == np.inf:
+            assert len(some) < 1_900
+
+
+@pytest.mark.parametrize("kind", ["usual", "gross", "categories"])
+def test_reasons_of_many_rows_are_those_of_each_row_by_all_neighbours(kind, monkeypatch):
+    rng = np.random.default_rng(4)
+    rows, X = stones(1_500, rng), stones(60, rng)
+    X[np.arange(60), np.arange(60) % 7] += rng.normal(scale=4.0, size=60)
+    X[:20, 4:] = -6.0
+    if kind == "gross":
+        X[::3, 1] = 1e9
+    if kind == "categories":
+        rows, X = np.round(rows), np.round(X)
+    together = explained(rows, X, np.sqrt)
+    monkeypatch.setattr(GroupDistances, "shortlist", lambda *_, **__: EVERYONE)
+    for row, reasons in zip(X, together, strict=True):
+        (alone,) = explained(rows, row[None], np.sqrt)
+        assert [drop.group for drop in reasons] == [drop.group for drop in alone]
+        assert [drop.together for drop in reasons] == [drop.together for drop in alone]
+        for one, other in zip(reasons, alone, strict=True):
+            assert one.share == pytest.approx(other.share, rel=1e-9)
+            np.testing.assert_array_equal(one.expected, other.expected)
 
 
 def test_a_row_is_not_its_own_neighbour():

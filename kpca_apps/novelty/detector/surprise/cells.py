@@ -7,9 +7,10 @@ mean surprise, the oddest cell, and their scatter about what was predicted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -98,13 +99,14 @@ class CellModel:
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
-        residuals = ColumnResiduals.fit(rows.features[learned], features.group, is_wide=is_wide)
-        flags = rows.features[:, features.indicator]
-        height = flags.max(axis=0, initial=0.0)[:, None]
+        used = rows.features if learned.all() else rows.features[learned]
+        residuals = ColumnResiduals.fit(used, features.group, is_wide=is_wide)
+        flags = rows.lines[features.indicator]
+        height = flags.max(axis=1, initial=0.0)[:, None]
         height[height <= 0] = 1.0
-        share = ((flags[learned] > 0).sum(axis=0) + 0.5) / (n_learned + 1)
+        share = ((flags[:, learned] > 0).sum(axis=1) + 0.5) / (n_learned + 1)
         share = share[:, None]
-        left = residuals(rows.features, learned)
+        left = residuals(rows.features, learned, _wanted(features)).T
         errors, improbability = _cells_off(features, height, share, rows, left)
         model = cls(
             map=features,
@@ -121,41 +123,58 @@ class CellModel:
     def __call__(self, X: FloatArray) -> RowSurprise:
         """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
         rows = self.map(X)
-        left = self.residuals(rows.features)
+        left = self._left(rows.lines)
         return self._summary(rows, *_cells_off(self.map, self.height, self.share, rows, left))
+
+    @cached_property
+    def _left(self) -> Callable[[FloatArray], FloatArray]:
+        return self.residuals.predictor(_wanted(self.map))
+
+    @cached_property
+    def _tails(self) -> TwoTails:
+        """Tails of the numbers given the others, and behind them of the numbers alone."""
+        both = (self.given_others, self.alone)
+        return TwoTails(
+            np.concatenate([one.knots for one in both]),
+            np.concatenate([one.exponents for one in both]),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _summary(
         self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray
     ) -> RowSurprise:
-        """Sum up n rows by the errors of their numbers (v, n) and how improbable their states are.
-
-        Numpy adds a single column in another order than columns side by side, but not lines: sums
-        over the cells of a row are taken of lines, to the same bits in any batch.
-        """
-        n, free = len(rows.features), rows.free
-        states = [tail(of_state) for tail, of_state in zip(self.states, improbability, strict=True)]
-        # Of each number given the others, of each number alone, of each state.
-        cells = np.concatenate(
-            [
-                self.given_others(errors) * free,
-                self.alone(rows.value) * free,
-                np.reshape(states, (len(states), n)),
-            ]
-        )
-        if not len(cells):
+        """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
+        v, n = errors.shape
+        if not (v or self.states):
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
+        # Of each number given the others, of each number alone, of each state.
+        cells = np.empty((2 * v + len(self.states), n))
+        cells[: 2 * v] = self._tails(np.concatenate([errors, rows.value]))
+        for place, tail in enumerate(self.states):
+            cells[2 * v + place] = tail(improbability[place])
+        middle, distance = self.usual
+        scatter = errors - middle
+        scatter /= distance
+        scatter *= scatter
+        np.log1p(scatter, out=scatter)
+        if not rows.all_free:
+            cells[:v] *= rows.free
+            cells[v : 2 * v] *= rows.free
+            scatter *= rows.free
         first, *others = self._by_group
         largest = cells[first[1]]
         for groups, members in others:
             largest[groups] = np.maximum(largest[groups], cells[members])
         top = cells.max(axis=0)
-        odds = np.exp(cells - top)
-        middle, distance = self.usual
-        scatter = np.log1p(((errors - middle) / distance) ** 2) * free
+        cells -= top
+        odds = np.exp(cells, out=cells)
         return RowSurprise(
-            mean=largest.T.copy().sum(axis=1) / len(largest),
-            oddest=top + np.log(odds.T.copy().sum(axis=1) / len(cells)),
-            scatter=scatter.T.copy().sum(axis=1) / max(len(scatter), 1),
+            mean=_sums(largest) / len(largest),
+            oddest=top + np.log(_sums(odds) / len(cells)),
+            scatter=_sums(scatter) / max(len(scatter), 1),
         )
 
     @cached_property
@@ -187,6 +206,18 @@ def usual_rows(
     return of_each_group(place, scores, lambda of: of <= np.quantile(of, share))
 
 
+def _sums(lines: FloatArray) -> FloatArray:
+    """Return sums (n,) over lines (k, n), to the same bits of a row in any batch."""
+    # Numpy adds a single column in another order than columns side by side.
+    sums: FloatArray = lines.sum(axis=0)
+    return sums if lines.shape[1] > 1 else np.repeat(lines, 2, axis=1).sum(axis=0)[: len(sums)]
+
+
+def _wanted(features: AdditiveFeatures) -> IntArray:
+    """Features whose residuals say how odd cells are: numbers on their scale, indicators."""
+    return np.concatenate([features.polynomial, features.indicator])
+
+
 def _cells_off(
     features: AdditiveFeatures,
     height: FloatArray,
@@ -196,16 +227,17 @@ def _cells_off(
 ) -> tuple[FloatArray, FloatArray]:
     """How far numbers (v, n) are from what is predicted, and how improbable states (states, n) are.
 
-    By the residuals (n, p) `left` of rows; the latter as minus the logarithm of the predicted
-    probability of the state that a row is in.
+    By the residuals `left` (w, n) of what is `_wanted` of rows; the latter as minus the logarithm
+    of the predicted probability of the state that a row is in.
     """
-    at, indicator = features.polynomial, features.indicator
+    v, indicator = len(features.number), features.indicator
     # With what clipping took off the numbers.
-    errors = np.ascontiguousarray((left[:, at] - rows.features[:, at]).T + rows.value)
+    errors = left[:v] - rows.lines[features.polynomial]
+    errors += rows.value
     if not len(indicator):
-        return errors, np.zeros((0, len(left)))
-    flags = np.ascontiguousarray(rows.features[:, indicator].T)
-    predicted = np.clip((flags - left[:, indicator].T) / height, 0.0, 1.0)
+        return errors, np.zeros((0, errors.shape[1]))
+    flags = rows.lines[indicator]
+    predicted = np.clip((flags - left[v:]) / height, 0.0, 1.0)
     predicted = (predicted + PRIOR * share) / (1.0 + PRIOR)
     starts = np.flatnonzero(np.diff(features.state, prepend=-1))
     of_set = np.maximum.reduceat(np.where(flags > 0, predicted, 0.0), starts)
@@ -222,6 +254,12 @@ def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
     """Median and median distance to it of the cells that are `seen`, (2, v, 1)."""
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
+    if len(seen) and seen[0].any() and (seen == seen[0]).all():
+        alike = errors[:, seen[0]]
+        out[0] = np.median(alike, axis=1, keepdims=True)
+        alike -= out[0]
+        out[1] = np.median(np.abs(alike, out=alike), axis=1, keepdims=True) + LEAST_SCATTER
+        return out
     for j in np.flatnonzero(seen.any(axis=1)):
         column = errors[j, seen[j]]
         middle = np.median(column)

@@ -9,8 +9,9 @@ contributes its indicators. Kernel PCA of such a kernel is linear in these featu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -39,9 +40,15 @@ LARGEST_FLOAT = np.finfo(np.float64).max
 class FeatureRows:
     """Rows as an additive kernel sees them."""
 
-    features: FloatArray  # (n, p)
+    lines: FloatArray  # (p, n), the features, a line each
     value: FloatArray  # (v, n), the numbers on their scale, not clipped; 0 where frequent
     free: BoolArray  # (v, n), where a number is none of its column's frequent values
+    all_free: bool  # whether that is everywhere
+
+    @property
+    def features(self) -> FloatArray:
+        """The features, a row each, (n, p)."""
+        return self.lines.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +103,13 @@ class AdditiveFeatures:
         moments: list[FloatArray] = []
         indicators: list[tuple[int, int, float, int]] = []  # place, column, value, state
         n_states = 0
-        cut = {j: _frequent_and_free(np.sort(X[:, j])) for j in np.flatnonzero(is_number).tolist()}
+        columns_with_scale = np.flatnonzero(is_number)
+        # In order, a line a column: lines are sorted in less time than columns.
+        ordered = np.sort(np.ascontiguousarray(X.T[columns_with_scale]), axis=1)
+        cut = {
+            j: _frequent_and_free(line)
+            for j, line in zip(columns_with_scale.tolist(), ordered, strict=True)
+        }
         n_scaled = sum(len(free) > 0 for _, free in cut.values())
         is_wide = n_scaled > MANY_COLUMNS and DEGREE * n_scaled > MOST_FEATURES * len(X)
         degree = 1 if is_wide else DEGREE
@@ -144,31 +157,49 @@ class AdditiveFeatures:
 
     def __call__(self, X: FloatArray) -> FeatureRows:
         """Return rows (n, d) as the kernel sees them; each depends on itself alone."""
-        # A line a feature, to be turned at the end: to write columns takes several times as long.
-        lines = np.zeros((len(self.group), len(X)))
-        cells, equals = X[:, self.source].T, self.equals[:, None]
-        lines[self.indicator] = np.where(np.isnan(equals), cells, cells == equals)
-        numbers = np.ascontiguousarray(X[:, self.number].T)
-        free = np.ones(numbers.shape, dtype=bool)
-        frequent = np.flatnonzero(np.isin(self.source, self.number))
-        for k in frequent:
-            free[self.number == self.source[k]] &= lines[self.indicator[k]] == 0.0
+        # A line a feature: to write columns, and arithmetic on short lines, take several times as
+        # long.
+        lines, n_numbers = np.empty((len(self.group), len(X))), len(self.number)
+        if len(self.indicator):
+            cells, equals = X.T[self.source], self.equals[:, None]
+            lines[self.indicator] = np.where(np.isnan(equals), cells, cells == equals)
+        if not n_numbers:
+            return FeatureRows(lines, lines[:0], np.ones((0, len(X)), dtype=bool), True)
+        free = np.ones((n_numbers, len(X)), dtype=bool)
+        for k, of_number in self._frequent:
+            free[of_number] &= lines[self.indicator[k]] == 0.0
         median, spread, low, high, mean, deviation = self.scale
+        value = np.ascontiguousarray(X.T[self.number])
         with np.errstate(over="ignore"):
-            ratio = (numbers - median) / spread
+            value -= median
+            value /= spread
         # Of numbers too far out to be divided, asinh of the largest float: 710.
-        t = np.arcsinh(np.clip(ratio, -LARGEST_FLOAT, LARGEST_FLOAT))
-        basis = _polynomials((np.clip(t, low, high) - mean) / deviation)[: self.degree]
-        centre, size = self.moments
-        basis -= centre
-        basis /= size
-        value = (t - mean) / deviation
-        if len(frequent):
-            basis *= free
+        np.clip(value, -LARGEST_FLOAT, LARGEST_FLOAT, out=value)
+        np.arcsinh(value, out=value)
+        z = np.clip(value, low, high)
+        for scaled in (value, z):
+            scaled -= mean
+            scaled /= deviation
+        if self._frequent:
             value[~free] = 0.0
-        for degree in range(self.degree):
-            lines[self.polynomial + degree] = basis[degree]
-        return FeatureRows(np.ascontiguousarray(lines.T), value, free)
+        centre, size = self.moments
+        for degree, basis in enumerate(_polynomials(z, self.degree)):
+            basis -= centre[degree]
+            basis /= size[degree]
+            if self._frequent:
+                basis *= free
+            lines[self.polynomial + degree] = basis
+        return FeatureRows(lines, value, free, not self._frequent)
+
+    @cached_property
+    def _frequent(self) -> list[tuple[int, BoolArray]]:
+        """Indicators of frequent values, and which number (v,) each is of."""
+        of_numbers = np.flatnonzero(np.isin(self.source, self.number)).tolist()
+        return [(k, self.number == self.source[k]) for k in of_numbers]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
@@ -199,7 +230,7 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
     margin = MARGIN * (last - first)
     clipped = np.clip(t, first - margin, last + margin)
     mean, deviation = float(clipped.mean()), float(clipped.std()) or 1.0
-    basis = _polynomials((clipped - mean) / deviation)
+    basis = np.stack(_polynomials((clipped - mean) / deviation))
     moments = np.stack([basis.mean(axis=1), np.maximum(basis.std(axis=1), 1e-9)])
     return [median, spread, first - margin, last + margin, mean, deviation], moments
 
@@ -211,6 +242,11 @@ def _quantiles(ordered: FloatArray, shares: Sequence[float]) -> list[float]:
     return found
 
 
-def _polynomials(z: FloatArray) -> FloatArray:
+def _polynomials(z: FloatArray, degree: int = DEGREE) -> list[FloatArray]:
     """Hermite polynomials of degree 1 to 3, the constant of the second left to centring."""
-    return np.stack([z, z * z, z * z * z - 3.0 * z])
+    if degree == 1:
+        return [z]
+    square = z * z
+    cube = square * z
+    cube -= 3.0 * z
+    return [z, square, cube]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 from scipy import sparse
 
-from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -30,7 +30,8 @@ SMALLEST_DEVIATION = 1e-6
 # Matrices of the features of one group that are in memory at once, to predict them together.
 SQUARES_HELD = 4
 # Rows at once, multiples as `engine.rows` explains: few for new rows, which come few at a time.
-BLOCK, LEARNED_BLOCK = 192, 1_536
+BLOCK, LEARNED_BLOCK = 192, 768
+ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +92,15 @@ class ColumnResiduals:
         return replace(self, factor=self.factor[counts])
 
     @cached_property
+    def _place(self) -> IntArray:
+        """Which of the groups that have features each feature is of, (p,)."""
+        place: IntArray = np.unique(self.group, return_inverse=True)[1]
+        return place
+
+    @cached_property
     def _members(self) -> sparse.csr_array:
         """One row a group that has features, 1 where a feature is its own: sums over groups."""
-        place, p = np.unique(self.group, return_inverse=True)[1], len(self.group)
+        place, p = self._place, len(self.group)
         shape = (place.max(initial=-1) + 1, p)
         return sparse.csr_array((np.ones(p), (place, np.arange(p))), shape=shape)
 
@@ -105,32 +112,94 @@ class ColumnResiduals:
         inverses = [np.linalg.inv(np.eye(U.shape[1]) - U.T @ U) for U in blocks]
         return sparse.csr_array(sparse.block_diag(inverses))
 
-    def __call__(self, features: FloatArray, learned: BoolArray | None = None) -> FloatArray:
-        """Residuals (n, p) of rows; of those `learned` from (n,) as if each had been left out.
+    @cached_property
+    def _direct(self) -> FloatArray | None:
+        """What z is multiplied by to give residuals, (p, p); None where its factors are fewer."""
+        m, p = self.factor.shape
+        if 2 * m <= p:
+            return None
+        direct: FloatArray = self._left_out @ (np.eye(p) - self.factor.T @ self.factor)
+        return direct * (self.deviation[:, None] / self.deviation)
 
-        Without `learned` rows are new, and each depends on itself alone.
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def predictor(self, wanted: IntArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the map from lines of features (p, n) of new rows to residuals of some (w, n)."""
+        mean, left_out = self.mean[:, None], self._left_out[wanted]
+        deviation, factor = self.deviation[:, None], self.factor
+        with one_blas_thread():
+            direct = None if self._direct is None else self._direct[wanted]
+
+        def of_block(lines: FloatArray) -> FloatArray:
+            z = lines - mean
+            if direct is not None:
+                found: FloatArray = direct @ z
+                return found
+            z /= deviation
+            z -= factor.T @ (factor @ z)
+            residual: FloatArray = left_out @ z
+            residual *= deviation[wanted]
+            return residual
+
+        return lambda lines: _by_blocks(of_block, lines, block=BLOCK)
+
+    def __call__(
+        self,
+        features: FloatArray,
+        learned: BoolArray | None = None,
+        wanted: IntArray | slice = ALL,
+    ) -> FloatArray:
+        """Residuals (n, w) of rows (n, p); of those `learned` from (n,) as if each was left out.
+
+        Without `learned` rows are new, and each depends on itself alone. Of all features, unless
+        some are `wanted` (w,).
         """
+        lines = features.T
+        if learned is None:
+            return self.predictor(np.arange(len(lines))[wanted])(lines).T
+        mean, deviation = self.mean[:, None], self.deviation[:, None]
 
-        def of_block(rows: FloatArray) -> FloatArray:
-            z = rows[:, : len(self.group)] - self.mean
-            z /= self.deviation
-            y = z - (z @ self.factor.T) @ self.factor
-            residual: FloatArray = (self._left_out @ y.T).T
-            if learned is None:
-                return residual * self.deviation
+        def of_block(lines: FloatArray, learned: FloatArray) -> FloatArray:
+            z = lines - mean
+            z /= deviation
+            y = z - self.factor.T @ (self.factor @ z)
+            residual: FloatArray = self._left_out @ y
             # Ridge regression's closed form e_i / (1 - h_i), for each group by itself: the
             # leverage of a row in the regression on the others is its Mahalanobis square without
             # the group's share, z'Pz - (Pz)_B' (P_BB)^-1 (Pz)_B, plus 1 for the mean, over n.
-            squares = np.einsum("ij,ij->i", z, y)
-            own = self._members @ (y * residual).T
-            leverage = ((squares - own) / self.ridge + 1.0) / self.n
-            kept = 1.0 - np.minimum(rows[:, -1] * leverage, MOST_LEVERAGE)
-            left: FloatArray = residual * self.deviation / (self._members.T @ kept).T
+            z *= y
+            squares = z.sum(axis=0)
+            y *= residual
+            kept = squares - self._members @ y
+            kept /= self.ridge
+            kept += 1.0
+            kept *= learned / self.n
+            kept = 1.0 - np.minimum(kept, MOST_LEVERAGE, out=kept)
+            left: FloatArray = residual[wanted] * deviation[wanted]
+            left /= kept[self._place[wanted]]
             return left
 
-        if learned is None:
-            return map_row_blocks(of_block, features, block=BLOCK)
-        return map_row_blocks(of_block, np.column_stack([features, learned]), block=LEARNED_BLOCK)
+        return _by_blocks(of_block, lines, learned.astype(np.float64), block=LEARNED_BLOCK).T
+
+
+def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
+    """Apply a function to so many columns of arrays (..., n) at a time, the last one repeated."""
+    n = arrays[0].shape[-1]
+    found = []
+    with one_blas_thread():
+        for start in range(0, max(n, 1), block):
+            parts = [array[..., start : start + block] for array in arrays]
+            missing = block - parts[0].shape[-1]
+            if missing:
+                last = [(0, missing)]
+                parts = [
+                    np.pad(part, [(0, 0)] * (part.ndim - 1) + last, "edge" if n else "constant")
+                    for part in parts
+                ]
+            found.append(function(*parts)[:, : n - start])
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
 
 def _least_ridge(s: FloatArray, most: float) -> float:

@@ -84,9 +84,10 @@ class TwoTails:
         side, column = (passed.take(outside) > 0).astype(np.int64), outside // n
         place = passed + np.arange(len(values))[:, None] * (last + 1)
         anchor, slope, height, reach = self._lines
-        surprise = values - anchor.take(place)
-        surprise *= slope.take(place)
-        surprise += height.take(place)
+        # Places are sound: not to check them saves a third of the time.
+        surprise = values - anchor.take(place, mode="clip")
+        surprise *= slope.take(place, mode="clip")
+        surprise += height.take(place, mode="clip")
         distance = np.abs(values.take(outside) - self.knots[:, [0, -1]][column, side])
         steps = np.log1p(distance / (reach + FLOOR)[column, side])
         surprise.put(outside, HEIGHTS[0] + self.exponents[column, side] * steps)
