@@ -98,8 +98,7 @@ def main() -> None:
                     kept = work / f"kept-{place}"
                     seconds[checkout].append(cpu_seconds(words, checkout, kept))
             cells = (
-                f"{statistics.median(rest):18.2f} {first:7.2f}"
-                for first, *rest in seconds.values()
+                f"{statistics.median(rest):18.2f} {first:7.2f}" for first, *rest in seconds.values()
             )
             print(f"{step:28}" + "".join(cells), flush=True)
 
