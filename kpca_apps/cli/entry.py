@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 # Imports and figures make some hundred thousand objects that stay; with CPython's default of 700,
 # looking for cycles among them takes a tenth of the time of a command on a small table.
-NEW_OBJECTS = 100_000
+NEW_OBJECTS = 1_000_000
 
 
 def main() -> int:

@@ -14,8 +14,12 @@ def seeded_generator(random_state: Seed) -> np.random.Generator:
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
-    # Loaded here: it takes as long as all else that looks at a table, and a dry run draws nothing.
-    from sklearn.utils import check_random_state
+    if isinstance(random_state, int):
+        state = np.random.RandomState(random_state)
+    else:
+        # Loaded here: it takes as long as all else that looks at a small table.
+        from sklearn.utils import check_random_state
 
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        state = check_random_state(random_state)
+    seed = state.randint(np.iinfo(np.int32).max)
     return np.random.default_rng(seed)

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -63,6 +64,7 @@ NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
 REFERENCE = re.compile(r"(url\(#|^#)")
+_IS_STYLED: ContextVar[bool] = ContextVar("_IS_STYLED", default=False)
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,24 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save in the house style, whatever the user's own matplotlib settings."""
+    """Draw and save in the house style, whatever the user's own matplotlib settings.
+
+    Inside another such block nothing is set again, which takes longer than some figures.
+    """
+    if _IS_STYLED.get():
+        yield
+        return
     with mpl.rc_context(), warnings.catch_warnings():
         # Names from tables may use scripts the drawing font lacks; browsers have other fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        yield
+        outside = _IS_STYLED.set(True)
+        try:
+            yield
+        finally:
+            _IS_STYLED.reset(outside)
 
 
 def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -102,7 +114,8 @@ def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        # With "none" a stand-in is left, for which saving draws all twice.
+        figure.set_layout_engine(None)
 
 
 def plain_ticks(*axes: Axis) -> None:

@@ -406,14 +406,25 @@ def as_frame(table: pa.Table, has_lines: bool) -> tuple[pl.DataFrame, IntArray |
     """Take the lines off an Arrow table."""
     if not has_lines:
         return pl.DataFrame(pl.from_arrow(table)), None
-    frame = pl.DataFrame(pl.from_arrow(table.select(range(table.num_columns - 1))))
-    return frame, table.column(table.num_columns - 1).to_numpy()
+    *columns, of_lines = range(table.num_columns)
+    frame, lines = (pl.DataFrame(pl.from_arrow(table.select(k))) for k in (columns, [of_lines]))
+    # By polars: Arrow's own way to numpy loads pandas, where it is installed.
+    return frame, lines.to_series().to_numpy()
 
 
 def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
     """Make an Arrow table of rows, with their lines in the last column."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return table if lines is None else table.append_column("line", pa.array(lines))
+    return table if lines is None else table.append_column("line", line_column(lines))
+
+
+def line_column(lines: IntArray) -> pa.Array:
+    """Put the lines of rows (n,) into an Arrow column, which shares their memory.
+
+    `pa.array` first loads pandas, where it is installed, to ask whether it was given a series.
+    """
+    held = pa.py_buffer(np.ascontiguousarray(lines, dtype=np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
 
 def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:

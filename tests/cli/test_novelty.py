@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import openpyxl
@@ -317,3 +319,14 @@ def test_accepted_rows_that_say_nothing_are_refused_before_the_work(kpca: Run) -
     assert done.err.startswith("error: fine.csv, line 2: accepts every row; name a value")
     assert kpca("screen", "-", "--accept", "-").code == 2
     assert kpca("screen", "birds.csv", "--accept", "nowhere.csv").code == 3
+
+
+def test_a_screening_loads_no_library_that_it_does_not_use(folder: Path) -> None:
+    code = (
+        "import sys; from kpca_apps.cli.main import main\n"
+        "code = main(['novelty', 'screen', 'birds.csv', '--quiet'])\n"
+        "unused = {'sklearn', 'scipy.stats', 'pandas', 'numba', 'skimage', 'rich', 'dask'}\n"
+        "print(code, sorted(unused & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr

@@ -162,6 +162,7 @@ def finish(
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
+    from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening
 
@@ -182,9 +183,11 @@ def finish(
         if save:
             save_model(model, building / MODEL_FILE)
         run.clock.lap("scored table, flagged rows and model")
-        drawn = ScreeningDrawings.of(result)
-        pages = [(REPORT_FILE, render_screening(result, drawn))]
-        write_result(building, result, pages, screening_figures(drawn), run.clock)
+        with house_style():
+            drawn = ScreeningDrawings.of(result)
+            pages = [(REPORT_FILE, render_screening(result, drawn))]
+            figures = screening_figures(drawn)
+        write_result(building, result, pages, figures, run.clock)
     say_findings(run.console, result)
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")

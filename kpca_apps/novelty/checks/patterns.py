@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import betainc
 
 from kpca_apps.names import in_prose, one_line
 from kpca_apps.novelty.columns.encoding import MISSING
@@ -119,7 +119,7 @@ def _common(
     n, best, rarest = len(places), None, BY_CHANCE
     for name, value, n_sharing, n_having in _shared(listed, places, sample, others, MOST):
         share = (max(n_having - n_sharing, 0) + 1) / (max(sample.frame.height - n, 1) + 1)
-        chance = len(others) * float(binom.sf(n_sharing - 1, n, share))
+        chance = len(others) * float(betainc(n_sharing, n - n_sharing + 1, share))
         if share <= FEW and chance < rarest:
             best, rarest = (name, value, n_sharing), chance
     return best

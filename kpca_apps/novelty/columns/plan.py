@@ -30,12 +30,12 @@ from typing import Annotated
 import numpy as np
 import polars as pl
 from msgspec import Meta
-from scipy.stats import spearmanr
 
 from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
 from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.novelty.rank_correlation import rank_correlation
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
@@ -613,7 +613,7 @@ def runs_on(values: FloatArray, *, is_date: bool) -> bool:
     """Whether values (n,), in the order of their rows, rise or fall from row to row."""
     if len(values) < MIN_VALUES or len(np.unique(values)) < MIN_VALUES // 2:
         return False
-    order = float(spearmanr(values, np.arange(len(values))).statistic)
+    order = rank_correlation(values, np.arange(len(values)))
     if abs(order) < IN_ORDER or is_date:
         return abs(order) >= IN_ORDER
     steps = np.diff(values) * np.sign(order)

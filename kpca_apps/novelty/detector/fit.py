@@ -10,14 +10,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 
 from kpca_apps.engine.fit import fit_subspace
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
-from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks
+from kpca_apps.engine.rows import ArrayRows, RowSource, SampleRows, map_row_blocks
 from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.novelty.detector.detector import Detector, Parameters, StoredRows
@@ -89,7 +88,7 @@ def fit_detector(
     that the numbers do not hold, as -log p, counts in the scores beside that of the cells.
     """
     rng = seeded_generator(random_state)
-    check_array(source.sample, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
+    _check_sample(source.sample)
     _refuse_contradictions(parameters, kernel)
     is_normal = _normal_rows(normal, source.n_rows, parameters)
     fitting = _Fitting(
@@ -98,6 +97,17 @@ def fit_detector(
     # Held here, it is set once and not in each step.
     with one_blas_thread():
         return fitting.run()
+
+
+def _check_sample(sample: SampleRows) -> None:
+    """Refuse rows that are no matrix of finite numbers, or fewer than three."""
+    rows = np.asarray(sample)
+    is_matrix = rows.dtype == np.float64 and rows.ndim == 2 and rows.shape[0] >= 3
+    if not (is_matrix and rows.shape[1] and np.isfinite(rows).all()):
+        # Loaded here: it takes as long as the fit of a small table, and says what is wrong.
+        from sklearn.utils import check_array
+
+        check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
 
 
 def _refuse_contradictions(parameters: Parameters, kernel: Literal["rbf"] | Kernel | None) -> None:

@@ -31,7 +31,7 @@ from kpca_apps.tables.read.layout import (
 )
 from kpca_apps.tables.read.reader import Reader, table_of
 from kpca_apps.tables.read.text import BadLines, Text
-from kpca_apps.tables.table import PartedTable, Rows, Table
+from kpca_apps.tables.table import PartedTable, Rows, Table, line_column
 from kpca_apps.tables.values import is_number_like
 
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
@@ -207,7 +207,7 @@ class DelimitedText:
             return None
         if table.num_rows != lines.size:
             return None
-        return table.append_column("line", pa.array(lines, pa.int64()))
+        return table.append_column("line", line_column(lines))
 
     def _rows_one_by_one(self, text: bytes, *, is_last: bool) -> Generator[pa.Table, None, int]:
         """Cut rows with the standard library's reader; return how many bytes they are.

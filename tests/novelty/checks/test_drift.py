@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from kpca_apps.novelty.checks.drift import _kolmogorov, moved_columns
+from kpca_apps.novelty.checks.drift import _chi_squared, _kolmogorov, moved_columns
 from kpca_apps.novelty.columns.encoding import ColumnSummary
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.result import MovedColumn
@@ -90,3 +90,11 @@ def test_distances_and_p_values_are_those_of_scipy() -> None:
     (old,), (new,) = summaries(pl.DataFrame({"x": x})), summaries(pl.DataFrame({"x": y}))
     assert len(old.quantiles) == 65
     assert _kolmogorov(old, new)[0] == pytest.approx(stats.ks_2samp(x, y).statistic, abs=2 / 65)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 7)])
+def test_the_p_value_of_counts_is_scipys(shape: tuple[int, int]) -> None:
+    for seed in range(5):
+        counts = np.random.default_rng(seed).integers(5, 60, shape).astype(float)
+        expected = stats.chi2_contingency(counts, correction=False).pvalue
+        assert _chi_squared(counts) == pytest.approx(float(expected), rel=1e-12)

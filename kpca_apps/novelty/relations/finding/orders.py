@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from kpca_apps.novelty.columns.plan import name_words
+from kpca_apps.novelty.rank_correlation import rank_correlation
 from kpca_apps.novelty.relations.checking import Cells
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, rounding
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
@@ -180,5 +180,5 @@ def _go_together(both: FloatArray) -> bool:
     both = both[~np.isnan(both).any(axis=1)]
     if len(both) < _MIN_ROWS or np.ptp(both, axis=0).min() == 0:
         return False
-    together = float(spearmanr(both[:, 0], both[:, 1]).statistic)
+    together = rank_correlation(both[:, 0], both[:, 1])
     return bool(together >= max(_TOGETHER, _SIGMAS / np.sqrt(len(both))))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
+from kpca_apps.novelty.rank_correlation import rank_correlation
 from kpca_apps.novelty.relations.checking import Cells, check, code_forms
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.finding.keys import NAMING, may_be_key
@@ -45,7 +45,7 @@ def sorted_columns(cells: Cells, plan: ColumnPlan) -> Iterator[Sorted]:
             values = values[~np.isnan(values)]
             if len(values) < _MIN_ROWS or len(np.unique(values)) < _MIN_VALUES:
                 continue
-            order = float(spearmanr(values, np.arange(len(values))).statistic)
+            order = rank_correlation(values, np.arange(len(values)))
             steps = np.diff(values) * np.sign(order)
             rule = Sorted(columns=(name,), falling=order < 0)
             # Rows that repeat the one before say nothing, and numbers that start again fall once.

@@ -1,0 +1,107 @@
+"""CPU seconds of what a user meets first: import, help, small tables to their reports, one image.
+
+    python tests/benchmarks/small_tables.py [--before CHECKOUT] [--repeats 5]
+
+Every line is a process of its own, user and system time together, one thread of linear algebra;
+both checkouts take turns, and the medians are printed. What Python and numba compile is kept in a
+temporary folder for each checkout and made by a run that does not count, shown as "first".
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+HERE = Path(__file__).resolve().parents[2]
+SIZES = (100, 400, 1_000, 10_000)
+
+
+def make_table(path: Path, n: int) -> None:
+    """Write n rows of ten numbers, two categories and a date."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, object] = {f"x{k}": rng.normal(size=n).round(3) for k in range(10)}
+    columns["city"] = rng.choice(["Rome", "Oslo", "Bern", "Kiel"], n)
+    columns["kind"] = rng.choice(["a", "b", "c"], n)
+    columns["date"] = [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(n)]
+    pl.DataFrame(columns).write_csv(path)
+
+
+def make_image(path: Path) -> None:
+    """Write a noisy picture of 256 x 256."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:256, :256]
+    clean = 127 + 60 * np.sin(x / 17) + 50 * (np.hypot(x - 128, y - 128) < 70)
+    noisy = np.clip(clean + rng.normal(scale=20, size=clean.shape), 0, 255)
+    Image.fromarray(noisy.round().astype(np.uint8)).save(path)
+
+
+def cpu_seconds(words: list[str], checkout: Path, kept: Path) -> float:
+    """Run Python once with a checkout, and return user and system time."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPATH": str(checkout),
+        "PYTHONPYCACHEPREFIX": str(kept / "python"),
+        "NUMBA_CACHE_DIR": str(kept / "numba"),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *words],
+        cwd=checkout,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Measure both checkouts in turn, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="an older checkout, beside this one")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    checkouts = [HERE] if options.before is None else [options.before.resolve(), HERE]
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        kpca = ["-m", "kpca_apps"]
+        steps = {
+            "import kpca_apps": ["-c", "import kpca_apps"],
+            "kpca --help": [*kpca, "--help"],
+            "kpca novelty screen --help": [*kpca, "novelty", "screen", "--help"],
+        }
+        for n in SIZES:
+            make_table(work / f"{n}.csv", n)
+            words = ["novelty", "screen", str(work / f"{n}.csv"), "--out", str(work / "out")]
+            steps[f"screen of {n:,} x 13"] = [*kpca, *words]
+        make_image(work / "noisy.png")
+        words = ["denoise", "run", str(work / "noisy.png"), "--out", str(work / "out")]
+        steps["denoise of 256 x 256"] = [*kpca, *words]
+        print(f"{'CPU s':28}" + "".join(f"{c.name[:18]:>18} {'first':>7}" for c in checkouts))
+        for step, words in steps.items():
+            seconds: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
+            for _ in range(options.repeats + 1):
+                for place, checkout in enumerate(checkouts):
+                    shutil.rmtree(work / "out", ignore_errors=True)
+                    kept = work / f"kept-{place}"
+                    seconds[checkout].append(cpu_seconds(words, checkout, kept))
+            cells = (
+                f"{statistics.median(rest):18.2f} {first:7.2f}" for first, *rest in seconds.values()
+            )
+            print(f"{step:28}" + "".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
