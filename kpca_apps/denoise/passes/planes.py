@@ -36,13 +36,13 @@ Dabov, Foi & Egiazarian 2007, EUSIPCO (V-BM3D: the search that follows).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Options, Window
-from kpca_apps.denoise.passes.compiled import survey_band
-from kpca_apps.denoise.passes.one_pass import MARGINS, Piece, patch_grid, run_pass
+from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
 from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 from kpca_apps.denoise.progress import part, share_of_work
@@ -272,13 +272,7 @@ def noise_excess(page: Planes, sigma: float, settings: Pass) -> float:
     From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of a page
     (1, h, w) show it.
     """
-    shape = _, tall, wide = settings.shape(page.shape)
     step = max(settings.size, int(np.sqrt(page.size / SURVEYED)))
-    variance = np.float32(sigma**2)
-    tie = np.float32(settings.tie * 2 * tall * wide) * variance
-    ratios = survey_band(
-        np.pad(page, MARGINS), page, variance, tie, shape, settings.group, np.float32(MOST_EXCESS),
-        patch_grid(page.shape[1], tall, step), patch_grid(page.shape[2], wide, step),
-    )  # fmt: skip
+    ratios = residual_ratios(page, sigma**2, replace(settings, stride=step, excess=MOST_EXCESS))
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
     return min(max(excess, 1.0), MOST_EXCESS)
