@@ -23,6 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
+from kpca_apps.denoise.passes.few_patches import (
+    gram_of_patches,
+    projected_patches,
+    smoothed_patches,
+    system_of_patches,
+)
 from kpca_apps.denoise.passes.registers import each, fill, load, store, total, where_above
 from kpca_apps.denoise.passes.small_matrices import (
     Matrix,
@@ -345,15 +351,20 @@ def project_rows(
     variance up to `most` times the variance given. Returned too: how many components were kept, and
     the residual variance per degree of freedom.
     """
-    wide = z.shape[1]
-    gram = np.empty(((n + 3) // 4 * 4, wide), np.float32)
-    multiply(z.ravel(), (0, wide, 1), z, k, gram, (0, n), (0, wide), False)
+    wide, size = z.shape[1], min(k, n)
+    gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), np.float32)
+    if k < n:
+        gram_of_patches(z, k, n, gram)
+    else:
+        multiply(z.ravel(), (0, wide, 1), z, k, gram, (0, n), (0, wide), False)
     trace = np.float32(0)
-    for i in range(n):
+    for i in range(size):
         trace += gram[i, i]
     per_variance = EDGE * (np.sqrt(np.float32(k)) + np.sqrt(np.float32(n))) ** 2
-    values, axes = leading_eigenvectors(gram, n, per_variance * variance)
+    values, axes = leading_eigenvectors(gram, size, per_variance * variance)
     q, residual = _components(values, trace, (k, n), variance, most, per_variance)
+    if k < n:
+        return projected_patches(z, mean, k, axes, q), q, residual
     # Axes are rows of a matrix of some times four.
     for c in range(q, (q + 3) // 4 * 4):
         axes[c] = np.float32(0)
@@ -411,19 +422,25 @@ def linear_smooth(
     The patches are centred, `x`, `z` and `mean` those of `gather_centred`. With U'U = X'X + rho I
     and W = U'^-1 X', Theta is W'W.
     """
-    wide, high, across = x.shape[1], (n + 3) // 4 * 4, padded_size(k)
-    a = np.zeros((high, wide + across), np.float32)
-    multiply(x.ravel(), (0, wide, 1), x, k, a, (0, high), (0, wide), False)
-    trace = np.float32(0)
-    for i in range(n):
+    wide, size, across = x.shape[1], min(k, n), padded_size(k)
+    if k < n:
+        a = system_of_patches(x, z, k, n)
+    else:
+        a = np.zeros(((n + 3) // 4 * 4, wide + across), np.float32)
+        multiply(x.ravel(), (0, wide, 1), x, k, a, (0, len(a)), (0, wide), False)
+        for i in range(n):
+            for g in range(k):
+                a[i, wide + g] = x[g, i]
+    trace, high = np.float32(0), len(a)
+    for i in range(size):
         trace += a[i, i]
     # At least what float32 needs.
     added = max(np.float32(ridge), np.float32(2e-6) * trace, np.float32(1e-12))
     for i in range(high):
         a[i, i] += added
-        for g in range(k):
-            a[i, wide + g] = x[g, i]
     eliminate(a, high, added)
+    if k < n:
+        return smoothed_patches(a, z, mean, k, added)
     whitened, flat = np.empty((high, wide), np.float32), a.ravel()
     multiply(flat, (wide, 1, wide + across), z, k, whitened, (0, high), (0, wide), False)
     estimates, rows = np.empty_like(z), (k + 3) // 4 * 4
