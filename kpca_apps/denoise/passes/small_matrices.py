@@ -14,6 +14,8 @@ iterations, run side by side in the lanes of registers, for each is one long cha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,10 @@ NEGLIGIBLE = 1e-9
 TINY = 1e-30
 # Of the compiler's plain types. Python's constants are types of their own to it, for each of which
 # a function is compiled again.
-NONE, ONE, NO, YES = np.int64(0), np.int64(1), np.bool_(False), np.bool_(True)
+NONE: Any = np.int64(0)
+ONE: Any = np.int64(1)
+NO: Any = np.bool_(False)
+YES: Any = np.bool_(True)
 # Where inverse iterations start, whatever the matrix.
 STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.float32)
 
