@@ -31,6 +31,9 @@ from kpca_apps.denoise.passes.few_patches import (
 )
 from kpca_apps.denoise.passes.registers import each, fill, load, store, total, where_above
 from kpca_apps.denoise.passes.small_matrices import (
+    NO,
+    NONE,
+    ONE,
     Matrix,
     Scalar,
     Vector,
@@ -221,7 +224,7 @@ def find_group(
         most += 2 * PAGES * (2 * NEAR + 1)
     # With a row to spare, for two are compared at once.
     distances, begins = np.empty((most + 1, LANES), np.float32), np.empty((most, 3), np.int32)
-    n, candidates = 0, 0
+    n, candidates = NONE, NONE
     for way in (0, -1, 1):
         centre_y, centre_x = y, x
         reach = RADIUS if way == 0 else NEAR
@@ -356,7 +359,7 @@ def project_rows(
     if k < n:
         gram_of_patches(z, k, n, gram)
     else:
-        multiply(z.ravel(), (0, wide, 1), z, k, gram, (0, n), (0, wide), False)
+        multiply(z.ravel(), (NONE, wide, ONE), z, k, gram, (NONE, n), (NONE, wide), NO)
     trace = np.float32(0)
     for i in range(size):
         trace += gram[i, i]
@@ -427,7 +430,7 @@ def linear_smooth(
         a = system_of_patches(x, z, k, n)
     else:
         a = np.zeros(((n + 3) // 4 * 4, wide + across), np.float32)
-        multiply(x.ravel(), (0, wide, 1), x, k, a, (0, len(a)), (0, wide), False)
+        multiply(x.ravel(), (NONE, wide, ONE), x, k, a, (NONE, len(a)), (NONE, wide), NO)
         for i in range(n):
             for g in range(k):
                 a[i, wide + g] = x[g, i]
@@ -442,9 +445,11 @@ def linear_smooth(
     if k < n:
         return smoothed_patches(a, z, mean, k, added)
     whitened, flat = np.empty((high, wide), np.float32), a.ravel()
-    multiply(flat, (wide, 1, wide + across), z, k, whitened, (0, high), (0, wide), False)
+    multiply(flat, (wide, ONE, wide + across), z, k, whitened, (NONE, high), (NONE, wide), NO)
     estimates, rows = np.empty_like(z), (k + 3) // 4 * 4
-    multiply(flat, (wide, wide + across, 1), whitened, n, estimates, (0, rows), (0, wide), False)
+    multiply(
+        flat, (wide, wide + across, ONE), whitened, n, estimates, (NONE, rows), (NONE, wide), NO
+    )
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
         for g in range(k):

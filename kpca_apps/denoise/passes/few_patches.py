@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from kpca_apps.denoise.passes.registers import fill, load, store
-from kpca_apps.denoise.passes.small_matrices import Matrix, Scalar, Vector, multiply, padded_size
+from kpca_apps.denoise.passes.small_matrices import (
+    NO,
+    NONE,
+    ONE,
+    Matrix,
+    Scalar,
+    Vector,
+    multiply,
+    padded_size,
+)
 from kpca_apps.system.compiling import compiled
 
 
@@ -25,7 +34,7 @@ def gram_of_patches(z: Matrix, k: int, n: int, gram: Matrix) -> None:
         for i in range(n):
             columns[i, g] = z[g, i]
     flat, wide, high = columns.ravel(), columns.shape[1], (k + 3) // 4 * 4
-    multiply(flat, (0, wide, 1), columns, n, gram, (0, high), (0, wide), False)
+    multiply(flat, (NONE, wide, ONE), columns, n, gram, (NONE, high), (NONE, wide), NO)
 
 
 @compiled
@@ -37,9 +46,9 @@ def projected_patches(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> 
     """
     flat, across, wide = axes.ravel(), axes.shape[1], z.shape[1]
     scores, estimates = np.empty((len(axes), wide), np.float32), np.empty_like(z)
-    multiply(flat, (0, 1, across), z, k, scores, (0, len(axes)), (0, wide), False)
-    rows = 0, (k + 3) // 4 * 4
-    multiply(flat, (0, across, 1), scores, q, estimates, rows, (0, wide), False)
+    multiply(flat, (NONE, ONE, across), z, k, scores, (NONE, len(axes)), (NONE, wide), NO)
+    rows = NONE, (k + 3) // 4 * 4
+    multiply(flat, (NONE, across, ONE), scores, q, estimates, rows, (NONE, wide), NO)
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
         for g in range(k):
@@ -73,7 +82,7 @@ def smoothed_patches(
     behind, width = across + wide, system.shape[1]
     solved = np.empty((high, behind), np.float32)
     flat, columns = system.ravel(), (across, behind)
-    multiply(flat, (behind, width, 1), system, high, solved, (0, high), columns, False)
+    multiply(flat, (behind, width, ONE), system, high, solved, (NONE, high), columns, NO)
     estimates, ridge = np.empty_like(z), fill(np.float32(rho))
     for j in range(0, wide, 8):
         centre = load(mean, (j,))

@@ -14,6 +14,8 @@ iterations, run side by side in the lanes of registers, for each is one long cha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,12 @@ INVERSE_ITERATIONS = 2
 # Entries below this share of the trace are zero already, as far as float32 can tell.
 NEGLIGIBLE = 1e-9
 TINY = 1e-30
+# Of the compiler's plain types. Python's constants are types of their own to it, for each of which
+# a function is compiled again.
+NONE: Any = np.int64(0)
+ONE: Any = np.int64(1)
+NO: Any = np.bool_(False)
+YES: Any = np.bool_(True)
 # Where inverse iterations start, whatever the matrix.
 STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.float32)
 
@@ -114,7 +122,7 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     least = a.dtype.type(least)
     for i in range(0, n, 4):
         first = i // (2 * WIDTH) * (2 * WIDTH)
-        multiply(flat, (0, width, 1), a, i, a, (i, i + 4), (first, width), True)
+        multiply(flat, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
             # No pivot is less, but for rounding.
             scale = fill(a.dtype.type(1) / np.sqrt(max(a[r, r], least)))
