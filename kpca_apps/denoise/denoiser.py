@@ -133,7 +133,7 @@ def denoise_kpca(
 
     Notes
     -----
-    Time grows with the number of pixels: about half a minute a megapixel and channel at
+    Time grows with the number of pixels: about ten seconds a megapixel and channel at
     ``"balanced"`` on one core. Where ``sigma`` is unknown and matters,
     `skimage.restoration.calibrate_denoiser` can choose it.
 

@@ -111,26 +111,31 @@ def run_pass(
     return totals, leverages
 
 
-def residual_ratios(page: Planes, variance: float, settings: Pass) -> Planes:
+def residual_ratios(
+    page: Planes, variance: float, settings: Pass, n_jobs: int | None = None
+) -> Planes:
     """Return the residual variance of groups of a page (1, h, w) over the variance of its noise.
 
     With the linear kernel, at each reference, (rows, columns).
     """
     shape = _, tall, wide = settings.shape(page.shape)
-    columns, ratios = patch_grid(page.shape[2], wide, settings.stride), []
-    for y in patch_grid(page.shape[1], tall, settings.stride).tolist():
+    columns = patch_grid(page.shape[2], wide, settings.stride)
+    window, tie = patch_window(shape), np.float32(settings.tie * 2 * tall * wide)
+
+    def ratios_of_row(y: int) -> Planes:
         top = max(0, y - RADIUS)
         strip = page[:, top : y + tall + RADIUS]
         level = np.full(strip.shape, variance, np.float32)
-        reached = 0, 0, 1, strip.shape[1]
-        _, found = denoise_band(
-            np.pad(strip, MARGINS), strip[None], strip[None], level[None],
-            level * np.float32(settings.tie * 2 * tall * wide), patch_window(shape), wide,
-            settings.group, False, None, np.float32(settings.excess), 0, np.array([y - top]),
-            columns, (top, 0), reached,
+        _, ratios = denoise_band(
+            np.pad(strip, MARGINS), strip[None], strip[None], level[None], level * tie, window,
+            wide, settings.group, False, None, np.float32(settings.excess), 0, np.array([y - top]),
+            columns, (top, 0), (0, 0, 1, strip.shape[1]),
         )  # fmt: skip
-        ratios.append(found)
-    return np.concatenate(ratios)
+        return ratios
+
+    rows = patch_grid(page.shape[1], tall, settings.stride).tolist()
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
 
 
 def patch_window(shape: tuple[int, int, int]) -> Planes:

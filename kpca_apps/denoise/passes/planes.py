@@ -140,7 +140,7 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     # Of the finest scale, for at others detail passes for noise.
     first = plan_for(float(levels[0]), options).passes[0]
     surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
-    excess = noise_excess(planes[0], float(levels[0]), first, surveyed)
+    excess = noise_excess(planes[0], float(levels[0]), first, surveyed, options.n_jobs)
     estimates: list[Planes] = []
     done = 0.0
     while True:
@@ -269,13 +269,20 @@ def _denoise_strip(
     return estimate, kept
 
 
-def noise_excess(page: Planes, sigma: float, settings: Pass, surveyed: int = SURVEYED) -> float:
+def noise_excess(
+    page: Planes,
+    sigma: float,
+    settings: Pass,
+    surveyed: int = SURVEYED,
+    n_jobs: int | None = None,
+) -> float:
     """Return by how much the noise variance exceeds what it is said to be, at the least.
 
     From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of a page
     (1, h, w) show it, about so many of them.
     """
     step = max(settings.size, int(np.sqrt(page.size / surveyed)))
-    ratios = residual_ratios(page, sigma**2, replace(settings, stride=step, excess=MOST_EXCESS))
+    settings = replace(settings, stride=step, excess=MOST_EXCESS)
+    ratios = residual_ratios(page, sigma**2, settings, n_jobs)
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
     return min(max(excess, 1.0), MOST_EXCESS)
