@@ -85,8 +85,9 @@ def denoise_kpca(
     stack_axis : int, optional
         The axis of the pages of a volume or film, which are denoised together, for
         ``"gaussian"`` and ``"poisson"`` noise; one level of noise holds for all.
-    quality : {"fast", "balanced", "high"}
-        Fewer or more passes; a stack has the same at each.
+    quality : {"draft", "fast", "balanced", "high"}
+        Fewer or more passes, and for a draft smaller groups on coarser grids; a stack has the same
+        at each.
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
@@ -132,7 +133,7 @@ def denoise_kpca(
 
     Notes
     -----
-    Time grows with the number of pixels: about half a minute a megapixel and channel at
+    Time grows with the number of pixels: about ten seconds a megapixel and channel at
     ``"balanced"`` on one core. Where ``sigma`` is unknown and matters,
     `skimage.restoration.calibrate_denoiser` can choose it.
 

@@ -49,6 +49,7 @@ __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 # Where the first quad begins, row and column, in each phase.
 PHASES = {
+    "draft": ((0, 0),),
     "fast": ((0, 0), (1, 1)),
     "balanced": ((0, 0), (1, 1)),
     "high": ((0, 0), (1, 1), (0, 1), (1, 0)),

@@ -45,7 +45,7 @@ def is_relative(noise: str) -> bool:
 
 
 STACK_NOISES = ("auto", "gaussian", "poisson")
-Quality = Literal["fast", "balanced", "high"]
+Quality = Literal["draft", "fast", "balanced", "high"]
 KernelName = Literal["auto", "linear", "rbf"]
 Content = Literal["photo", "text"]
 QUALITIES, KERNELS, CONTENTS = map(get_args, (Quality, KernelName, Content))
@@ -65,7 +65,7 @@ class Options:
     """
 
     noise: str = "auto"
-    quality: str = "balanced"  # three, four or five passes
+    quality: str = "balanced"  # from quick to good
     kernel: str = "auto"
     bandwidth: float | None = None
     content: str = "photo"

@@ -32,6 +32,7 @@ def compiled(function: Function) -> Function:
         "error_model": "numpy",
         "fastmath": REASSOCIATING,
         "forceinline": True,
+        "no_cfunc_wrapper": True,
     }
     try:
         dispatcher: Any = njit(cache=True, **options)(function)

@@ -167,7 +167,8 @@ def test_help_all_explains_every_option(
         (["novelty", "compare", "x.csv"], "Missing option '--label'"),
         (
             ["denoise", "run", "in", "--quality", "best"],
-            "Invalid value for '--quality': 'best' is not one of 'fast', 'balanced', 'high'",
+            "Invalid value for '--quality': 'best' is not one of 'draft', 'fast', 'balanced', "
+            "'high'",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.options import Window
 from kpca_apps.denoise.passes.compiled import LANES, PAGES, RADIUS, denoise_band
 from kpca_apps.denoise.passes.plan import Pass
+from kpca_apps.denoise.passes.registers import WIDTH
 from kpca_apps.denoise.progress import LISTENER
 
 Planes = NDArray[np.float32]
@@ -62,12 +63,11 @@ def run_pass(
     """
     count, height = planes.shape[1:3]
     shape = deep, tall, wide = settings.shape((count, *piece.whole))
-    kaiser = np.outer(np.kaiser(tall, 2.0), np.kaiser(wide, 2.0))
-    window = np.ascontiguousarray(np.broadcast_to(kaiser, shape), np.float32)
+    window = patch_window(shape)
     tie = np.zeros((1, 1, 1), np.float32)
     if guide_variance is not None:
         variance = patch_means(variance, shape)
-        tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * window.size)
+        tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
     columns = piece.within(patch_grid(piece.whole[1], wide, settings.stride), 1, wide)
     # The whole image's bands of references, as far as they are needed, and what each can reach.
     grid, bands = patch_grid(piece.whole[0], tall, settings.stride), []
@@ -79,23 +79,24 @@ def run_pass(
                 top = max(0, int(rows[0]) - RADIUS)
                 bottom = min(height, int(rows[-1]) + tall + RADIUS)
                 bands.append((page, rows, (first, top, end - first, bottom - top)))
-    variance = variance.reshape(len(planes), -1, variance.shape[-1])
     padded, points = np.pad(guide, MARGINS), planes if pilot is None else pilot
     origin = piece.window[0][0], piece.window[1][0]
     totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
     parts = parallel(
         delayed(denoise_band)(
-            padded, points, planes, variance, tie, window, settings.group, pilot is not None,
+            padded, points, planes, variance, tie, window, wide, settings.group, pilot is not None,
             settings.bandwidth, np.float32(settings.excess), page, rows, columns, origin, reached,
         )
         for page, rows, reached in bands
     )  # fmt: skip
     listener = LISTENER.get()
-    for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
+    for number, ((_, _, reached), (part, _)) in enumerate(zip(bands, parts, strict=True), 1):
         first, top, pages, high = reached
         for sums, its_own in zip(
-            (totals, weights, leverages), np.moveaxis(part, 1, 0), strict=True
+            (totals, weights, leverages),
+            np.moveaxis(part[..., : planes.shape[-1]], 1, 0),
+            strict=True,
         ):
             sums[:, first : first + pages, top : top + high] += its_own
         if listener is not None:
@@ -108,6 +109,41 @@ def run_pass(
     totals[bare] = planes[bare]
     leverages[bare] = np.float32(1)
     return totals, leverages
+
+
+def residual_ratios(
+    page: Planes, variance: float, settings: Pass, n_jobs: int | None = None
+) -> Planes:
+    """Return the residual variance of groups of a page (1, h, w) over the variance of its noise.
+
+    With the linear kernel, at each reference, (rows, columns).
+    """
+    shape = _, tall, wide = settings.shape(page.shape)
+    columns = patch_grid(page.shape[2], wide, settings.stride)
+    window, tie = patch_window(shape), np.float32(settings.tie * 2 * tall * wide)
+
+    def ratios_of_row(y: int) -> Planes:
+        top = max(0, y - RADIUS)
+        strip = page[:, top : y + tall + RADIUS]
+        level = np.full(strip.shape, variance, np.float32)
+        _, ratios = denoise_band(
+            np.pad(strip, MARGINS), strip[None], strip[None], level[None], level * tie, window,
+            wide, settings.group, False, None, np.float32(settings.excess), 0, np.array([y - top]),
+            columns, (top, 0), (0, 0, 1, strip.shape[1]),
+        )  # fmt: skip
+        return ratios
+
+    rows = patch_grid(page.shape[1], tall, settings.stride).tolist()
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
+
+
+def patch_window(shape: tuple[int, int, int]) -> Planes:
+    """Return the weights of a patch's pixels, rows widened by zeros to a register."""
+    deep, tall, wide = shape
+    window = np.zeros((deep, tall, WIDTH), np.float32)
+    window[:, :, :wide] = np.outer(np.kaiser(tall, 2.0), np.kaiser(wide, 2.0))
+    return window
 
 
 def patch_grid(length: int, size: int, stride: int) -> Rows:

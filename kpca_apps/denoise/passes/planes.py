@@ -3,11 +3,13 @@
 1. X, D1 = truncation of Y.
 2. Q, D2 = truncation of X + t (Y - X), whose noise variance is s2 (t^2 + (1 - t^2) D1), t = .3:
    iterative regularisation brings detail the first pass lost above the edge (Osher et al. 2005).
-   Left out when it is to be fast, and for a stack: Q = X.
+   Left out for a draft, when it is to be fast, and for a stack: Q = X.
 3. B, D3 = Tikhonov filter of Y, learned on the pilot Q.
 4. A = .8 B + .2 Q, and Q becomes truncation of A + t (Y - A), in small patches: what they are
    matched in is nearly clean by now.
 5. The same again, at high quality.
+
+A draft takes groups of fewer patches than a patch has pixels, on coarse grids, and no other scale.
 
 The result is b B + (1 - b) Q, b = .2, or up to .35 where noise is faint. Y is the noisy image, s2
 the variance of its noise and D s2 the variance of what is left of it: t^2 + (1 - t^2) D is that of
@@ -36,13 +38,13 @@ Dabov, Foi & Egiazarian 2007, EUSIPCO (V-BM3D: the search that follows).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Options, Window
-from kpca_apps.denoise.passes.compiled import survey_band
-from kpca_apps.denoise.passes.one_pass import MARGINS, Piece, patch_grid, run_pass
+from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
 from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 from kpca_apps.denoise.progress import part, share_of_work
@@ -61,7 +63,8 @@ BLOCK_SAMPLES = 6_000_000  # of a block of pages, those around it not counted: 5
 AROUND = 4  # pages on either side of a block that are worked on with it
 FEWEST_PAGES = 4  # of a block
 
-SURVEYED = 1600  # groups looked at, about, to see whether the noise level given is too low
+# Groups looked at, about, to see whether the noise level given is too low, and of a draft.
+SURVEYED, SURVEYED_FOR_DRAFT = 1600, 400
 QUIET = 0.05  # share of groups that hold little but noise, in all but the busiest images
 # Residual variance of those groups over the noise variance when that is right; patches that look
 # alike share some of their noise, so less than 1. Measured: .84 to .89 on noise alone, .85 to .90
@@ -136,14 +139,14 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
     # Of the finest scale, for at others detail passes for noise.
     first = plan_for(float(levels[0]), options).passes[0]
-    excess = noise_excess(planes[0], float(levels[0]), first)
+    surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
+    excess = noise_excess(planes[0], float(levels[0]), first, surveyed, options.n_jobs)
     estimates: list[Planes] = []
     done = 0.0
     while True:
         height, width = planes.shape[2:]
         plan = plan_for(float(levels[0]), options, excess)
-        # Text has nothing of the half scale.
-        halves = options.content == "photo" and min(height, width) >= 2 * SMALLEST
+        halves = plan.halves and min(height, width) >= 2 * SMALLEST
         if halves:
             (top, bottom), (left, right) = wanted
             top, left = max(0, top // 2 - BLURRED), max(0, left // 2 - BLURRED)
@@ -266,19 +269,20 @@ def _denoise_strip(
     return estimate, kept
 
 
-def noise_excess(page: Planes, sigma: float, settings: Pass) -> float:
+def noise_excess(
+    page: Planes,
+    sigma: float,
+    settings: Pass,
+    surveyed: int = SURVEYED,
+    n_jobs: int | None = None,
+) -> float:
     """Return by how much the noise variance exceeds what it is said to be, at the least.
 
     From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of a page
-    (1, h, w) show it.
+    (1, h, w) show it, about so many of them.
     """
-    shape = _, tall, wide = settings.shape(page.shape)
-    step = max(settings.size, int(np.sqrt(page.size / SURVEYED)))
-    variance = np.float32(sigma**2)
-    tie = np.float32(settings.tie * 2 * tall * wide) * variance
-    ratios = survey_band(
-        np.pad(page, MARGINS), page, variance, tie, shape, settings.group, np.float32(MOST_EXCESS),
-        patch_grid(page.shape[1], tall, step), patch_grid(page.shape[2], wide, step),
-    )  # fmt: skip
+    step = max(settings.size, int(np.sqrt(page.size / surveyed)))
+    settings = replace(settings, stride=step, excess=MOST_EXCESS)
+    ratios = residual_ratios(page, sigma**2, settings, n_jobs)
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
     return min(max(excess, 1.0), MOST_EXCESS)

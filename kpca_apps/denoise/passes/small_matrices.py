@@ -1,243 +1,408 @@
-"""Small dense linear algebra for one group of patches, compiled.
+"""Small dense linear algebra for one group of patches, compiled, in vector registers.
 
-A group is a matrix of some 50 patches by some 50 pixels, an image has tens of thousands of groups,
-and only the few eigenpairs above an edge are wanted. With `numpy.linalg.eigh` in the place of
-`leading_eigenvectors` a whole image takes 1.7 times as long (192 x 192, presets fast and balanced,
-one thread, alternating runs). A Cholesky factor and matrix products of our own are gone: LAPACK
-took .97 to 1.05 times as long as the one, BLAS .8 to .9 times as long as the others.
+A group is a matrix of some 50 patches by some 50 pixels, and an image has tens of thousands of
+groups. Rows are widened by zeros to whole pairs of registers (`padded_size`), and products keep
+four rows by two registers of sums at a time: on matrices of this size that reaches what BLAS does
+on large ones. BLAS and LAPACK are not called, for what they need to be called by compiled code
+takes long to compile.
 
-Eigenpairs: Householder reduction to tridiagonal form, Sturm counts and bisection for the
-eigenvalues above the edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections
-8.3 and 8.4): what lies below the edge costs nothing beyond the reduction.
+Eigenpairs: Householder reduction to tridiagonal form, Sturm counts for the eigenvalues above the
+edge, inverse iteration for their vectors (Golub & Van Loan 2013, sections 8.3 and 8.4): what lies
+below the edge costs nothing beyond the reduction. Counts at 32 shifts, and eight inverse
+iterations, run side by side in the lanes of registers, for each is one long chain of divisions.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.denoise.passes.registers import (
+    WIDTH,
+    each,
+    fill,
+    load,
+    store,
+    total,
+    where_above,
+    where_longer,
+)
 from kpca_apps.system.compiling import compiled
 
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]
 Scalar = float | np.float32
 
-BISECTIONS = 22
+SHIFTS = 4 * WIDTH  # at which eigenvalues are counted at once
+# Of an eigenvalue's interval, into nine each: with the first 32, a width of 5e-6 of the largest.
+SECTIONS = 4
 INVERSE_ITERATIONS = 2
 # Entries below this share of the trace are zero already, as far as float32 can tell.
-NEGLIGIBLE = np.float32(1e-9)
-TINY = np.float32(1e-30)
+NEGLIGIBLE = 1e-9
+TINY = 1e-30
+# Of the compiler's plain types. Python's constants are types of their own to it, for each of which
+# a function is compiled again.
+NONE: Any = np.int64(0)
+ONE: Any = np.int64(1)
+NO: Any = np.bool_(False)
+YES: Any = np.bool_(True)
+# Where inverse iterations start, whatever the matrix.
+STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.float32)
 
 
 @compiled
 def padded_size(n: int) -> int:
-    """Round a length up to a multiple of 8."""
-    return (n + 7) // 8 * 8
+    """Round a length up to two whole registers."""
+    return (n + 2 * WIDTH - 1) // (2 * WIDTH) * (2 * WIDTH)
+
+
+@compiled
+def multiply(
+    a: Vector,
+    steps: tuple[int, int, int],
+    b: Matrix,
+    depth: int,
+    out: Matrix,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    subtract: bool,
+) -> None:
+    """Write sum_g a_gi b_gj, of g < depth, to out[i, j], or subtract it from there.
+
+    a_gi is a[start + g along + i across], of steps (start, along, across). There are some times
+    four rows, and some times sixteen columns.
+    """
+    start, along, across = steps
+    for i in range(rows[0], rows[1], 4):
+        for j in range(columns[0], columns[1], 2 * WIDTH):
+            zero = fill(out.dtype.type(0))
+            s00, s10, s20, s30 = zero, zero, zero, zero
+            s01, s11, s21, s31 = zero, zero, zero, zero
+            at = start + i * across
+            for g in range(depth):
+                left, right = load(b, (g, j)), load(b, (g, j + WIDTH))
+                p = each(a, (at,))
+                s00 += p * left
+                s01 += p * right
+                p = each(a, (at + across,))
+                s10 += p * left
+                s11 += p * right
+                p = each(a, (at + 2 * across,))
+                s20 += p * left
+                s21 += p * right
+                p = each(a, (at + 3 * across,))
+                s30 += p * left
+                s31 += p * right
+                at += along
+            if subtract:
+                s00, s01 = load(out, (i, j)) - s00, load(out, (i, j + WIDTH)) - s01
+                s10, s11 = load(out, (i + 1, j)) - s10, load(out, (i + 1, j + WIDTH)) - s11
+                s20, s21 = load(out, (i + 2, j)) - s20, load(out, (i + 2, j + WIDTH)) - s21
+                s30, s31 = load(out, (i + 3, j)) - s30, load(out, (i + 3, j + WIDTH)) - s31
+            store(out, (i, j), s00)
+            store(out, (i, j + WIDTH), s01)
+            store(out, (i + 1, j), s10)
+            store(out, (i + 1, j + WIDTH), s11)
+            store(out, (i + 2, j), s20)
+            store(out, (i + 2, j + WIDTH), s21)
+            store(out, (i + 3, j), s30)
+            store(out, (i + 3, j + WIDTH), s31)
+
+
+@compiled
+def eliminate(a: Matrix, n: int, least: Scalar) -> None:
+    """Turn [S | B], S symmetric and above `least`, into [U | U'^-1 B] with S = U'U, in place.
+
+    S has n rows, some times four, and of it what is above the diagonal is read and written, and
+    some of what is below. Four rows at a time: what the rows above take off, then one another.
+    """
+    width, flat = a.shape[1], a.ravel()
+    least = a.dtype.type(least)
+    for i in range(0, n, 4):
+        first = i // (2 * WIDTH) * (2 * WIDTH)
+        multiply(flat, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
+        for r in range(i, i + 4):
+            # No pivot is less, but for rounding.
+            scale = fill(a.dtype.type(1) / np.sqrt(max(a[r, r], least)))
+            for j in range(first, width, WIDTH):
+                store(a, (r, j), scale * load(a, (r, j)))
+            for s in range(r + 1, i + 4):
+                share = each(a, (r, s))
+                for j in range(first, width, WIDTH):
+                    store(a, (s, j), load(a, (s, j)) - share * load(a, (r, j)))
 
 
 @compiled
 def _tridiagonalise(
-    a: Matrix, n: int, diagonal: Vector, beside: Vector, factor: Vector, work: Vector
+    a: Matrix, n: int, diagonal: Vector, beside: Vector, factor: Vector, work: Matrix
 ) -> None:
     """Reduce a symmetric a to tridiagonal form by Householder reflections.
 
-    From the last row up, so that what is left always starts at column 0, where vectors are
-    aligned. Reflector j (its vector in row j of a, its 2 / v'v in factor[j]) acts on the first
-    j coordinates; beside[j] couples coordinates j - 1 and j.
+    From the last row up, so that what is left always starts at column 0. Reflector j (its vector in
+    row j of a, its 2 / v'v in factor[j]) acts on the first j coordinates; beside[j] couples
+    coordinates j - 1 and j. A reflection of what is left, v p' + p v' taken off, is done in the
+    same sweep as the next one's product.
     """
-    trace = np.float32(0)
+    v, p, product = work[0], work[1], work[2]
+    zero = fill(a.dtype.type(0))
+    for j in range(0, work.shape[1], WIDTH):
+        store(v, (j,), zero)
+        store(p, (j,), zero)
+    trace = a.dtype.type(0)
     for i in range(n):
         trace += a[i, i]
-    negligible = (NEGLIGIBLE * trace) ** 2
+    negligible = (a.dtype.type(NEGLIGIBLE) * trace) ** 2
     for j in range(n - 1, 1, -1):
+        vj, pj = each(v, (j,)), each(p, (j,))
+        for i in range(0, j + 1, WIDTH):
+            store(a, (j, i), load(a, (j, i)) - vj * load(p, (i,)) - pj * load(v, (i,)))
         diagonal[j] = a[j, j]
-        v = a[j]
-        square = np.float32(0)
-        for i in range(j - 1):
-            square += v[i] * v[i]
-        last = v[j - 1]
-        factor[j] = np.float32(0)
+        last = a[j, j - 1]
+        for i in range(j - 1, padded_size(j)):
+            a[j, i] = a.dtype.type(0)
+        sums = zero
+        for i in range(0, j, WIDTH):
+            sums += load(a, (j, i)) * load(a, (j, i))
+        square = total(sums)
+        scale = a.dtype.type(0)
         beside[j] = last
-        if square <= negligible:
-            continue
-        norm = np.sqrt(square + last * last)
-        beside[j] = -norm if last > 0 else norm
-        v[j - 1] = last - beside[j]
-        for i in range(j):
-            v[i] /= norm
-        scale = norm / (norm + abs(last))
+        if square > negligible:
+            norm = np.sqrt(square + last * last)
+            beside[j] = -norm if last > 0 else norm
+            a[j, j - 1] = last - beside[j]
+            share = fill(a.dtype.type(1) / norm)
+            for i in range(0, j, WIDTH):
+                store(a, (j, i), share * load(a, (j, i)))
+            scale = norm / (norm + abs(last))
+        else:
+            for i in range(0, j, WIDTH):
+                store(a, (j, i), zero)
         factor[j] = scale
-        width = (j + 7) // 8 * 8
-        for i in range(j, width):
-            v[i] = np.float32(0)
-        _reflect(a, v[:width], scale, work[:width], j)
+        # Columns from j on are not read any more; what is done to them does not make them grow.
+        inner = zero
+        for k in range(0, j, 2 * WIDTH):
+            left, right = zero, zero
+            v0, v1, p0, p1 = load(v, (k,)), load(v, (k + 8,)), load(p, (k,)), load(p, (k + 8,))
+            for i in range(j):
+                vi, pi, ui = each(v, (i,)), each(p, (i,)), each(a, (j, i))
+                row = load(a, (i, k)) - vi * p0 - pi * v0
+                store(a, (i, k), row)
+                left += ui * row
+                row = load(a, (i, k + WIDTH)) - vi * p1 - pi * v1
+                store(a, (i, k + WIDTH), row)
+                right += ui * row
+            store(product, (k,), left)
+            store(product, (k + WIDTH,), right)
+            inner += left * load(a, (j, k)) + right * load(a, (j, k + WIDTH))
+        half, times = fill(a.dtype.type(0.5) * scale * scale * total(inner)), fill(scale)
+        for i in range(0, padded_size(j), WIDTH):
+            u = load(a, (j, i))
+            store(p, (i,), times * load(product, (i,)) - half * u)
+            store(v, (i,), u)
     if n > 1:
-        diagonal[1] = a[1, 1]
-        beside[1] = a[1, 0]
-    diagonal[0] = a[0, 0]
-    beside[0] = np.float32(0)
+        diagonal[1] = a[1, 1] - 2 * v[1] * p[1]
+        beside[1] = a[1, 0] - v[1] * p[0] - p[1] * v[0]
+    diagonal[0] = a[0, 0] - 2 * v[0] * p[0]
+    beside[0] = a.dtype.type(0)
 
 
 @compiled
-def _reflect(a: Matrix, v: Vector, scale: Scalar, p: Vector, n: int) -> None:
-    """Apply H = I - scale v v' to both sides of the leading n x n block of a."""
-    width = v.shape[0]
-    for j in range(width):
-        p[j] = np.float32(0)
-    i = 0
-    while i + 3 < n:
-        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
-        for j in range(width):
-            p[j] += (v0 * a0[j] + v1 * a1[j]) + (v2 * a2[j] + v3 * a3[j])
-        i += 4
-    while i < n:
-        v0, a0 = v[i], a[i]
-        for j in range(width):
-            p[j] += v0 * a0[j]
-        i += 1
-    half = np.float32(0)
-    for j in range(width):
-        half += p[j] * v[j]
-    half *= np.float32(0.5) * scale * scale
-    for j in range(width):
-        p[j] = scale * p[j] - half * v[j]
+def _count_above(diagonal: Vector, squares: Vector, n: int, shifts: Vector, counts: Vector) -> None:
+    """Count eigenvalues above each of 32 shifts: positive pivots of T - shift (Sturm sequence)."""
+    zero, one = fill(diagonal.dtype.type(0)), fill(diagonal.dtype.type(1))
+    tiny = fill(diagonal.dtype.type(TINY))
+    away = zero - tiny
+    s0, s1 = load(shifts, (0,)), load(shifts, (WIDTH,))
+    s2, s3 = load(shifts, (2 * WIDTH,)), load(shifts, (3 * WIDTH,))
+    p0, p1, p2, p3 = one, one, one, one
+    c0, c1, c2, c3 = zero, zero, zero, zero
     for i in range(n):
-        vi, pi, to = v[i], p[i], a[i]
-        for j in range(width):
-            to[j] -= vi * p[j] + pi * v[j]
+        here, square = each(diagonal, (i,)), each(squares, (i,))
+        p0 = here - s0 - square / p0
+        p1 = here - s1 - square / p1
+        p2 = here - s2 - square / p2
+        p3 = here - s3 - square / p3
+        p0 = where_longer(tiny, p0, away, p0)
+        p1 = where_longer(tiny, p1, away, p1)
+        p2 = where_longer(tiny, p2, away, p2)
+        p3 = where_longer(tiny, p3, away, p3)
+        c0 = where_above(p0, zero, c0 + one, c0)
+        c1 = where_above(p1, zero, c1 + one, c1)
+        c2 = where_above(p2, zero, c2 + one, c2)
+        c3 = where_above(p3, zero, c3 + one, c3)
+    store(counts, (0,), c0)
+    store(counts, (WIDTH,), c1)
+    store(counts, (2 * WIDTH,), c2)
+    store(counts, (3 * WIDTH,), c3)
 
 
 @compiled
-def _count_above(diagonal: Vector, beside: Vector, n: int, shift: Scalar) -> int:
-    """Count eigenvalues above a shift: positive pivots of T - shift (Sturm sequence)."""
-    count = 0
-    pivot = np.float32(1)
-    for i in range(n):
-        pivot = diagonal[i] - shift - beside[i] * beside[i] / pivot
-        if abs(pivot) < TINY:
-            pivot = -TINY
-        if pivot > 0:
-            count += 1
-    return count
-
-
-@compiled
-def _eigenvalues_above(
-    diagonal: Vector, beside: Vector, n: int, edge: Scalar, values: Vector
-) -> int:
-    """Fill values with the eigenvalues above an edge, largest first; return their number."""
+def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -> Vector:
+    """Return the eigenvalues above an edge, largest first."""
+    squares = np.empty_like(diagonal)
+    edge = diagonal.dtype.type(edge)
     top = edge
     for i in range(n):
-        after = abs(beside[i + 1]) if i + 1 < n else np.float32(0)
+        squares[i] = beside[i] * beside[i]
+        after = abs(beside[i + 1]) if i + 1 < n else diagonal.dtype.type(0)
         top = max(top, diagonal[i] + abs(beside[i]) + after)
-    count = _count_above(diagonal, beside, n, edge)
-    ceiling = top
-    for c in range(count):
-        low, high = edge, ceiling
-        for _ in range(BISECTIONS):
-            middle = np.float32(0.5) * (low + high)
-            if _count_above(diagonal, beside, n, middle) > c:
-                low = middle
-            else:
-                high = middle
-        values[c] = np.float32(0.5) * (low + high)
-        ceiling = high
-    return count
+    ends = np.empty(SHIFTS + 1, diagonal.dtype)
+    shifts, above = np.empty(SHIFTS, diagonal.dtype), np.empty(SHIFTS, diagonal.dtype)
+    counts = np.empty(SHIFTS, diagonal.dtype)
+    # Closer to one another near the edge: the largest may be a thousand times as large.
+    for t in range(SHIFTS + 1):
+        share = diagonal.dtype.type(t) / diagonal.dtype.type(SHIFTS)
+        ends[t] = edge + (top - edge) * share * share * share
+    _count_above(diagonal, squares, n, ends, above)
+    count = int(above[0])
+    values = np.empty(count, diagonal.dtype)
+    lows, highs = np.empty(4, diagonal.dtype), np.empty(4, diagonal.dtype)
+    for first in range(0, count, 4):
+        for e in range(4):
+            c = min(first + e, count - 1)
+            t = 0
+            while t + 1 < SHIFTS and above[t + 1] > c:
+                t += 1
+            lows[e], highs[e] = ends[t], ends[t + 1]
+        for _ in range(SECTIONS):
+            for e in range(4):
+                step = (highs[e] - lows[e]) * diagonal.dtype.type(1 / (WIDTH + 1))
+                for t in range(WIDTH):
+                    shifts[WIDTH * e + t] = lows[e] + step * diagonal.dtype.type(t + 1)
+            _count_above(diagonal, squares, n, shifts, counts)
+            for e in range(4):
+                c, low = min(first + e, count - 1), lows[e]
+                high = highs[e]
+                for t in range(WIDTH):
+                    if counts[WIDTH * e + t] > c:
+                        low = shifts[WIDTH * e + t]
+                for t in range(WIDTH - 1, -1, -1):
+                    if counts[WIDTH * e + t] <= c:
+                        high = shifts[WIDTH * e + t]
+                lows[e], highs[e] = low, high
+        for c in range(first, min(first + 4, count)):
+            values[c] = diagonal.dtype.type(0.5) * (lows[c - first] + highs[c - first])
+    return values
 
 
 @compiled
-def _inverse_iteration(
-    diagonal: Vector, beside: Vector, n: int, value: Scalar, x: Vector, lu: Matrix
+def _solve_shifted(
+    diagonal: Vector, beside: Vector, n: int, shifts: Vector, x: Matrix, upper: Matrix
 ) -> None:
-    """Overwrite x with a solution of (T - value) x = x; Gaussian elimination with pivoting."""
-    u0, u1, u2 = lu[0], lu[1], lu[2]
-    small = np.float32(1e-7) * (np.float32(abs(diagonal[0])) + TINY)
-    here, right = diagonal[0] - value, (beside[1] if n > 1 else np.float32(0))
+    """Overwrite x with solutions of (T - shift) x = x, of eight shifts in its eight columns.
+
+    Gaussian elimination with pivoting; both have two rows more than T, zero in x.
+    """
+    zero, one = fill(diagonal.dtype.type(0)), fill(diagonal.dtype.type(1))
+    shift = load(shifts, (0,))
+    small = fill(diagonal.dtype.type(1e-7)) * shift + fill(diagonal.dtype.type(TINY))
+    here, right = each(diagonal, (0,)) - shift, each(beside, (1,))
+    mine = load(x, (0, 0))
     for i in range(n - 1):
-        below, next_here = beside[i + 1], diagonal[i + 1] - value
-        next_right = beside[i + 2] if i + 2 < n else np.float32(0)
-        if abs(below) > abs(here):
-            u0[i], u1[i], u2[i] = below, next_here, next_right
-            m = here / below
-            here, right = right - m * next_here, -m * next_right
-            x[i], x[i + 1] = x[i + 1], x[i] - m * x[i + 1]
-        else:
-            if abs(here) < small:
-                here = small
-            u0[i], u1[i], u2[i] = here, right, np.float32(0)
-            m = below / here
-            here, right = next_here - m * right, next_right
-            x[i + 1] -= m * x[i]
-    u0[n - 1] = here if abs(here) >= small else small
-    x[n - 1] /= u0[n - 1]
-    if n > 1:
-        x[n - 2] = (x[n - 2] - u1[n - 2] * x[n - 1]) / u0[n - 2]
-    for i in range(n - 3, -1, -1):
-        x[i] = (x[i] - u1[i] * x[i + 1] - u2[i] * x[i + 2]) / u0[i]
+        below, next_right = each(beside, (i + 1,)), each(beside, (i + 2,))
+        next_here, following = each(diagonal, (i + 1,)) - shift, load(x, (i + 1, 0))
+        # Rows are exchanged where the lower begins with the larger number.
+        pivot = where_longer(below, here, below, where_longer(small, here, small, here))
+        inverse = one / pivot
+        times = inverse * where_longer(below, here, here, below)
+        second = where_longer(below, here, next_here, right)
+        third = where_longer(below, here, next_right, zero)
+        value = where_longer(below, here, following, mine)
+        mine = where_longer(below, here, mine, following) - times * value
+        new = where_longer(below, here, right, next_here) - times * second
+        right = where_longer(below, here, zero, next_right) - times * third
+        here = new
+        store(x, (i, 0), value)
+        store(upper, (i, 0), inverse)
+        store(upper, (i, WIDTH), second)
+        store(upper, (i, 2 * WIDTH), third)
+    one_below = mine / where_longer(small, here, small, here)
+    two_below = zero
+    store(x, (n - 1, 0), one_below)
+    for i in range(n - 2, -1, -1):
+        value = load(x, (i, 0)) - load(upper, (i, WIDTH)) * one_below
+        value = (value - load(upper, (i, 2 * WIDTH)) * two_below) * load(upper, (i, 0))
+        store(x, (i, 0), value)
+        one_below, two_below = value, one_below
 
 
 @compiled
-def _orthonormalise(vectors: Matrix, c: int, n: int) -> None:
+def _orthonormalise(vectors: Matrix, c: int) -> None:
     """Make row c of unit length and orthogonal to the rows before it."""
-    x = vectors[c]
-    largest = TINY
-    for i in range(n):
-        largest = max(largest, abs(x[i]))
-    scale = np.float32(1) / largest
-    for i in range(n):
-        x[i] *= scale
+    width = vectors.shape[1]
+    zero = fill(vectors.dtype.type(0))
     for b in range(c):
-        y = vectors[b]
-        dot = np.float32(0)
-        for i in range(n):
-            dot += x[i] * y[i]
-        for i in range(n):
-            x[i] -= dot * y[i]
-    square = np.float32(0)
-    for i in range(n):
-        square += x[i] * x[i]
-    scale = np.float32(1) / np.sqrt(max(square, TINY))
-    for i in range(n):
-        x[i] *= scale
+        sums = zero
+        for i in range(0, width, WIDTH):
+            sums += load(vectors, (b, i)) * load(vectors, (c, i))
+        share = fill(total(sums))
+        for i in range(0, width, WIDTH):
+            store(vectors, (c, i), load(vectors, (c, i)) - share * load(vectors, (b, i)))
+    sums = zero
+    for i in range(0, width, WIDTH):
+        sums += load(vectors, (c, i)) * load(vectors, (c, i))
+    scale = fill(vectors.dtype.type(1) / np.sqrt(max(total(sums), vectors.dtype.type(TINY))))
+    for i in range(0, width, WIDTH):
+        store(vectors, (c, i), scale * load(vectors, (c, i)))
 
 
 @compiled
-def leading_eigenvectors(given: Matrix, edge: Scalar) -> tuple[Vector, Matrix]:
+def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
+    """Take vectors, some times four, from the tridiagonal form back to the matrix it came from."""
+    zero = fill(vectors.dtype.type(0))
+    for c in range(0, len(vectors), 4):
+        for j in range(2, n):
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            for i in range(0, j, WIDTH):
+                u = load(a, (j, i))
+                s0 += u * load(vectors, (c, i))
+                s1 += u * load(vectors, (c + 1, i))
+                s2 += u * load(vectors, (c + 2, i))
+                s3 += u * load(vectors, (c + 3, i))
+            scale = factor[j]
+            s0, s1 = fill(scale * total(s0)), fill(scale * total(s1))
+            s2, s3 = fill(scale * total(s2)), fill(scale * total(s3))
+            for i in range(0, j, WIDTH):
+                u = load(a, (j, i))
+                store(vectors, (c, i), load(vectors, (c, i)) - s0 * u)
+                store(vectors, (c + 1, i), load(vectors, (c + 1, i)) - s1 * u)
+                store(vectors, (c + 2, i), load(vectors, (c + 2, i)) - s2 * u)
+                store(vectors, (c + 3, i), load(vectors, (c + 3, i)) - s3 * u)
+
+
+@compiled
+def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matrix]:
     """Return the eigenvalues (q,) of a symmetric matrix above an edge, largest first, with vectors.
 
-    Those are the rows of a matrix (q, n).
+    The matrix has n rows, widened by zeros to the padded size, and is overwritten. The vectors are
+    the first rows of a matrix of as many columns.
     """
-    n = len(given)
-    # Rows are widened by zeros to whole vector registers, and stay so.
-    a = np.zeros((n, padded_size(n)), given.dtype)
-    a[:, :n] = given
-    work = np.zeros((7, a.shape[1]), given.dtype)
+    width = a.shape[1]
+    # With room for what is read behind the last.
+    work = np.zeros((6, width + 2 * WIDTH), a.dtype)
     diagonal, beside, factor = work[0], work[1], work[2]
-    values = np.zeros(n, given.dtype)
-    count = 0
-    if np.trace(given) > edge:
-        _tridiagonalise(a, n, diagonal, beside, factor, work[3])
-        count = _eigenvalues_above(diagonal, beside, n, edge, values)
-    vectors = np.zeros((count, n), given.dtype)
-    for c in range(count):
-        x = vectors[c]
+    _tridiagonalise(a, n, diagonal, beside, factor, work[3:])
+    values = _eigenvalues_above(diagonal, beside, n, edge)
+    count = len(values)
+    vectors = np.zeros(((count + 3) // 4 * 4, width), a.dtype)
+    x, upper = np.empty((n, WIDTH), a.dtype), np.empty((n, 3 * WIDTH), a.dtype)
+    shifts = np.empty(WIDTH, a.dtype)
+    for first in range(0, count, WIDTH):
+        end = min(first + WIDTH, count)
+        for t in range(WIDTH):
+            shifts[t] = values[min(first + t, count - 1)]
         for i in range(n):
-            x[i] = np.float32(1) + np.float32(0.37) * np.float32((i * (c + 3)) % 7)
+            for t in range(WIDTH):
+                x[i, t] = STARTS[i % len(STARTS), t]
         for _ in range(INVERSE_ITERATIONS):
-            _inverse_iteration(diagonal, beside, n, values[c], x, work[4:7])
-            _orthonormalise(vectors, c, n)
-    for x in vectors:
-        # From the tridiagonal form back to the matrix it came from, a reflection after the other.
-        for j in range(2, n):
-            scale = factor[j]
-            if scale == 0:
-                continue
-            v = a[j]
-            dot = np.float32(0)
-            for i in range(j):
-                dot += v[i] * x[i]
-            dot *= scale
-            for i in range(j):
-                x[i] -= dot * v[i]
-    return values[:count], vectors
+            _solve_shifted(diagonal, beside, n, shifts, x, upper)
+            for c in range(first, end):
+                for i in range(n):
+                    vectors[c, i] = x[i, c - first]
+                _orthonormalise(vectors, c)
+                for i in range(n):
+                    x[i, c - first] = vectors[c, i]
+    _reflect_back(vectors, a, n, factor)
+    return values, vectors

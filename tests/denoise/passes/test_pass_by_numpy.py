@@ -21,6 +21,8 @@ Group = tuple[Image, Image | Sequence[float], Image | Sequence[float]]
 SETTINGS = Pass(size=5, group=20, tie=0.0, stride=4)
 SHAPE = (31, 46)
 WINDOW = ((0, SHAPE[0]), (0, SHAPE[1]))
+GROUPS = pytest.mark.parametrize("group", [20, 30])
+"""Fewer patches than a patch has pixels, and more."""
 WHOLE = Piece(WINDOW, SHAPE, WINDOW)
 
 
@@ -38,16 +40,23 @@ def references(length: int, size: int, stride: int) -> list[int]:
 
 
 def passed(
-    planes: Image, guide: Image, variance: Image, bandwidth: float | None = None, **known: Image
+    planes: Image,
+    guide: Image,
+    variance: Image,
+    bandwidth: float | None = None,
+    group: int = SETTINGS.group,
+    **known: Image,
 ) -> tuple[Image, Image]:
     """One pass over planes (c, h, w), of one page."""
     paged = {name: np.expand_dims(values, -3) for name, values in known.items()}
-    settings = replace(SETTINGS, bandwidth=bandwidth)
+    settings = replace(SETTINGS, bandwidth=bandwidth, group=group)
     found = run_pass(planes[:, None], guide[None], variance[:, None], settings, WHOLE, **paged)
     return found[0][:, 0], found[1][:, 0]
 
 
-def smoothed(guide: Image, estimate_of_group: Callable[[Places], Group]) -> tuple[Image, Image]:
+def smoothed(
+    guide: Image, estimate_of_group: Callable[[Places], Group], count: int = SETTINGS.group
+) -> tuple[Image, Image]:
     """Aggregate the estimates of all groups: nearest patches, weights of patch and window."""
     size = SETTINGS.size
     window = np.outer(np.kaiser(size, 2.0), np.kaiser(size, 2.0))
@@ -59,7 +68,7 @@ def smoothed(guide: Image, estimate_of_group: Callable[[Places], Group]) -> tupl
             d = ((patches - patches[y, x]) ** 2).sum((2, 3))
             d[(abs(rows - y) > RADIUS) | (abs(columns - x) > RADIUS)] = np.inf
             d[y, x] = -1
-            group = np.argsort(d, axis=None, kind="stable")[: SETTINGS.group]
+            group = np.argsort(d, axis=None, kind="stable")[:count]
             places = np.column_stack(np.unravel_index(group, d.shape))
             estimates, weights, leverages = estimate_of_group(places)
             for (i, j), patch, w, lev in zip(places, estimates, weights, leverages, strict=True):
@@ -76,11 +85,12 @@ def group_of(plane: Image, places: Places) -> tuple[Image, Image]:
     return rows - rows.mean(0), rows.mean(0)
 
 
-def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
+@GROUPS
+def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches(group: int) -> None:
     noisy = scene()[1].astype(np.float32)
     variance = np.full(noisy.shape, 100.0, np.float32)
     variance[:, :, 20:] = 150.0
-    estimate, leverage = passed(noisy, noisy[0], variance, guide_variance=variance[0])
+    estimate, leverage = passed(noisy, noisy[0], variance, group=group, guide_variance=variance[0])
     spread = patch_means(variance[:, None], (1, 5, 5))[:, 0]
     kept = set()
     for c, plane in enumerate(noisy):
@@ -94,7 +104,7 @@ def test_a_projection_pass_is_truncated_svd_of_the_nearest_patches() -> None:
             kept.add(q)
             return (u[:, :q] * s[:q]) @ vt[:q] + mean, [1 / (1 + q)] * k, [(1 + q) / k] * k
 
-        expected, left = smoothed(noisy[0], projected)
+        expected, left = smoothed(noisy[0], projected, group)
         np.testing.assert_allclose(estimate[c], expected, atol=0.01)
         np.testing.assert_allclose(leverage[c], left, rtol=1e-4)
     assert kept >= {0, 1, 2}
@@ -116,11 +126,12 @@ def test_a_pass_at_finite_width_is_the_operator_of_the_nearest_patches() -> None
     np.testing.assert_allclose(leverage[0], left, rtol=1e-4)
 
 
-def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot() -> None:
+@GROUPS
+def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot(group: int) -> None:
     pilot, noisy = (planes.astype(np.float32) for planes in scene())
     pilot = pilot + np.float32(0.1) * noisy
     variance = np.array([100.0, 200.0], np.float32)
-    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], pilot=pilot)
+    estimate, leverage = passed(noisy, pilot[0], variance[:, None, None], group=group, pilot=pilot)
     for c, plane in enumerate(noisy):
 
         def regressed(places: Places, c: int = c, plane: Image = plane) -> Group:
@@ -130,7 +141,7 @@ def test_a_soft_pass_is_kernel_ridge_regression_on_the_pilot() -> None:
             own = np.diag(theta) + 1 / k
             return theta @ z + mean, 1 / own, own
 
-        expected, left = smoothed(pilot[0], regressed)
+        expected, left = smoothed(pilot[0], regressed, group)
         np.testing.assert_allclose(estimate[c], expected, atol=0.02)
         np.testing.assert_allclose(leverage[c], left, atol=2e-4)
 

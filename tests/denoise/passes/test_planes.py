@@ -70,7 +70,8 @@ def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
             noisy, patch_size=5, patch_distance=9, h=0.8 * 25, sigma=25, fast_mode=True
         ),
     )
-    assert psnr(clean, fast) > baseline + 0.5
+    assert psnr(clean, denoise_plane(noisy, 25.0, quality="draft")) > baseline + 0.5
+    assert psnr(clean, fast) > psnr(clean, denoise_plane(noisy, 25.0, quality="draft"))
     assert psnr(clean, balanced) > psnr(clean, fast) + 0.05
     high = denoise_plane(noisy, 25.0, quality="high")
     assert psnr(clean, high) > psnr(clean, balanced) - 0.02
@@ -81,7 +82,8 @@ def test_every_preset_beats_non_local_means_and_the_slower_is_not_worse(
 )
 def test_it_helps_at_any_noise_level(clean: Image, sigma: float, gain: float) -> None:
     noisy = noisy_copy(clean, sigma)
-    assert psnr(clean, denoise_plane(noisy, sigma, quality="fast")) > psnr(clean, noisy) + gain
+    for quality in ("draft", "fast"):
+        assert psnr(clean, denoise_plane(noisy, sigma, quality=quality)) > psnr(clean, noisy) + gain
 
 
 def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
@@ -113,18 +115,19 @@ def test_a_window_is_as_in_the_whole(kernel: str, windows: list[Window]) -> None
         assert not np.array_equal(piece[far], whole[far])
 
 
+@pytest.mark.parametrize("quality", ["draft", "balanced"])
 def test_the_same_bytes_for_any_number_of_workers_and_any_strips(
-    noisy: Image, monkeypatch: pytest.MonkeyPatch
+    noisy: Image, monkeypatch: pytest.MonkeyPatch, quality: str
 ) -> None:
     tall = np.tile(noisy, (6, 1))[:531, 40:73]
     assert min(tall.shape) >= 2 * planes.SMALLEST  # so that there is a half scale
-    settings = plan_for(25.0, Options()).passes
+    settings = plan_for(25.0, Options(quality=quality)).passes
     margin = sum(2 * RADIUS + one.size for one in settings)
     assert 2 * margin + margin < len(tall)  # so that the last strip is cut off above
     results = []
     for jobs, samples in [(1, 10**9), (2, 1), (4, 10**9)]:
         monkeypatch.setattr(planes, "STRIP_SAMPLES", samples)
-        results.append(denoise_plane(tall, 25.0, n_jobs=jobs))
+        results.append(denoise_plane(tall, 25.0, quality=quality, n_jobs=jobs))
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)
 
@@ -191,6 +194,13 @@ def test_rbf_is_better_on_strokes_and_the_default_there() -> None:
     )
     np.testing.assert_array_equal(auto, rbf)
     assert psnr(strokes, rbf) > psnr(strokes, linear) + 0.2
+
+
+def test_a_draft_has_one_scale_and_fewer_patches_than_pixels() -> None:
+    for sigma in (5.0, 15.0, 30.0, 80.0):
+        plan = plan_for(sigma, Options(quality="draft"))
+        assert not plan.halves
+        assert all(one.group < one.size**2 for one in plan.passes[:2])
 
 
 def test_the_default_kernel_widens_with_the_noise() -> None:

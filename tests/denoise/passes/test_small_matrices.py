@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.passes.small_matrices import leading_eigenvectors
+from kpca_apps.denoise.passes.small_matrices import (
+    eliminate,
+    leading_eigenvectors,
+    multiply,
+    padded_size,
+)
 
 Matrix = NDArray[np.float32]
 
@@ -16,7 +21,12 @@ def random(rows: int, columns: int) -> NDArray[np.float64]:
 
 
 def eigenpairs(a: NDArray[np.floating], edge: float) -> tuple[NDArray[np.floating], Matrix]:
-    return leading_eigenvectors(a.astype(np.float32), np.float32(edge))
+    n = len(a)
+    wide = np.zeros((n, padded_size(n)), np.float32)
+    wide[:, :n] = a
+    values, vectors = leading_eigenvectors(wide, n, np.float32(edge))
+    assert not vectors[:, n:].any()
+    return values, vectors[: len(values), :n]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 36, 49, 64])
@@ -52,3 +62,26 @@ def test_a_zero_and_a_diagonal_matrix() -> None:
     values, vectors = eigenpairs(np.diag(np.arange(9.0)), 5.5)
     np.testing.assert_allclose(values, [8, 7, 6], rtol=1e-5)
     np.testing.assert_allclose(np.abs(vectors), np.eye(9)[[8, 7, 6]], atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (36, 40), (49, 90), (64, 60)])
+def test_products_and_elimination(shape: tuple[int, int]) -> None:
+    """Of [S | B] remains [U | U'^-1 B], and the product of this with itself is B' S^-1 B."""
+    n, k = shape
+    high, wide, across = -(-n // 4) * 4, padded_size(n), padded_size(k)
+    x = np.zeros((k, wide), np.float32)
+    x[:, :n] = random(k, n)
+    a = np.full((high, wide + across), np.nan, np.float32)
+    multiply(x.ravel(), (0, wide, 1), x, k, a, (0, high), (0, wide), False)
+    np.testing.assert_allclose(a[:n, :n], x[:, :n].T @ x[:, :n], atol=1e-4)
+    a[np.arange(high), np.arange(high)] += 2
+    a[:, wide:] = 0
+    a[:n, wide : wide + k] = x[:, :n].T
+    s = x.T.astype(float) @ x + 2 * np.eye(wide)
+    eliminate(a, high, np.float32(2))
+    upper = np.triu(a[:n, :n]).astype(float)
+    np.testing.assert_allclose(upper.T @ upper, s[:n, :n], atol=1e-3)
+    theta = np.zeros((-(-k // 4) * 4, across), np.float32)
+    flat, steps = a.ravel(), (wide, wide + across, 1)
+    multiply(flat, steps, a[:, wide:].copy(), n, theta, (0, len(theta)), (0, across), False)
+    np.testing.assert_allclose(theta[:k, :k], x @ np.linalg.solve(s, x.T), atol=1e-4)

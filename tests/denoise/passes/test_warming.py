@@ -24,9 +24,11 @@ print(warming.is_kept(), warming._is_compiled(warming._LAST))
 BITS = """
 import numpy as np
 from kpca_apps.denoise.passes.compiled import project_rows
-z = np.random.default_rng(0).normal(size=(40, 36)).astype(np.float32)
+z = np.zeros((41, 48), np.float32)
+z[:40, :36] = np.random.default_rng(0).normal(size=(40, 36))
 z[:, :2] *= 50
-print(project_rows(z, np.float32(1), np.float32(1.25))[0].tobytes().hex())
+arguments = z, z[40], 40, 36, np.float32(1), np.float32(1.25)
+print(project_rows(*arguments)[0][:40].tobytes().hex())
 """
 
 

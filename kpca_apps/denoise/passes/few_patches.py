@@ -1,0 +1,101 @@
+"""Groups of fewer patches than a patch has pixels: the same cuts on the side of the patches.
+
+The Gram matrix Z Z' of k patches has the eigenvalues above 0 of Z'Z, and the Tikhonov filter
+X (X'X + rho I)^-1 X' is I - rho (X X' + rho I)^-1. With k below n, matrices of k rows take the
+place of such of n: kernel PCA as it is written for any kernel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.denoise.passes.registers import fill, load, store
+from kpca_apps.denoise.passes.small_matrices import (
+    NO,
+    NONE,
+    ONE,
+    Matrix,
+    Scalar,
+    Vector,
+    multiply,
+    padded_size,
+)
+from kpca_apps.system.compiling import compiled
+
+
+@compiled
+def gram_of_patches(z: Matrix, k: int, n: int, gram: Matrix) -> None:
+    """Write the inner products of the first k rows of z, of n numbers, to as many rows of gram.
+
+    Both are widened by zeros, as `multiply` wants it.
+    """
+    columns = np.zeros((n, padded_size(k)), np.float32)
+    for g in range(k):
+        for i in range(n):
+            columns[i, g] = z[g, i]
+    flat, wide, high = columns.ravel(), columns.shape[1], (k + 3) // 4 * 4
+    multiply(flat, (NONE, wide, ONE), columns, n, gram, (NONE, high), (NONE, wide), NO)
+
+
+@compiled
+def projected_patches(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> Matrix:
+    """Return V'V z plus the mean, the first q axes being the rows of V.
+
+    The axes are unit eigenvectors of the Gram matrix of the k patches, as `leading_eigenvectors`
+    returns them.
+    """
+    flat, across, wide = axes.ravel(), axes.shape[1], z.shape[1]
+    scores, estimates = np.empty((len(axes), wide), np.float32), np.empty_like(z)
+    multiply(flat, (NONE, ONE, across), z, k, scores, (NONE, len(axes)), (NONE, wide), NO)
+    rows = NONE, (k + 3) // 4 * 4
+    multiply(flat, (NONE, across, ONE), scores, q, estimates, rows, (NONE, wide), NO)
+    for j in range(0, wide, 8):
+        centre = load(mean, (j,))
+        for g in range(k):
+            store(estimates, (g, j), load(estimates, (g, j)) + centre)
+    return estimates
+
+
+@compiled
+def system_of_patches(x: Matrix, z: Matrix, k: int, n: int) -> Matrix:
+    """Return [X X' | Z | I] for the first k rows, some times four, of x and z."""
+    across, wide, high = padded_size(k), z.shape[1], (k + 3) // 4 * 4
+    system = np.zeros((high, across + wide + across), np.float32)
+    gram_of_patches(x, k, n, system)
+    for g in range(high):
+        system[g, across + wide + g] = np.float32(1)
+        for j in range(0, wide, 8):
+            store(system, (g, across + j), load(z, (g, j)))
+    return system
+
+
+@compiled
+def smoothed_patches(
+    system: Matrix, z: Matrix, mean: Vector, k: int, rho: Scalar
+) -> tuple[Matrix, Vector]:
+    """Return Theta z plus the mean, and the diagonal of Theta = I - rho (X X' + rho I)^-1.
+
+    The system is that of `system_of_patches`, rho added to its diagonal and eliminated. With
+    U'U = X X' + rho I it holds U'^-1 Z and U'^-1.
+    """
+    across, wide, high = padded_size(k), z.shape[1], len(system)
+    behind, width = across + wide, system.shape[1]
+    solved = np.empty((high, behind), np.float32)
+    flat, columns = system.ravel(), (across, behind)
+    multiply(flat, (behind, width, ONE), system, high, solved, (NONE, high), columns, NO)
+    estimates, ridge = np.empty_like(z), fill(np.float32(rho))
+    for j in range(0, wide, 8):
+        centre = load(mean, (j,))
+        for g in range(k):
+            left = load(z, (g, j)) - ridge * load(solved, (g, across + j))
+            store(estimates, (g, j), left + centre)
+    leverage, zero, one = np.empty(across, np.float32), np.float32(0), fill(np.float32(1))
+    for g in range(0, across, 8):
+        sums = fill(zero)
+        for i in range(high):
+            column = load(system, (i, behind + g))
+            sums += column * column
+        store(leverage, (g,), one - ridge * sums)
+    for g in range(k):
+        leverage[g] = max(leverage[g], zero)
+    return estimates, leverage[:k]

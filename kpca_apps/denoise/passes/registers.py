@@ -1,0 +1,194 @@
+"""Vector registers of eight numbers, for compiled loops over short rows.
+
+Rows of a patch or a small matrix have some 5 to 64 numbers, for which loops that the compiler
+vectorises by itself mostly run in their scalar remainders. A register is a value like a number:
+
+    total = fill(zero)
+    for i in range(n):
+        total += each(a, (i,)) * load(b, (i, j))
+    store(out, (j,), total)
+
+`load` takes eight neighbours from a C-contiguous array of any dimension, single or double, `each`
+one number for all lanes; +, -, * and / go lane by lane. Indices are not checked. On processors
+without registers of eight numbers the compiler takes several for each, in the same order of sums.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import (
+    intrinsic,
+    lower_builtin,
+    models,
+    register_model,
+    type_callable,
+)
+
+WIDTH = 8
+
+
+class Register(types.Type):
+    """Eight numbers of one type."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Register({dtype})")
+
+
+@register_model(Register)
+class _RegisterModel(models.PrimitiveModel):
+    """A vector of LLVM's."""
+
+    def __init__(self, manager: Any, register: Register) -> None:
+        number = manager.lookup(register.dtype).get_value_type()
+        super().__init__(manager, register, ir.VectorType(number, WIDTH))  # type: ignore[no-untyped-call]
+
+
+def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> None:
+    """Let an operator of Python's work on two registers."""
+
+    @type_callable(operation)
+    def typed(_context: Any) -> Any:
+        def result(a: types.Type, b: types.Type) -> types.Type | None:
+            return a if isinstance(a, Register) and a == b else None
+
+        return result
+
+    @lower_builtin(operation, Register, Register)  # type: ignore[untyped-decorator]
+    def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        # A product and a sum may become one instruction.
+        return getattr(builder, instruction)(*args, flags=("contract",))
+
+
+for _operations, _instruction in (
+    ((operator.add, operator.iadd), "fadd"),
+    ((operator.sub, operator.isub), "fsub"),
+    ((operator.mul, operator.imul), "fmul"),
+    ((operator.truediv, operator.itruediv), "fdiv"),
+):
+    for _one in _operations:
+        _add_operator(_one, _instruction)
+
+
+def _operation(typed: Any) -> Any:
+    """Make a function of compiled code, called without the context that its typing has first."""
+    return intrinsic(typed)
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Return where an array's element is, of the indices that are the second argument."""
+    kind, index = signature.args[:2]
+    array = context.make_array(kind)(context, builder, args[0])
+    places = [
+        context.cast(builder, place, one, types.intp)
+        for place, one in zip(cgutils.unpack_tuple(builder, args[1]), index, strict=True)
+    ]
+    shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+    strides = cgutils.unpack_tuple(builder, array.strides, kind.ndim)
+    return cgutils.get_item_pointer2(
+        context, builder, array.data, shape, strides, kind.layout, places
+    )
+
+
+def _vector_pointer(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, int]:
+    """Return the place of eight neighbours, and how it is aligned."""
+    number = context.get_value_type(signature.args[0].dtype)
+    vector = ir.VectorType(number, WIDTH).as_pointer()
+    place = builder.bitcast(_pointer(context, builder, signature, args), vector)
+    return place, signature.args[0].dtype.bitwidth // 8
+
+
+@_operation
+def load(_context: Any, array: Any, index: Any) -> Any:
+    """Take eight neighbours along the last axis."""
+
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, align = _vector_pointer(context, builder, signature, args)
+        return builder.load(place, align=align)
+
+    return Register(array.dtype)(array, index), lowered
+
+
+@_operation
+def store(_context: Any, array: Any, index: Any, register: Any) -> Any:
+    """Write eight neighbours along the last axis."""
+
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, align = _vector_pointer(context, builder, signature, args)
+        builder.store(args[2], place, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, index, register), lowered
+
+
+def _filled(builder: Any, number: Any) -> Any:
+    vector = ir.VectorType(number.type, WIDTH)
+    one = builder.insert_element(
+        ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0)
+    )
+    first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), first)
+
+
+@_operation
+def fill(_context: Any, number: Any) -> Any:
+    """Put one number into all lanes."""
+
+    def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _filled(builder, args[0])
+
+    return Register(number)(number), lowered
+
+
+@_operation
+def each(_context: Any, array: Any, index: Any) -> Any:
+    """Put one number of an array into all lanes."""
+
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _filled(builder, builder.load(_pointer(context, builder, signature, args)))
+
+    return Register(array.dtype)(array, index), lowered
+
+
+@_operation
+def total(_context: Any, register: Any) -> Any:
+    """Add up the lanes: those four apart, then two, then neighbours."""
+
+    def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(32), WIDTH)
+        sums = args[0]
+        for apart in (4, 2, 1):
+            moved = ir.Constant(kind, [(lane + apart) % WIDTH for lane in range(WIDTH)])
+            sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
+        return builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
+
+    return register.dtype(register), lowered
+
+
+@_operation
+def where_longer(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Take x in the lanes where |a| > |b|, y in the others."""
+
+    def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        kind = args[0].type
+        name = f"llvm.fabs.v{WIDTH}{kind.element.intrinsic_name}"
+        size = builder.module.declare_intrinsic(name, (), ir.FunctionType(kind, [kind]))
+        lengths = [builder.call(size, [value]) for value in args[:2]]
+        return builder.select(builder.fcmp_ordered(">", *lengths), args[2], args[3])
+
+    return a(a, b, x, y), lowered
+
+
+@_operation
+def where_above(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Take x in the lanes where a > b, y in the others."""
+
+    def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *args[:2]), args[2], args[3])
+
+    return a(a, b, x, y), lowered

@@ -1,0 +1,221 @@
+"""Decibels and CPU seconds a megapixel of every preset and of other denoisers, and a picture of it.
+
+White noise on the grey copies of a folder's images, default_rng(crc32("name|sigma")), not clipped;
+results are clipped to 0..255. One thread, one denoiser after the other on each image, so that
+whatever else the machine does is spread over all. Settings of the others (h of non-local means, the
+weight of total variation, the level told to wavelets) are those of the best mean PSNR on crops of
+256 x 256 of another folder, at each noise level. `bm3d` (free for non-commercial use) and `cv2`
+(opencv-python-headless) are run where they are installed, and are no dependencies of ours; OpenCV's
+non-local means takes 8 bits, and so rounded and clipped noise.
+
+    python tests/benchmarks/speed_quality.py FOLDER --tune OTHER [--sigma 15 25 50] [--images 5]
+        [--only draft "non-local means"] [--out reports/speed_quality.png]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+from photographs import psnr, row
+from skimage.io import imread
+from skimage.restoration import denoise_nl_means, denoise_tv_chambolle, denoise_wavelet
+from threadpoolctl import threadpool_limits
+
+from kpca_apps.denoise.options import QUALITIES, Options
+from kpca_apps.denoise.passes.planes import denoise_planes
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+Image = NDArray[np.float64]
+GREY = (0.299, 0.587, 0.114)  # luma of JPEG, rounded: what the literature's grey copies are
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
+CROP, TUNED = 256, 8  # pixels a side, and crops, that settings are chosen on
+COLUMNS = ("sigma", "denoiser", "dB", "CPU s / MP", "setting")
+
+
+class Peer(NamedTuple):
+    """A denoiser, and the factors of the noise level it may be given."""
+
+    run: Callable[[Image, float, float], NDArray[np.floating]]  # of an image, sigma and a factor
+    factors: tuple[float, ...] = (1.0,)
+
+
+class Found(NamedTuple):
+    """What a denoiser reached at one noise level."""
+
+    psnr: float
+    seconds: float  # a megapixel
+    factor: float
+
+
+def ours(quality: str, noisy: Image, sigma: float, _: float) -> NDArray[np.floating]:
+    return denoise_planes(noisy[np.newaxis], np.array([sigma]), Options(quality=quality, n_jobs=1))[
+        0
+    ]
+
+
+def means(patch: int, distance: int, noisy: Image, sigma: float, factor: float) -> Image:
+    return denoise_nl_means(
+        noisy, patch_size=patch, patch_distance=distance, h=factor * sigma, sigma=sigma,
+        fast_mode=True,
+    )  # fmt: skip
+
+
+def wavelet(noisy: Image, sigma: float, factor: float) -> Image:
+    return denoise_wavelet(noisy, sigma=factor * sigma, method="BayesShrink", rescale_sigma=True)
+
+
+def variation(noisy: Image, sigma: float, factor: float) -> Image:
+    return denoise_tv_chambolle(noisy, weight=factor * sigma)
+
+
+def bm3d(noisy: Image, sigma: float, _: float) -> Image:
+    from bm3d import bm3d
+
+    return np.asarray(bm3d(noisy, sigma))
+
+
+def opencv(noisy: Image, sigma: float, factor: float) -> Image:
+    import cv2
+
+    rounded = np.clip(np.round(noisy), 0, 255).astype(np.uint8)
+    return cv2.fastNlMeansDenoising(rounded, None, factor * sigma, 7, 21).astype(float)
+
+
+def peers() -> dict[str, Peer]:
+    """Return all denoisers there are, ours first."""
+    near = (0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+    found = {quality: Peer(partial(ours, quality)) for quality in QUALITIES}
+    found |= {
+        "non-local means 5, 6": Peer(partial(means, 5, 6), near),
+        "non-local means 7, 11": Peer(partial(means, 7, 11), near),
+        "wavelets": Peer(wavelet, near),
+        "total variation": Peer(variation, near),
+    }
+    if importlib.util.find_spec("cv2"):
+        found["OpenCV's non-local means"] = Peer(opencv, (0.7, 0.8, 0.9, 1.0, 1.2))
+    if importlib.util.find_spec("bm3d"):
+        found["bm3d"] = Peer(bm3d)
+    return found
+
+
+def grey_images(folder: Path, most: int | None) -> list[tuple[str, Image]]:
+    """Return names and grey values of a folder's images, spread over it if only some are wanted."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if most is not None and most < len(paths):
+        paths = [paths[int(place)] for place in np.linspace(0, len(paths) - 1, most)]
+    images = []
+    for path in paths:
+        pixels = imread(path).astype(float)
+        images.append((path.stem, np.round(pixels[..., :3] @ GREY) if pixels.ndim == 3 else pixels))
+    return images
+
+
+def with_noise(name: str, clean: Image, sigma: float) -> Image:
+    rng = np.random.default_rng(zlib.crc32(f"{name}|{sigma:g}".encode()))
+    return clean + sigma * rng.standard_normal(clean.shape)
+
+
+def tuned(peer: Peer, images: Sequence[tuple[str, Image]], sigma: float) -> float:
+    """Return the factor of the best mean PSNR on crops of other images."""
+    if len(peer.factors) == 1:
+        return peer.factors[0]
+    crops = [(name, clean[:CROP, :CROP]) for name, clean in images]
+    noisy = [(clean, with_noise(name, clean, sigma)) for name, clean in crops]
+    return max(
+        peer.factors,
+        key=lambda factor: np.mean([psnr(peer.run(y, sigma, factor), x) for x, y in noisy]),
+    )
+
+
+def measured(
+    chosen: dict[str, Peer], factors: dict[str, float], images: list[tuple[str, Image]],
+    sigma: float,
+) -> dict[str, Found]:  # fmt: skip
+    """Run every denoiser on every image, in turns."""
+    reached = {name: list[float]() for name in chosen}
+    seconds = dict.fromkeys(chosen, 0.0)
+    for name, clean in images:
+        noisy = with_noise(name, clean, sigma)
+        for peer_name, peer in chosen.items():
+            start = time.process_time()
+            result = peer.run(noisy.copy(), sigma, factors[peer_name])
+            seconds[peer_name] += time.process_time() - start
+            reached[peer_name].append(psnr(result, clean))
+    size = sum(clean.size for _, clean in images) / 1e6
+    return {
+        name: Found(float(np.mean(reached[name])), seconds[name] / size, factors[name])
+        for name in chosen
+    }
+
+
+def draw(found: dict[float, dict[str, Found]], path: Path) -> None:
+    """Draw decibels over CPU seconds, a panel a noise level, our presets joined."""
+    figure, panels = plt.subplots(1, len(found), figsize=(4.4 * len(found), 3.8), squeeze=False)
+    for panel, (sigma, by_name) in zip(panels[0], found.items(), strict=True):
+        line = [by_name[quality] for quality in QUALITIES if quality in by_name]
+        panel.plot([one.seconds for one in line], [one.psnr for one in line], "-", color="C0")
+        for name, one in by_name.items():
+            color = "C0" if name in QUALITIES else "C7"
+            panel.plot(one.seconds, one.psnr, "o", color=color)
+            panel.annotate(
+                name, (one.seconds, one.psnr), (4, -11), textcoords="offset points", fontsize=7
+            )
+        panel.set(
+            xscale="log", xlabel="CPU seconds a megapixel", title=f"noise of {sigma:g} in 255"
+        )
+        panel.margins(x=0.25, y=0.1)
+        panel.grid(alpha=0.3)
+    panels[0, 0].set_ylabel("mean PSNR in dB")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def main() -> None:
+    """Print a Markdown table, and draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="clean images, grey or in colour")
+    parser.add_argument("--tune", type=Path, required=True, help="other clean images")
+    parser.add_argument("--sigma", type=float, nargs="+", default=[15.0, 25.0, 50.0])
+    parser.add_argument("--images", type=int, help="no more than so many")
+    parser.add_argument("--only", nargs="+", help="these denoisers alone")
+    parser.add_argument("--out", type=Path, help="the picture, a PNG or SVG file")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of scikit-image's wavelets, about their range
+    chosen = {name: peer for name, peer in peers().items() if name in (options.only or peers())}
+    images, others = grey_images(options.folder, options.images), grey_images(options.tune, TUNED)
+    found = {}
+    print(row(*COLUMNS))
+    print("|---" * len(COLUMNS) + "|")
+    with threadpool_limits(1):
+        if importlib.util.find_spec("cv2"):
+            import cv2
+
+            cv2.setNumThreads(1)
+        for peer in chosen.values():  # compiled, and imported, before the clock starts
+            peer.run(np.random.default_rng(0).normal(100, 20, (64, 64)), 20.0, 1.0)
+        for sigma in options.sigma:
+            factors = {name: tuned(peer, others, sigma) for name, peer in chosen.items()}
+            found[sigma] = measured(chosen, factors, images, sigma)
+            for name, one in found[sigma].items():
+                setting = f"{one.factor:g}" if len(chosen[name].factors) > 1 else ""
+                cells = f"{one.psnr:.3f}", f"{one.seconds:.2f}", setting
+                print(row(f"{sigma:g}", name, *cells), flush=True)
+    if options.out:
+        draw(found, options.out)
+
+
+if __name__ == "__main__":
+    main()
