@@ -355,9 +355,11 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
     """Find the columns, and pairs of columns, that say most of each."""
     found: list[list[_Found]] = [[] for _ in columns]
     for a, b in combinations(range(len(columns)), 2):
-        first, second, counts = _joint(codes[a], codes[b], columns[a].n_codes, columns[b].n_codes)
+        first, second, counts = joint_counts(
+            codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
+        )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
-            gain, prior = _gain(given, value, counts, columns[t], missing=columns[g].missing)
+            gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
                 found[t].append(_Found(gain, prior, (g,)))
@@ -370,8 +372,8 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
                 keys, place = np.unique(_keys(columns, codes, both), return_inverse=True)
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
-                joint = _joint(place, codes[t], len(keys), column.n_codes)
-                gain, prior = _gain(*joint, column, missing=lacking)
+                joint = joint_counts(place, codes[t], len(keys), column.n_codes)
+                gain, prior = gain_of(*joint, column, missing=lacking)
                 left = column.nats - max(one.gain, other.gain)
                 if column.nats - gain < PAIR_LEAVES * left:
                     pairs.append(_Found(gain, prior, both))
@@ -379,7 +381,7 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
             yield _counted(columns, codes, t, of)
 
 
-def _gain(
+def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, Prior]:
     """How much rows given say of a column's cells, in nats a row, and the prior that says most.
@@ -417,7 +419,9 @@ def _counted(
     return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
 
 
-def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
+def joint_counts(
+    a: IntArray, b: IntArray, n_a: int, n_b: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
     if n_a * n_b <= DENSE * len(keys):

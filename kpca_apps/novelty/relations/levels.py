@@ -35,6 +35,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations.categories import Categories, of_smallest
 from kpca_apps.novelty.relations.counts import (
     Cells,
     LevelColumn,
@@ -65,7 +66,6 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
-SMALLEST = 1e-12
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
@@ -127,6 +127,7 @@ class LevelRelations:
     exceptions: Exceptions
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
     usual: tuple[UsualNumber, ...]  # what numbers are where a level recurs
+    categories: Categories  # given all others, numbers among them
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
@@ -134,6 +135,7 @@ class LevelRelations:
         places = [place for of in self.relations for place in (*of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
         places += [of.given for of in self.usual]
+        places += [of.target for of in self.categories.categories]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
         if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations) or any(
@@ -162,7 +164,14 @@ class LevelRelations:
         judged = {columns[of.target].name for of in rows.learned.relations}
         numbers = [spec for spec in plan.used if spec.name not in judged]
         usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
-        return replace(rows.learned, limits=rows.limits(rows.odd.log_p), usual=usual)
+        codes = [of.codes for of in rows.cells]
+        categories = Categories.learn(table, plan.used, rows.learned.columns, codes)
+        return replace(
+            rows.learned,
+            limits=rows.limits(rows.odd.log_p),
+            usual=usual,
+            categories=categories,
+        )
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
@@ -213,7 +222,9 @@ class _Rows:
         cells = [column.cells(table) for column in columns]
         relations = tuple(find_relations(columns, [of.codes for of in cells]))
         limits = np.zeros(len(columns))
-        learned = LevelRelations(tuple(columns), relations, Exceptions.of([]), limits, ())
+        learned = LevelRelations(
+            tuple(columns), relations, Exceptions.of([]), limits, (), Categories.none()
+        )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     @classmethod
@@ -252,8 +263,13 @@ class _Rows:
             surprise = number.surprise(table, self.cells[number.given], self.own)
             smallest = np.minimum(smallest, -surprise)
         n_targets = len({relation.target for relation in self.learned.relations})
+        surprise = of_smallest(smallest, n_targets + len(self.learned.usual))
+        codes = [of.codes for of in self.cells]
+        of_categories = self.learned.categories.surprise(
+            table, self.learned.columns, codes, self.own
+        )
         return JudgedCells(
-            _of_smallest(smallest, n_targets + len(self.learned.usual)),
+            np.maximum(surprise, of_categories),
             tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
         )
 
@@ -449,14 +465,3 @@ class _Rows:
                 n_rows=n_rows + 1,
             ),
         )
-
-
-def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
-    """-log of the probability that the smallest of so many p-values is as small (Sidak)."""
-    if not n_tried:
-        return np.zeros(len(log_p))
-    log_p = np.maximum(log_p, np.log(SMALLEST))
-    with np.errstate(divide="ignore"):  # of p-values of 1
-        log_none = n_tried * np.log1p(-np.exp(log_p))
-    surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
-    return surprise
