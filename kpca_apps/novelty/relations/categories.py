@@ -30,6 +30,7 @@ from scipy.optimize import minimize
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.counts import LevelColumn, Prior, gain_of, joint_counts
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -206,7 +207,8 @@ class Categories:
         for of in self.categories:
             of_cells = of.log_p(columns[of.target], codes, cells[of.target], own)
             log_p = np.minimum(log_p, of_cells)
-        return of_smallest(log_p, len(self.categories))
+        # Rows alike must tie whatever order their numbers were added in.
+        return eight_digits(of_smallest(log_p, len(self.categories)))
 
 
 def of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:

@@ -254,9 +254,10 @@ def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
     assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
         judged.cells
     )
+    # Numbers stay numbers: categories are judged by more.
     renamed = frame.with_columns(
         pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
-        for name in frame.columns
+        for name in ("town", "state", "paid")
     )
     np.testing.assert_allclose(fit(renamed)[1].surprise, judged.surprise, atol=1e-12)
     assert places(fit(renamed)[1].cells) == places(judged.cells) != set()
