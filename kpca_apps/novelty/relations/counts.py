@@ -53,6 +53,10 @@ MOST_GIVEN, PAIRED = 6, 5
 PAIR_LEAVES = 0.75
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
+# Share of those of one row that may be there by right where they are taken for wrong.
+MOST_BY_RIGHT = 0.1
+# Share of the rows like its own that agree on another value than that of a cell.
+AGREEING = 0.75
 # A value is expected where so many rows agree, and less is left for others.
 LEAST_AGREEING, UNDECIDED = 3, 0.1
 # Of a new value, as if so many rows had it.
@@ -248,6 +252,13 @@ class Said(NamedTuple):
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
+    n_same: IntArray  # of these, that have the cell's own value
+
+    @property
+    def agrees(self) -> BoolArray:
+        """Whether most other rows of the group agree on a value."""
+        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, 2)
+        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,10 +300,22 @@ class Relation:
     @cached_property
     def isolated(self) -> float:
         """Probability that a value is there by right that only one row of its group has."""
+        once, twice = self._n_others
+        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+
+    @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether many of the values that one row of a group has are there by right."""
+        once, twice = self._n_others
+        return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
+
+    @cached_property
+    def _n_others(self) -> tuple[int, int]:
+        """Values other than the first of a group that one of its rows has, and two."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
-        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+        return int(once), int(twice)
 
     def ask(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
@@ -340,6 +363,7 @@ class Relation:
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
+            np.where(speaks, n_same, 0),
         )
 
 
