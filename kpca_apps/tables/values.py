@@ -448,6 +448,14 @@ class Levels:
         """Cells of each text."""
         return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
 
+    def read(self, format: ValueFormat | None) -> Readings:
+        """Read the distinct texts by a format, once."""
+        return self._column.read(format)
+
+    @cached_property
+    def _column(self) -> Column:
+        return Column(self.texts)
+
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
         """Return for every cell what belongs to its text (k,), or to a missing cell."""
         return np.append(of_texts, np.array([of_missing], of_texts.dtype))[self.codes]

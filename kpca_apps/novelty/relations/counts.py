@@ -26,7 +26,6 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,6 +37,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.relations.counting import telling_pairs
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
@@ -78,14 +78,6 @@ class Cells(NamedTuple):
         return str(self.levels.texts[code]) if code >= 0 else ""
 
 
-def _values_of(texts: pl.Series, spec: ColumnSpec) -> Sequence[str | float]:
-    """Return what texts of a column say: equal numbers are one level, however written."""
-    if spec.format is None:
-        return texts.to_list()
-    values = Column(texts).read(spec.format).values.tolist()
-    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
-
-
 @dataclass(frozen=True, eq=False)
 class LevelColumn:
     """The levels of a column, and how often each occurs.
@@ -110,17 +102,21 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        spellings: dict[str | float, tuple[int, str]] = {}
-        n_of: Counter[str | float] = Counter()
-        for key, text, n in zip(
-            _values_of(levels.texts, spec), levels.texts, levels.counts.tolist(), strict=True
-        ):
-            n_of[key] += n
-            if n > spellings.get(key, (0, ""))[0]:
-                spellings[key] = n, text
-        n_missing = len(column) - int(levels.counts.sum())
-        texts = tuple(text for _, text in spellings.values())
-        return cls(column.name, spec, texts, np.array([*n_of.values(), n_missing], np.int64))
+        texts, counts = levels.texts, levels.counts
+        n_missing = len(column) - int(counts.sum())
+        if spec.format is not None and len(texts):
+            # Equal numbers are one level, however written: the commonest spelling stands for it.
+            values, every = levels.read(spec.format).values, np.arange(len(texts))
+            is_text = np.isnan(values)
+            group = len(texts) + every
+            group[~is_text] = np.unique(values[~is_text], return_inverse=True)[1]
+            order = np.lexsort((every, -counts, group))
+            starts = np.unique(group[order], return_index=True)[1]
+            in_table = np.argsort(np.minimum.reduceat(order, starts))
+            counts = np.add.reduceat(counts[order], starts)[in_table]
+            texts = texts[order[starts][in_table]]
+        counts = np.append(counts, n_missing).astype(np.int64)
+        return cls(column.name, spec, tuple(texts.to_list()), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they had never been seen."""
@@ -142,9 +138,17 @@ class LevelColumn:
         """Find the cells of a table among the levels."""
         levels = table.column(self.name).levels
         texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
-        places, unknown = self._places, self.n_codes
-        codes = [places.get(key, unknown) for key in _values_of(texts, self.spec)]
-        return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
+        words, numbers, places = self._known
+        if self.spec.format is None:
+            codes = np.array([words.get(text, self.n_codes) for text in texts], dtype=np.int64)
+        else:
+            values, codes = levels.read(self.spec.format).values, np.full(len(texts), self.n_codes)
+            at = np.searchsorted(numbers, values, side="right") - 1
+            known = np.append(numbers, np.nan)[at] == values
+            codes[known] = places[at[known]]
+            for place in np.flatnonzero(np.isnan(values)).tolist():
+                codes[place] = words.get(texts[place], self.n_codes)
+        return Cells(levels.each(codes, self.missing), levels)
 
     def no_cells(self, table: Table) -> Cells:
         """Return the cells of a table that lacks the column: all are missing."""
@@ -157,9 +161,16 @@ class LevelColumn:
         return self.texts[code] if code < self.missing else ""
 
     @cached_property
-    def _places(self) -> dict[str | float, int]:
-        texts = pl.Series(self.texts, dtype=pl.String)
-        return {key: place for place, key in enumerate(_values_of(texts, self.spec))}
+    def _known(self) -> tuple[dict[str, int], FloatArray, IntArray]:
+        """Places of levels that are texts; and levels that are numbers, in order, with theirs."""
+        if self.spec.format is None:
+            none = np.empty(0, dtype=np.int64)
+            return {text: place for place, text in enumerate(self.texts)}, np.empty(0), none
+        values = Column(pl.Series(self.texts, dtype=pl.String)).read(self.spec.format).values
+        order = np.argsort(values, kind="stable")
+        n_numbers = int(np.count_nonzero(~np.isnan(values)))
+        words = {self.texts[place]: place for place in order[n_numbers:].tolist()}
+        return words, values[order[:n_numbers]], order[:n_numbers]
 
     @cached_property
     def rarity(self) -> FloatArray:
@@ -378,11 +389,14 @@ class _Found(NamedTuple):
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
     """Find the columns, and pairs of columns, that say most of each."""
     found: list[list[_Found]] = [[] for _ in columns]
-    for a, b in combinations(range(len(columns)), 2):
+    tells = _telling(columns, codes)
+    for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
         first, second, counts = joint_counts(
             codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
         )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
+            if not tells[g, t]:
+                continue
             gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
@@ -393,7 +407,7 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
         if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
             for one, other in combinations(singles[:PAIRED], 2):
                 both = one.given + other.given
-                keys, place = np.unique(_keys(columns, codes, both), return_inverse=True)
+                keys, place = _ranked(_keys(columns, codes, both))
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
                 joint = joint_counts(place, codes[t], len(keys), column.n_codes)
@@ -403,6 +417,25 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
                     pairs.append(_Found(gain, prior, both))
         for of in sorted(singles + pairs, reverse=True)[:MOST_GIVEN]:
             yield _counted(columns, codes, t, of)
+
+
+def _telling(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> BoolArray:
+    """Which columns may say enough of others: nearly all do not, which is seen quickly."""
+    if not columns:
+        return np.zeros((0, 0), dtype=bool)
+    n_codes = np.array([column.n_codes for column in columns])
+    n_cells = np.array([column.counts.sum() for column in columns])
+    nats = np.array([column.nats for column in columns])
+    return telling_pairs(
+        np.array(codes, dtype=np.int32),
+        n_codes - 1,
+        np.concatenate([column.log_q for column in columns]),
+        np.cumsum(n_codes) - n_codes,
+        np.maximum(LEAST_SHARE * nats * n_cells, LEAST_NATS),
+        # Those that `gain_of` tries first come first.
+        np.array([*SHRINKAGE[1::3], *(m for m in SHRINKAGE if m not in SHRINKAGE[1::3])]),
+        np.array(DISCOUNTS),
+    )
 
 
 def gain_of(
@@ -438,8 +471,9 @@ def _counted(
     """Count the rows of each level given and each of the target."""
     key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
     seen = (key >= 0) & (codes[target] < n_codes)
-    groups, place = np.unique(key[seen], return_inverse=True)
-    pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
+    groups, place = _ranked(key[seen])
+    at, value, counts = joint_counts(place, codes[target][seen], len(groups), n_codes)
+    pairs = at * n_codes + value
     return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
 
 
@@ -467,6 +501,16 @@ def _keys(
         key = key * columns[a].n_codes + codes[a]
         known &= codes[a] < columns[a].missing
     return np.where(known, key, -1)
+
+
+def _ranked(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct numbers from -1 on, in order, and the place of each among them."""
+    n_possible = int(keys.max(initial=-1)) + 2
+    if n_possible > DENSE * len(keys):
+        return np.unique(keys, return_inverse=True)
+    occurs = np.zeros(n_possible, dtype=bool)
+    occurs[keys + 1] = True
+    return np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[keys + 1]
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
