@@ -57,7 +57,9 @@ LEAST_ODD = 0.25
 # Share of the values of a column written as much alike, below which a value is one misspelt.
 ALIKE = 0.1
 # Other rows like its own that have a cell's value, where it is none misspelt.
-MOST_SLIPS = 3
+MOST_SLIPS = 5
+# A value misspelt occurs so often at most, for once that it is written right.
+SLIPS = 0.3
 # Columns that agree against a cell, where exceptions of one alone are there by right.
 SEVERAL = 2
 # So many times more is said against a cell than against any that could be named: it is not
@@ -309,7 +311,7 @@ class _Rows:
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
             strongest = self.strongest[row[at], b]
-            by_right, recurs = np.zeros(len(at), dtype=bool), np.zeros(len(at), dtype=bool)
+            by_right, recurs = np.zeros((2, len(at)), dtype=bool)
             for place in np.unique(strongest):
                 of = strongest == place
                 relation = self.learned.relations[place]
@@ -322,8 +324,11 @@ class _Rows:
             # An exception is wrong where there are none by right, or several columns say so.
             n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
             is_wrong = (~by_right | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
-            is_gap = self.cells[b].codes[row[at]] == self.learned.columns[b].missing
-            expects[at] &= is_wrong | (likeness[at] < 0) | is_gap
+            codes, column = self.cells[b].codes[row[at]], self.learned.columns[b]
+            # Of values that are not new, a slip is far rarer than the value meant.
+            counts = np.append(column.counts, 0)
+            is_slip = (likeness[at] < 0) & (counts[codes] <= SLIPS * counts[expected])
+            expects[at] &= is_wrong | is_slip | (codes == column.missing)
         log_p = np.where(
             likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
         )
@@ -473,10 +478,10 @@ class _Rows:
                     (of, on) for of, on in said
                     if of.target == b and not free[i, list(of.given)].any()
                 ]  # fmt: skip
-                against_b = min((of.log_p[place] for _, of in speaking), default=0.0)
+                against_b = min((float(of.log_p[place]) for _, of in speaking), default=0.0)
                 if is_suspect[i] and against_b > np.log(CLEARLY_WRONG):
                     continue  # what it says of the others is not believed, and nothing said of it
-                clearness = against_b if is_suspect[i] else log_p[i, b]
+                clearness = float(against_b if is_suspect[i] else log_p[i, b])
                 alike = likeness[place, b] < 0
                 yield self._cell(rows[place], place, speaking, clearness, is_misspelt=alike)
             named[active[goes_on], worst[goes_on]] = True

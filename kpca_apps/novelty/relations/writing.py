@@ -18,8 +18,6 @@ from kpca_apps.system.arrays import IntArray
 
 # Share of the letters up to which a value may be another one mistyped; one letter is always few.
 MOST_EDITED = 0.25
-# So often a value may occur, for once that it is written right, or once at all.
-MOST_SEEN = 0.3
 # Levels that are compared, the most frequent, and letters of the longest.
 MAX_COMMON, LONGEST = 1_000, 400
 # Of few other values none is close by chance: as if of one more this share were.
@@ -46,11 +44,11 @@ class Writing:
     def likeness(self, seen: str, n_seen: int, expected: int) -> float:
         """Log share of other values that are as close to the one expected as `seen`.
 
-        0 where `seen` is not far rarer, or neither close to it nor it with words more or less.
+        0 where `seen` is not the rarer one, or neither close to it nor it with words more or less.
         """
         text = self._texts[expected]
         longest = max(len(text), len(seen))
-        if n_seen > max(MOST_SEEN * self._counts[expected], 1.0) or longest > LONGEST:
+        if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
         if len(text) < 2:
             return 0.0  # another letter is another value
