@@ -478,10 +478,10 @@ class _Rows:
                     (of, on) for of, on in said
                     if of.target == b and not free[i, list(of.given)].any()
                 ]  # fmt: skip
-                against_b = min((float(of.log_p[place]) for _, of in speaking), default=0.0)
-                if is_suspect[i] and against_b > np.log(CLEARLY_WRONG):
+                log_least = min((float(on.log_p[place]) for _, on in speaking), default=0.0)
+                if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
                     continue  # what it says of the others is not believed, and nothing said of it
-                clearness = float(against_b if is_suspect[i] else log_p[i, b])
+                clearness = float(log_least if is_suspect[i] else log_p[i, b])
                 alike = likeness[place, b] < 0
                 yield self._cell(rows[place], place, speaking, clearness, is_misspelt=alike)
             named[active[goes_on], worst[goes_on]] = True
