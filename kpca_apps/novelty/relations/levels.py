@@ -73,8 +73,6 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
-# Rows that one in so many by chance is as odd as: where as many more rows are, all counts.
-RARE = 0.05
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
@@ -105,8 +103,8 @@ class JudgedCell:
 class JudgedCells:
     """What the cells of n rows are, given the others of the row.
 
-    Surprise is -log of the probability that the oddest cell of a row is as odd by chance, less that
-    which chance alone has; 0 where nothing is said.
+    Surprise is -log of the probability that the oddest cell of a row is as odd by chance; 0 where
+    nothing is said.
     """
 
     surprise: FloatArray  # (n,)
@@ -137,7 +135,6 @@ class LevelRelations:
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
     usual: tuple[UsualNumber, ...]  # what numbers are where a level recurs
     categories: Categories  # given all others, numbers among them
-    weak: Annotated[float, Meta(ge=0, le=1)]  # what surprise that chance has counts, of its own
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
@@ -175,14 +172,12 @@ class LevelRelations:
         numbers = [spec for spec in plan.used if spec.name not in judged]
         usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
         codes = [of.codes for of in rows.cells]
-        learned = replace(
+        return replace(
             rows.learned,
             limits=rows.limits(rows.odd.log_p),
             usual=usual,
             categories=Categories.learn(table, plan.used, rows.learned.columns, codes),
         )
-        is_rare = replace(rows, learned=learned).surprise(table) >= -np.log(RARE)
-        return replace(learned, weak=float(np.clip(is_rare.mean() / RARE - 1.0, 0.0, 1.0)))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
@@ -236,7 +231,7 @@ class _Rows:
         relations = tuple(find_relations(columns, [of.codes for of in cells]))
         limits = np.zeros(len(columns))
         learned = LevelRelations(
-            tuple(columns), relations, Exceptions.of([]), limits, (), Categories.none(), 0.0
+            tuple(columns), relations, Exceptions.of([]), limits, (), Categories.none()
         )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
@@ -279,13 +274,8 @@ class _Rows:
 
     def judged(self, table: Table) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
-        # Where no more rows are rare than chance has, only what is rare counts: so many columns
-        # cost the others no rank by what they do not say.
-        odds = np.exp(self.surprise(table))
-        rare, weak = np.maximum(odds - 1.0 / RARE, 0.0), np.minimum(odds, 1.0 / RARE) - 1.0
         return JudgedCells(
-            np.log1p(rare + self.learned.weak * weak),
-            tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
+            self.surprise(table), tuple(sorted(self._wrong(), key=lambda cell: cell.row))
         )
 
     def surprise(self, table: Table) -> FloatArray:
