@@ -53,6 +53,10 @@ MOST_GIVEN, PAIRED = 6, 5
 PAIR_LEAVES = 0.75
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
+# Share of those of one row that may be there by right where they are taken for wrong.
+MOST_BY_RIGHT = 0.1
+# Share of the rows like its own that agree on another value than that of a cell.
+AGREEING = 0.75
 # A value is expected where so many rows agree, and less is left for others.
 LEAST_AGREEING, UNDECIDED = 3, 0.1
 # Of a new value, as if so many rows had it.
@@ -261,6 +265,13 @@ class Said(NamedTuple):
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
+    n_same: IntArray  # of these, that have the cell's own value
+
+    @property
+    def agrees(self) -> BoolArray:
+        """Whether most other rows of the group agree on a value."""
+        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, 2)
+        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,10 +313,22 @@ class Relation:
     @cached_property
     def isolated(self) -> float:
         """Probability that a value is there by right that only one row of its group has."""
+        once, twice = self._n_others
+        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+
+    @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether many of the values that one row of a group has are there by right."""
+        once, twice = self._n_others
+        return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
+
+    @cached_property
+    def _n_others(self) -> tuple[int, int]:
+        """Values other than the first of a group that one of its rows has, and two."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
-        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+        return int(once), int(twice)
 
     def ask(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
@@ -353,6 +376,7 @@ class Relation:
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
+            np.where(speaks, n_same, 0),
         )
 
 
@@ -369,11 +393,13 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
     found: list[list[_Found]] = [[] for _ in columns]
     tells = _telling(columns, codes)
     for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
-        first, second, counts = _joint(codes[a], codes[b], columns[a].n_codes, columns[b].n_codes)
+        first, second, counts = joint_counts(
+            codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
+        )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
             if not tells[g, t]:
                 continue
-            gain, prior = _gain(given, value, counts, columns[t], missing=columns[g].missing)
+            gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
                 found[t].append(_Found(gain, prior, (g,)))
@@ -386,8 +412,8 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
                 keys, place = _ranked(_keys(columns, codes, both))
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
-                joint = _joint(place, codes[t], len(keys), column.n_codes)
-                gain, prior = _gain(*joint, column, missing=lacking)
+                joint = joint_counts(place, codes[t], len(keys), column.n_codes)
+                gain, prior = gain_of(*joint, column, missing=lacking)
                 left = column.nats - max(one.gain, other.gain)
                 if column.nats - gain < PAIR_LEAVES * left:
                     pairs.append(_Found(gain, prior, both))
@@ -408,13 +434,13 @@ def _telling(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> BoolA
         np.concatenate([column.log_q for column in columns]),
         np.cumsum(n_codes) - n_codes,
         np.maximum(LEAST_SHARE * nats * n_cells, LEAST_NATS),
-        # Those that `_gain` tries first come first.
+        # Those that `gain_of` tries first come first.
         np.array([*SHRINKAGE[1::3], *(m for m in SHRINKAGE if m not in SHRINKAGE[1::3])]),
         np.array(DISCOUNTS),
     )
 
 
-def _gain(
+def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, Prior]:
     """How much rows given say of a column's cells, in nats a row, and the prior that says most.
@@ -448,12 +474,14 @@ def _counted(
     key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
     seen = (key >= 0) & (codes[target] < n_codes)
     groups, place = _ranked(key[seen])
-    at, value, counts = _joint(place, codes[target][seen], len(groups), n_codes)
+    at, value, counts = joint_counts(place, codes[target][seen], len(groups), n_codes)
     pairs = at * n_codes + value
     return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
 
 
-def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
+def joint_counts(
+    a: IntArray, b: IntArray, n_a: int, n_b: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
     if n_a * n_b <= DENSE * len(keys):
