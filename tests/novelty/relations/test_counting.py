@@ -43,12 +43,12 @@ def test_no_pair_is_passed_over_that_says_enough(n: int, most: int) -> None:
     tells = counted._telling(columns, codes)
     n_enough = 0
     for a, b in combinations(range(len(columns)), 2):
-        first, second, n_of = counted._joint(
+        first, second, n_of = counted.joint_counts(
             codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
         )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
             column = columns[t]
-            gain, _ = counted._gain(given, value, n_of, column, missing=columns[g].missing)
+            gain, _ = counted.gain_of(given, value, n_of, column, missing=columns[g].missing)
             enough = gain > counted.LEAST_SHARE * column.nats
             if enough and gain * column.counts.sum() > counted.LEAST_NATS:
                 assert tells[g, t]
