@@ -120,6 +120,8 @@ class LevelColumn:
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they had never been seen."""
+        if not len(codes):
+            return self
         kept = np.delete(np.arange(len(self.counts)), codes)
         texts = tuple(self.texts[place] for place in kept[:-1])
         return replace(self, texts=texts, counts=self.counts[kept])
