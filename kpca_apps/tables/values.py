@@ -448,6 +448,14 @@ class Levels:
         """Cells of each text."""
         return np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
 
+    def read(self, format: ValueFormat | None) -> Readings:
+        """Read the distinct texts by a format, once."""
+        return self._column.read(format)
+
+    @cached_property
+    def _column(self) -> Column:
+        return Column(self.texts)
+
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
         """Return for every cell what belongs to its text (k,), or to a missing cell."""
         return np.append(of_texts, np.array([of_missing], of_texts.dtype))[self.codes]
@@ -483,6 +491,8 @@ class Column:
     @cached_property
     def levels(self) -> Levels:
         """Their distinct texts."""
+        if self.cells.dtype.is_float() or self.cells.dtype.is_integer():
+            return _levels_of_numbers(self.cells)
         cells = _written(self.cells)
         if cells.head(_FIRST_CELLS).n_unique() > _DIFFERENT:
             return _levels(self.texts)
@@ -629,6 +639,20 @@ def _levels(cells: pl.Series, codes: NDArray[np.int32] | None = None) -> Levels:
     of_cells = cells.cast(pl.Enum(texts)).to_physical().cast(pl.Int32).fill_null(-1)
     places = of_cells.to_numpy()
     return Levels(texts, places if codes is None else np.append(places, np.int32(-1))[codes])
+
+
+def _levels_of_numbers(cells: pl.Series) -> Levels:
+    """Levels of numbers, of which equal ones are written alike: each is written once."""
+    if cells.dtype.is_float():
+        cells = cells.fill_nan(None) + 0.0  # -0.0 is 0
+    rank = cells.rank("dense").cast(pl.Int32).fill_null(0).to_numpy() - 1
+    rows = np.flatnonzero(rank >= 0)
+    first = np.zeros(int(rank.max(initial=-1)) + 1, dtype=np.int64)
+    first[rank[rows[::-1]]] = rows[::-1]
+    in_table = np.argsort(first)
+    places = np.full(len(first) + 1, -1, dtype=np.int32)
+    places[in_table] = np.arange(len(first))
+    return Levels(_written(cells[first[in_table]]), places[rank])
 
 
 def _epoch_seconds(cells: pl.Series) -> FloatArray:

@@ -147,6 +147,15 @@ def test_levels_give_every_cell_its_text(n_different: int) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Int16])
+def test_levels_of_numbers_are_those_of_their_texts(dtype: type[pl.DataType]) -> None:
+    numbers = [3, None, -0.0, 1, 0, 3, -7] + [1.5, np.nan, np.inf, 1e300] * (dtype == pl.Float64)
+    column = Column(pl.Series("x", numbers * 200, strict=False).cast(dtype))
+    levels, texts = column.levels, column.texts
+    assert levels.texts.to_list() == texts.unique(maintain_order=True).drop_nulls().to_list()
+    assert levels.each(levels.texts.to_numpy(), None).tolist() == texts.to_list()
+
+
 def test_levels_without_case_are_one() -> None:
     levels = Column(pl.Series(["Yes", "no", "yes ", None])).levels.lower()
     assert (levels.texts.to_list(), levels.codes.tolist()) == (["yes", "no"], [0, 1, 0, -1])

@@ -26,7 +26,6 @@ ICML 2009. Y. W. Teh, A hierarchical Bayesian language model based on Pitman-Yor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,6 +37,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.relations.counting import telling_pairs
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, Levels
@@ -53,6 +53,10 @@ MOST_GIVEN, PAIRED = 6, 5
 PAIR_LEAVES = 0.75
 # Values of one row in their group for each of two rows, where they are there by right.
 ONCE_TO_TWICE = 4.0
+# Share of those of one row that may be there by right where they are taken for wrong.
+MOST_BY_RIGHT = 0.1
+# Share of the rows like its own that agree on another value than that of a cell.
+AGREEING = 0.75
 # A value is expected where so many rows agree, and less is left for others.
 LEAST_AGREEING, UNDECIDED = 3, 0.1
 # Of a new value, as if so many rows had it.
@@ -72,14 +76,6 @@ class Cells(NamedTuple):
         """Return what stands in a cell, empty where it is missing."""
         code = int(self.levels.codes[row])
         return str(self.levels.texts[code]) if code >= 0 else ""
-
-
-def _values_of(texts: pl.Series, spec: ColumnSpec) -> Sequence[str | float]:
-    """Return what texts of a column say: equal numbers are one level, however written."""
-    if spec.format is None:
-        return texts.to_list()
-    values = Column(texts).read(spec.format).values.tolist()
-    return [text if value != value else value for text, value in zip(texts, values, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,20 +102,26 @@ class LevelColumn:
     def of(cls, column: Column, spec: ColumnSpec) -> LevelColumn:
         """Count the levels of a column."""
         levels = spec.levels(column)
-        spellings: dict[str | float, tuple[int, str]] = {}
-        n_of: Counter[str | float] = Counter()
-        for key, text, n in zip(
-            _values_of(levels.texts, spec), levels.texts, levels.counts.tolist(), strict=True
-        ):
-            n_of[key] += n
-            if n > spellings.get(key, (0, ""))[0]:
-                spellings[key] = n, text
-        n_missing = len(column) - int(levels.counts.sum())
-        texts = tuple(text for _, text in spellings.values())
-        return cls(column.name, spec, texts, np.array([*n_of.values(), n_missing], np.int64))
+        texts, counts = levels.texts, levels.counts
+        n_missing = len(column) - int(counts.sum())
+        if spec.format is not None and len(texts):
+            # Equal numbers are one level, however written: the commonest spelling stands for it.
+            values, every = levels.read(spec.format).values, np.arange(len(texts))
+            is_text = np.isnan(values)
+            group = len(texts) + every
+            group[~is_text] = np.unique(values[~is_text], return_inverse=True)[1]
+            order = np.lexsort((every, -counts, group))
+            starts = np.unique(group[order], return_index=True)[1]
+            in_table = np.argsort(np.minimum.reduceat(order, starts))
+            counts = np.add.reduceat(counts[order], starts)[in_table]
+            texts = texts[order[starts][in_table]]
+        counts = np.append(counts, n_missing).astype(np.int64)
+        return cls(column.name, spec, tuple(texts.to_list()), counts)
 
     def without(self, codes: IntArray) -> LevelColumn:
         """Return the column without some levels, as if they had never been seen."""
+        if not len(codes):
+            return self
         kept = np.delete(np.arange(len(self.counts)), codes)
         texts = tuple(self.texts[place] for place in kept[:-1])
         return replace(self, texts=texts, counts=self.counts[kept])
@@ -138,9 +140,17 @@ class LevelColumn:
         """Find the cells of a table among the levels."""
         levels = table.column(self.name).levels
         texts = levels.texts.str.to_lowercase() if self.spec.is_truth else levels.texts
-        places, unknown = self._places, self.n_codes
-        codes = [places.get(key, unknown) for key in _values_of(texts, self.spec)]
-        return Cells(levels.each(np.array(codes, dtype=np.int64), self.missing), levels)
+        words, numbers, places = self._known
+        if self.spec.format is None:
+            codes = np.array([words.get(text, self.n_codes) for text in texts], dtype=np.int64)
+        else:
+            values, codes = levels.read(self.spec.format).values, np.full(len(texts), self.n_codes)
+            at = np.searchsorted(numbers, values, side="right") - 1
+            known = np.append(numbers, np.nan)[at] == values
+            codes[known] = places[at[known]]
+            for place in np.flatnonzero(np.isnan(values)).tolist():
+                codes[place] = words.get(texts[place], self.n_codes)
+        return Cells(levels.each(codes, self.missing), levels)
 
     def no_cells(self, table: Table) -> Cells:
         """Return the cells of a table that lacks the column: all are missing."""
@@ -153,9 +163,16 @@ class LevelColumn:
         return self.texts[code] if code < self.missing else ""
 
     @cached_property
-    def _places(self) -> dict[str | float, int]:
-        texts = pl.Series(self.texts, dtype=pl.String)
-        return {key: place for place, key in enumerate(_values_of(texts, self.spec))}
+    def _known(self) -> tuple[dict[str, int], FloatArray, IntArray]:
+        """Places of levels that are texts; and levels that are numbers, in order, with theirs."""
+        if self.spec.format is None:
+            none = np.empty(0, dtype=np.int64)
+            return {text: place for place, text in enumerate(self.texts)}, np.empty(0), none
+        values = Column(pl.Series(self.texts, dtype=pl.String)).read(self.spec.format).values
+        order = np.argsort(values, kind="stable")
+        n_numbers = int(np.count_nonzero(~np.isnan(values)))
+        words = {self.texts[place]: place for place in order[n_numbers:].tolist()}
+        return words, values[order[:n_numbers]], order[:n_numbers]
 
     @cached_property
     def rarity(self) -> FloatArray:
@@ -248,6 +265,13 @@ class Said(NamedTuple):
     expected: IntArray  # code most frequent in the other rows of the group; -1 where there are none
     n_expected: IntArray  # other rows of the group that have it
     n_rows: IntArray  # other rows of the group
+    n_same: IntArray  # of these, that have the cell's own value
+
+    @property
+    def agrees(self) -> BoolArray:
+        """Whether most other rows of the group agree on a value."""
+        most: BoolArray = self.n_expected >= np.maximum(AGREEING * self.n_rows, 2)
+        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,10 +313,22 @@ class Relation:
     @cached_property
     def isolated(self) -> float:
         """Probability that a value is there by right that only one row of its group has."""
+        once, twice = self._n_others
+        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+
+    @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether many of the values that one row of a group has are there by right."""
+        once, twice = self._n_others
+        return ONCE_TO_TWICE * twice > MOST_BY_RIGHT * once
+
+    @cached_property
+    def _n_others(self) -> tuple[int, int]:
+        """Values other than the first of a group that one of its rows has, and two."""
         is_first = self.pairs % self.n_codes == self._sums.first[self._group]
         others = (self._sums.n_rows[self._group] > 2) & ~is_first
         once, twice = (np.count_nonzero(others & (self.counts == n)) for n in (1, 2))
-        return float(min(ONCE_TO_TWICE * (twice + 0.5) / (once + 0.5), 1.0))
+        return int(once), int(twice)
 
     def ask(
         self, columns: Sequence[LevelColumn], codes: Sequence[IntArray], own: BoolArray
@@ -340,6 +376,7 @@ class Relation:
             np.where(speaks, expected, -1),
             np.where(speaks, n_expected, 0),
             n_rows,
+            np.where(speaks, n_same, 0),
         )
 
 
@@ -354,10 +391,15 @@ class _Found(NamedTuple):
 def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> Iterator[Relation]:
     """Find the columns, and pairs of columns, that say most of each."""
     found: list[list[_Found]] = [[] for _ in columns]
-    for a, b in combinations(range(len(columns)), 2):
-        first, second, counts = _joint(codes[a], codes[b], columns[a].n_codes, columns[b].n_codes)
+    tells = _telling(columns, codes)
+    for a, b in np.argwhere(np.triu(tells | tells.T)).tolist():
+        first, second, counts = joint_counts(
+            codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
+        )
         for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
-            gain, prior = _gain(given, value, counts, columns[t], missing=columns[g].missing)
+            if not tells[g, t]:
+                continue
+            gain, prior = gain_of(given, value, counts, columns[t], missing=columns[g].missing)
             n_cells = columns[t].counts.sum()
             if gain > LEAST_SHARE * columns[t].nats and gain * n_cells > LEAST_NATS:
                 found[t].append(_Found(gain, prior, (g,)))
@@ -367,11 +409,11 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
         if singles and column.nats - singles[0].gain > LEAST_SHARE * column.nats:
             for one, other in combinations(singles[:PAIRED], 2):
                 both = one.given + other.given
-                keys, place = np.unique(_keys(columns, codes, both), return_inverse=True)
+                keys, place = _ranked(_keys(columns, codes, both))
                 # The first is that of rows that lack one of both.
                 lacking = 0 if keys[0] < 0 else -1
-                joint = _joint(place, codes[t], len(keys), column.n_codes)
-                gain, prior = _gain(*joint, column, missing=lacking)
+                joint = joint_counts(place, codes[t], len(keys), column.n_codes)
+                gain, prior = gain_of(*joint, column, missing=lacking)
                 left = column.nats - max(one.gain, other.gain)
                 if column.nats - gain < PAIR_LEAVES * left:
                     pairs.append(_Found(gain, prior, both))
@@ -379,7 +421,26 @@ def find_relations(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) ->
             yield _counted(columns, codes, t, of)
 
 
-def _gain(
+def _telling(columns: Sequence[LevelColumn], codes: Sequence[IntArray]) -> BoolArray:
+    """Which columns may say enough of others: nearly all do not, which is seen quickly."""
+    if not columns:
+        return np.zeros((0, 0), dtype=bool)
+    n_codes = np.array([column.n_codes for column in columns])
+    n_cells = np.array([column.counts.sum() for column in columns])
+    nats = np.array([column.nats for column in columns])
+    return telling_pairs(
+        np.array(codes, dtype=np.int32),
+        n_codes - 1,
+        np.concatenate([column.log_q for column in columns]),
+        np.cumsum(n_codes) - n_codes,
+        np.maximum(LEAST_SHARE * nats * n_cells, LEAST_NATS),
+        # Those that `gain_of` tries first come first.
+        np.array([*SHRINKAGE[1::3], *(m for m in SHRINKAGE if m not in SHRINKAGE[1::3])]),
+        np.array(DISCOUNTS),
+    )
+
+
+def gain_of(
     given: IntArray, value: IntArray, counts: IntArray, column: LevelColumn, *, missing: int
 ) -> tuple[float, Prior]:
     """How much rows given say of a column's cells, in nats a row, and the prior that says most.
@@ -412,12 +473,15 @@ def _counted(
     """Count the rows of each level given and each of the target."""
     key, n_codes = _keys(columns, codes, found.given), columns[target].n_codes
     seen = (key >= 0) & (codes[target] < n_codes)
-    groups, place = np.unique(key[seen], return_inverse=True)
-    pairs, counts = np.unique(place * n_codes + codes[target][seen], return_counts=True)
+    groups, place = _ranked(key[seen])
+    at, value, counts = joint_counts(place, codes[target][seen], len(groups), n_codes)
+    pairs = at * n_codes + value
     return Relation(found.given, target, n_codes, *found.prior, found.gain, groups, pairs, counts)
 
 
-def _joint(a: IntArray, b: IntArray, n_a: int, n_b: int) -> tuple[IntArray, IntArray, IntArray]:
+def joint_counts(
+    a: IntArray, b: IntArray, n_a: int, n_b: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Which of so many values of two columns occur together, in order, and in how many rows."""
     keys = (a * n_b + b)[(a < n_a) & (b < n_b)]
     if n_a * n_b <= DENSE * len(keys):
@@ -439,6 +503,16 @@ def _keys(
         key = key * columns[a].n_codes + codes[a]
         known &= codes[a] < columns[a].missing
     return np.where(known, key, -1)
+
+
+def _ranked(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct numbers from -1 on, in order, and the place of each among them."""
+    n_possible = int(keys.max(initial=-1)) + 2
+    if n_possible > DENSE * len(keys):
+        return np.unique(keys, return_inverse=True)
+    occurs = np.zeros(n_possible, dtype=bool)
+    occurs[keys + 1] = True
+    return np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[keys + 1]
 
 
 def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:

@@ -35,6 +35,7 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.relations.categories import Categories, of_smallest
 from kpca_apps.novelty.relations.counts import (
     Cells,
     LevelColumn,
@@ -55,8 +56,15 @@ FALSE_DISCOVERIES = 0.2  # at most, of the cells named in a column
 LEAST_ODD = 0.25
 # Share of the values of a column written as much alike, below which a value is one misspelt.
 ALIKE = 0.1
-# Share of the rows like its own that agree on another value than that of a cell, and so many.
-AGREEING, LEAST_AGREEING = 0.75, 2
+# Other rows like its own that have a cell's value, where it is none misspelt.
+MOST_SLIPS = 5
+# A value misspelt occurs so often at most, for once that it is written right.
+SLIPS = 0.3
+# Columns that agree against a cell, where exceptions of one alone are there by right.
+SEVERAL = 2
+# So many times more is said against a cell than against any that could be named: it is not
+# believed. It is named where its probability is less than the second.
+SUSPECT, CLEARLY_WRONG = 1.5, 1e-3
 # Rows of a level, and half of all, in which a column is odd by rule.
 LEAST_BY_RULE = 3
 # Where the probability left for values other than one is less, another is wrong, whatever the rate
@@ -65,7 +73,6 @@ SURE, SURE_OF_GAP, MOST_MISSING = 0.01, 0.05, 0.1
 # Contradictions that differ by less, in nats, are equal: then the less probable cell is named, if
 # it is so by a factor of e.
 TIE = 1e-3
-SMALLEST = 1e-12
 MOST_AT_ONCE = 2_000_000  # numbers: rows times pairs of columns
 
 
@@ -127,6 +134,7 @@ class LevelRelations:
     exceptions: Exceptions
     limits: Annotated[FloatArray, "c", Meta(le=0)]  # log probability of each column's named cells
     usual: tuple[UsualNumber, ...]  # what numbers are where a level recurs
+    categories: Categories  # given all others, numbers among them
 
     def validate(self) -> None:
         """Refuse relations of other columns."""
@@ -134,6 +142,7 @@ class LevelRelations:
         places = [place for of in self.relations for place in (*of.given, of.target)]
         places += [*self.exceptions.target, *self.exceptions.given]
         places += [of.given for of in self.usual]
+        places += [of.target for of in self.categories.categories]
         if len(self.limits) != n_columns or any(place >= n_columns for place in places):
             raise ValueError("relations of columns that are not there")
         if any(of.n_codes != self.columns[of.target].n_codes for of in self.relations) or any(
@@ -162,7 +171,13 @@ class LevelRelations:
         judged = {columns[of.target].name for of in rows.learned.relations}
         numbers = [spec for spec in plan.used if spec.name not in judged]
         usual = tuple(find_usual(table, numbers, rows.learned.columns, rows.cells))
-        return replace(rows.learned, limits=rows.limits(rows.odd.log_p), usual=usual)
+        codes = [of.codes for of in rows.cells]
+        return replace(
+            rows.learned,
+            limits=rows.limits(rows.odd.log_p),
+            usual=usual,
+            categories=Categories.learn(table, plan.used, rows.learned.columns, codes),
+        )
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedCells:
         """Judge the cells of rows; those it was learned from (`own`, (n,)) as if left out.
@@ -206,6 +221,8 @@ class _Rows:
     log_other: FloatArray  # (n, columns), of another value than what the others expect,
     log_right: FloatArray  # (n, columns), and of one that is right
     strongest: IntArray  # (n, columns), place of the relation that says most against it; or -1
+    n_against: IntArray  # (n, columns), columns whose rows agree on another value,
+    n_for: IntArray  # (n, columns), and on its own
 
     @classmethod
     def learned_from(cls, columns: Sequence[LevelColumn], table: Table) -> _Rows:
@@ -213,7 +230,9 @@ class _Rows:
         cells = [column.cells(table) for column in columns]
         relations = tuple(find_relations(columns, [of.codes for of in cells]))
         limits = np.zeros(len(columns))
-        learned = LevelRelations(tuple(columns), relations, Exceptions.of([]), limits, ())
+        learned = LevelRelations(
+            tuple(columns), relations, Exceptions.of([]), limits, (), Categories.none()
+        )
         return cls.of(learned, cells, np.ones(table.frame.height, dtype=bool))
 
     @classmethod
@@ -223,6 +242,7 @@ class _Rows:
         codes = [of.codes for of in cells]
         log_p, log_other, log_right, weight, deciding, most = (np.zeros(shape) for _ in range(6))
         strongest = np.full(shape, -1)
+        n_against, n_for = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for place, relation in enumerate(learned.relations):
             b, said = relation.target, relation.ask(learned.columns, codes, own)
             against = -relation.gain * said.log_p
@@ -231,12 +251,19 @@ class _Rows:
             log_right[b] += relation.gain * said.log_right
             weight[b] += relation.gain * said.has_given
             deciding[b] += relation.gain * said.decides
+            if len(relation.given) == 1:
+                is_own = said.expected == codes[b]
+                n_against[b] += said.agrees & ~is_own
+                n_for[b] += said.agrees & is_own
             stronger = against > most[b]
             strongest[b, stronger], most[b, stronger] = place, against[stronger]
         np.divide(log_p, weight, out=log_p, where=weight > 0)
         for of_cells in (log_other, log_right):
             np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
-        return cls(learned, cells, own, log_p.T, log_other.T, log_right.T, strongest.T)
+        return cls(
+            learned, cells, own, log_p.T, log_other.T, log_right.T, strongest.T,
+            n_against.T, n_for.T,
+        )  # fmt: skip
 
     def excepting(self, exceptions: Exceptions) -> _Rows:
         """Take back what is said of cells that are odd by rule."""
@@ -247,15 +274,23 @@ class _Rows:
 
     def judged(self, table: Table) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
+        return JudgedCells(
+            self.surprise(table), tuple(sorted(self._wrong(), key=lambda cell: cell.row))
+        )
+
+    def surprise(self, table: Table) -> FloatArray:
+        """-log of the probability that the oddest cell of a row is as odd by chance, (n,)."""
         smallest = self.log_p.min(axis=1, initial=0.0)
         for number in self.learned.usual:
             surprise = number.surprise(table, self.cells[number.given], self.own)
             smallest = np.minimum(smallest, -surprise)
         n_targets = len({relation.target for relation in self.learned.relations})
-        return JudgedCells(
-            _of_smallest(smallest, n_targets + len(self.learned.usual)),
-            tuple(sorted(self._wrong(), key=lambda cell: cell.row)),
+        codes = [of.codes for of in self.cells]
+        of_categories = self.learned.categories.surprise(
+            table, self.learned.columns, codes, self.own
         )
+        of_levels = of_smallest(smallest, n_targets + len(self.learned.usual))
+        return np.maximum(of_levels, of_categories)
 
     @cached_property
     def odd(self) -> _Odd:
@@ -266,13 +301,24 @@ class _Rows:
             at = np.flatnonzero(target == b)
             expected = np.full(len(at), -1)
             strongest = self.strongest[row[at], b]
+            by_right, recurs = np.zeros((2, len(at)), dtype=bool)
             for place in np.unique(strongest):
                 of = strongest == place
-                said = self._ask(self.learned.relations[place], row[at[of]])
-                expected[of] = said.expected
-                enough = said.n_expected >= np.maximum(AGREEING * said.n_rows, LEAST_AGREEING)
-                expects[at[of]] = enough
-            likeness[at] = self._likeness(int(b), row[at], expected)
+                relation = self.learned.relations[place]
+                said = self._ask(relation, row[at[of]])
+                expected[of], expects[at[of]] = said.expected, said.agrees
+                by_right[of], recurs[of] = relation.has_exceptions, said.n_same >= MOST_SLIPS
+            # What rows like its own have again and again is no slip.
+            of_column = self._likeness(int(b), row[at], expected)
+            likeness[at] = np.where(recurs, 0.0, of_column)
+            # An exception is wrong where there are none by right, or several columns say so.
+            n_against, n_for = self.n_against[row[at], b], self.n_for[row[at], b]
+            is_wrong = (~by_right | (n_against >= SEVERAL)) & (n_for <= np.maximum(n_against, 1))
+            codes, column = self.cells[b].codes[row[at]], self.learned.columns[b]
+            # Of values that are not new, a slip is far rarer than the value meant.
+            counts = np.append(column.counts, 0)
+            is_slip = (likeness[at] < 0) & (counts[codes] <= SLIPS * counts[expected])
+            expects[at] &= is_wrong | is_slip | (codes == column.missing)
         log_p = np.where(
             likeness < 0, self.log_p[row, target] + likeness, self.log_right[row, target]
         )
@@ -404,21 +450,30 @@ class _Rows:
                 np.divide(of_cells, deciding, out=of_cells, where=deciding > 0)
             log_p = np.where(likeness[active] < 0, log_p + likeness[active], log_right)
             is_odd = (log_p <= self.learned.limits) | (log_other <= self.sure[rows[active]])
-            is_odd &= ~free & ~passed_over[active] & np.isfinite(likeness[active])
-            blame = (against * ~free[:, None, :]).sum(axis=2)
+            is_odd &= (weight > 0) & ~free & ~passed_over[active] & np.isfinite(likeness[active])
+            blame = (against * ~free[:, None, :]).sum(axis=2) * ~free
+            every, suspect = np.arange(len(active)), blame.argmax(axis=1)
+            most = blame[every, suspect]
             blame = np.where(is_odd, blame - TIE * log_p, -1.0)
-            every, worst = np.arange(len(active)), blame.argmax(axis=1)
+            worst = blame.argmax(axis=1)
             largest = blame[every, worst]
+            # What contradicts several others is itself wrong, though nothing is expected there.
+            is_suspect = (largest >= 0) & (most > SUSPECT * largest) & ~is_odd[every, suspect]
             blame[every, worst] = -1.0
-            goes_on = (largest >= 0) & (largest - blame.max(axis=1) > TIE)
+            goes_on = (largest >= 0) & ((largest - blame.max(axis=1) > TIE) | is_suspect)
+            worst = np.where(is_suspect, suspect, worst)
             for i in np.flatnonzero(goes_on):
                 place, b = int(active[i]), int(worst[i])
                 speaking = [
                     (of, on) for of, on in said
                     if of.target == b and not free[i, list(of.given)].any()
                 ]  # fmt: skip
+                log_least = min((float(on.log_p[place]) for _, on in speaking), default=0.0)
+                if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
+                    continue  # what it says of the others is not believed, and nothing said of it
+                clearness = float(log_least if is_suspect[i] else log_p[i, b])
                 alike = likeness[place, b] < 0
-                yield self._cell(rows[place], place, speaking, log_p[i, b], is_misspelt=alike)
+                yield self._cell(rows[place], place, speaking, clearness, is_misspelt=alike)
             named[active[goes_on], worst[goes_on]] = True
             active = active[goes_on]
 
@@ -449,14 +504,3 @@ class _Rows:
                 n_rows=n_rows + 1,
             ),
         )
-
-
-def _of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:
-    """-log of the probability that the smallest of so many p-values is as small (Sidak)."""
-    if not n_tried:
-        return np.zeros(len(log_p))
-    log_p = np.maximum(log_p, np.log(SMALLEST))
-    with np.errstate(divide="ignore"):  # of p-values of 1
-        log_none = n_tried * np.log1p(-np.exp(log_p))
-    surprise: FloatArray = np.maximum(-np.log(-np.expm1(log_none)), 0.0)
-    return surprise

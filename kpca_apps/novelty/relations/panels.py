@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.relations.counting import may_lie_near
 from kpca_apps.novelty.relations.counts import Cells, LevelColumn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -84,11 +85,12 @@ def find_usual(
         for place, (column, of) in enumerate(zip(columns, cells, strict=True)):
             if column.name == spec.name:
                 continue
+            near, least_rows = HOPELESS * best, IN_MOST * len(z)
+            if not may_lie_near(z, of.codes, column.missing, mean, SHRUNK_BY[0], near, least_rows):
+                continue
             known = (of.codes < column.missing) & ~np.isnan(z)
             counts = np.bincount(of.codes[known], minlength=column.missing)
             sums = np.bincount(of.codes[known], z[known], column.missing).astype(np.float64)
-            if counts[counts > 1].sum() < IN_MOST * len(z):
-                continue
             for shrunk_by in SHRUNK_BY:
                 distance = _distances(z, of.codes, own, sums, counts, mean, shrunk_by)
                 half = float(np.nanmedian(distance))

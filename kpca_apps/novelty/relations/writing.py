@@ -50,6 +50,8 @@ class Writing:
         longest = max(len(text), len(seen))
         if n_seen >= self._counts[expected] or longest > LONGEST:
             return 0.0
+        if len(text) < 2:
+            return 0.0  # another letter is another value
         if not any(letter.isalpha() for letter in seen + text):
             return 0.0  # numbers and dates lie close by nature
         most = int(max(MOST_EDITED * longest, 1.0))

@@ -254,9 +254,10 @@ def test_the_order_of_rows_and_the_names_of_levels_do_not_matter() -> None:
     assert {(int(order[row]), name) for row, name in places(of_others.cells)} == places(
         judged.cells
     )
+    # Numbers stay numbers: categories are judged by more.
     renamed = frame.with_columns(
         pl.col(name).map_elements(lambda text: text[::-1] + "!", return_dtype=pl.String)
-        for name in frame.columns
+        for name in ("town", "state", "paid")
     )
     np.testing.assert_allclose(fit(renamed)[1].surprise, judged.surprise, atol=1e-12)
     assert places(fit(renamed)[1].cells) == places(judged.cells) != set()
@@ -336,3 +337,53 @@ def test_numbers_are_levels_by_their_value() -> None:
     judged, other = (learned.judge(table_from_frame(of, "sizes")) for of in (frame, again))
     np.testing.assert_array_equal(judged.surprise, other.surprise)
     assert other.cells == ()
+
+
+def test_exceptions_that_are_there_by_right_are_not_named() -> None:
+    """First names with a gender: some go with both, and no name with one exception is named."""
+    rng = np.random.default_rng(3)
+    n, names = 6_000, words(rng, 200, 7)
+    first = rng.choice(len(names), n)
+    usual, is_both = rng.random(len(names)) < 0.5, rng.random(len(names)) < 0.3
+    share = np.where(is_both, rng.beta(0.5, 3.0, len(names)), 0.0)
+    is_woman = usual[first] ^ (rng.random(n) < share[first])
+    frame = pl.DataFrame(
+        {
+            "first": [names[place].title() for place in first],
+            "gender": np.where(is_woman, "woman", "man"),
+            "shoe": [f"EU {size}" for size in rng.integers(36, 47, n)],
+        }
+    )
+    assert fit(frame)[1].cells == ()
+    # Where no name goes with both, the only exception is wrong.
+    plain = frame.with_columns(gender=np.where(usual[first], "woman", "man"))
+    other = "man" if usual[first[5]] else "woman"
+    assert places(fit(changed(plain, 5, "gender", other))[1].cells) == {(5, "gender")}
+
+
+def test_what_contradicts_all_others_is_wrong_itself() -> None:
+    """The item of a form says three things of it: a wrong item, not three wrong things."""
+    rng = np.random.default_rng(4)
+    n, items = 2_000, [f"item {a}{b}{c}" for a in "PQ" for b in "RST" for c in "XYZ"]
+    place = rng.integers(0, 18, n)
+    frame = pl.DataFrame(
+        {
+            "item": [items[k] for k in place],
+            "mode": [["want", "need"][k // 9] for k in place],
+            "kind": [["red", "green", "blue"][k // 3 % 3] for k in place],
+            "site": [["north", "south", "west"][k % 3] for k in place],
+        }
+    )
+    wrong = (int(place[9]) + 13) % 18  # another mode, kind and site
+    assert places(fit(changed(frame, 9, "item", items[wrong]))[1].cells) <= {(9, "item")}
+
+
+def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
+    """Of the planes of one length some are the long version, again and again."""
+    rng = np.random.default_rng(5)
+    models = np.array([f"{word} {number}" for word in words(rng, 10, 6) for number in "123"])
+    place = rng.integers(0, 30, 1_500)
+    names = models[place]
+    names[np.flatnonzero(place == 4)[:5]] += "ER"
+    frame = pl.DataFrame({"model": names, "seats": [f"{100 + 3 * k} seats" for k in place]})
+    assert fit(frame)[1].cells == ()

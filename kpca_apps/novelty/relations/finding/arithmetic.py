@@ -208,6 +208,22 @@ def _steady(
             yield some[place].tolist()
 
 
+def apart(cells: Cells, numbers: Numbers) -> Iterator[Linear]:
+    """Find dates that are a constant time after an earlier one: payment is due in 30 days."""
+    dates = [n for n in numbers.names if isinstance(cells.formats[n], DateFormat)][:_MOST_TIMES]
+    for start, end in combinations(dates, 2):
+        between = cells.values(end) - cells.values(start)
+        known = between[~np.isnan(between)]
+        if not len(known):
+            continue
+        usual = float(np.median(known))
+        first, second = (end, start) if usual > 0 else (start, end)
+        rule = Linear(columns=(first, second), coefficients=(1.0,), offset=abs(usual))
+        # Dates that are the same are equal, and told so.
+        if usual and check(rule, cells).share >= NEARLY:
+            yield rule
+
+
 def durations(cells: Cells, numbers: Numbers, rng: np.random.Generator) -> Iterator[Linear]:
     """Find columns of numbers that are the time between two dates, or two times of day.
 

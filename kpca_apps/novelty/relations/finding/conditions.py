@@ -77,9 +77,11 @@ def _few_levels(cells: Cells, name: str) -> Iterator[tuple[str, list[str], IntAr
     """Yield the other columns of a few levels, these, and the place of each row's among them."""
     for other in cells.formats:
         if other != name:
-            levels = cells.table.column(other).levels
             # Numbers of more steps are amounts.
             most = _MOST_NUMBERS if cells.is_number(other) else _MOST_LEVELS
+            if cells.is_number(other) and np.isfinite(np.unique(cells.values(other))).sum() > most:
+                continue
+            levels = cells.table.column(other).levels
             if 1 < len(levels.texts) <= most:
                 yield other, levels.texts.to_list(), levels.codes.astype(np.int64)
 

@@ -135,6 +135,7 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
         *arithmetic.sums(measured, cells, rng),
         *arithmetic.lines(measured, cells, rng),
         *arithmetic.durations(cells, measured, rng),
+        *arithmetic.apart(cells, numbers),
     ]
     products = [
         *arithmetic.powers(measured, cells, rng),
@@ -227,9 +228,13 @@ class _Equations:
 def _follows(rule: Order, equations: Sequence[Linear | Product], cells: Cells) -> bool:
     """Whether an order says no more than the size of another column in an equation of both.
 
-    Of a sum, that the other parts are not below 0. Times are told all the same: that the days
-    between them are not below 0 is no rule of its own.
+    Of a sum, that the other parts are not below 0. Times are told all the same, unless they are a
+    constant apart: that the days between them are not below 0 is no rule of its own.
     """
-    return not isinstance(cells.formats[rule.columns[0]], DateFormat) and any(
-        set(rule.columns) <= {*equation.columns} for equation in equations
+    is_time = isinstance(cells.formats[rule.columns[0]], DateFormat)
+    return any(
+        {*rule.columns} == {*equation.columns}
+        if is_time
+        else {*rule.columns} <= {*equation.columns}
+        for equation in equations
     )

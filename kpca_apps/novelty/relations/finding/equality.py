@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
+from kpca_apps.novelty.relations.counting import nearly_equal
 from kpca_apps.novelty.relations.finding.arithmetic import Numbers, is_fine
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
 from kpca_apps.novelty.relations.rule import Equal
@@ -25,7 +25,7 @@ def equal_columns(numbers: Numbers, cells: Cells) -> list[Equal]:
     texts = [name for name in cells.formats if not cells.is_number(name)]
     first: dict[str, str] = {}
     found = []
-    for one, other in [*_near(numbers), *combinations(texts, 2)]:
+    for one, other in [*_near(numbers), *_alike(texts, cells)]:
         if one in first or other in first:
             continue
         tolerances = [0.0]
@@ -50,6 +50,17 @@ def _near(numbers: Numbers) -> Iterator[tuple[str, str]]:
         n_known = (~np.isnan(differences)).sum(axis=0)
         near = (differences <= halves).sum(axis=0) >= np.maximum(NEARLY * n_known, 1)
         yield from ((one, numbers.names[i + 1 + j]) for j in np.flatnonzero(near).tolist())
+
+
+def _alike(names: Sequence[str], cells: Cells) -> Iterator[tuple[str, str]]:
+    """Find pairs of columns of text that may be equal in nearly all rows, by hashes of texts."""
+    hashes = np.zeros((len(names), len(cells)), dtype=np.uint64)
+    for place, name in enumerate(names):
+        texts = cells.texts(name)
+        # 0 where there is no text.
+        hashes[place] = (texts.hash().to_numpy() | 1) * texts.is_not_null().to_numpy()
+    alike = nearly_equal(hashes, 1 - NEARLY)
+    yield from ((names[i], names[j]) for i, j in np.argwhere(alike).tolist())
 
 
 def _says_enough(rule: Equal, cells: Cells) -> bool:

@@ -14,9 +14,10 @@ import numpy as np
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, is_named_as_identifier, name_words
 from kpca_apps.novelty.relations.checking import Cells, Checked, join_codes, settles
+from kpca_apps.novelty.relations.counting import Codes, settled_counts
 from kpca_apps.novelty.relations.finding.evidence import FEWER, LEVEL, NEARLY, tail
 from kpca_apps.novelty.relations.rule import Determines, Unique
-from kpca_apps.system.arrays import IntArray
+from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import DateFormat
 
 NAMING = ("identifier", "id")
@@ -88,23 +89,24 @@ def _settled(
     keys = [name for name in levels.codes if levels.repeats(name) and may_be_key(cells, name)]
     keys = keys[:_MOST_COLUMNS]
     n_tried = len(keys) * len(levels.codes)
+    columns = np.array(list(levels.codes.values()), dtype=np.int32).reshape(-1, len(cells))
     found = {}
     for name in keys:
         rows = _rows_of_some(levels.codes[name], rng)
         key = levels.codes[name][rows]
         order = rng.permutation(len(rows))
-        for other in levels.codes:
+        shares = _Settled.of(key, np.ascontiguousarray(columns[:, rows])).shares
+        for other, share in zip(levels.codes, shares.tolist(), strict=True):
             # Of too many values one key or another must have several.
             most = levels.n_values(name) + _SPARE_VALUES * len(cells)
-            if other == name or levels.n_values(other) > most:
+            if other == name or share < NEARLY or levels.n_values(other) > most:
                 continue
             value = levels.codes[other][rows]
             seen = settles(key, value)
             if (
-                seen.share >= NEARLY
-                and _agrees_elsewhere(seen, value)
+                _agrees_elsewhere(seen, value)
                 and _are_slips(seen, key, value)
-                and _more_than_chance(seen, settles(key, value[order]), n_tried)
+                and _more_than_chance(seen, settles(key, value[order]).share, n_tried)
                 and (not cells.is_number(name) or _is_code(name, key, value, seen))
             ):
                 found[name, other] = 1 - seen.share
@@ -169,9 +171,10 @@ def _are_slips(seen: Checked, key: IntArray, value: IntArray) -> bool:
     return not pairs.size or bool(np.bincount(pairs).max() <= _MOST_ALIKE)
 
 
-def _more_than_chance(seen: Checked, shuffled: Checked, n_tried: int) -> bool:
+def _more_than_chance(seen: Checked, by_chance: float, n_tried: int) -> bool:
+    """Whether a rule holds in more rows than the share with a column shuffled."""
     n_broken = int(seen.broken.sum())
-    n_expected = (1 - shuffled.share) * int(seen.applies.sum())
+    n_expected = (1 - by_chance) * int(seen.applies.sum())
     return n_broken * FEWER <= n_expected and tail(n_broken, n_expected) <= LEVEL / n_tried
 
 
@@ -220,6 +223,25 @@ def _is_code(name: str, key: IntArray, value: IntArray, seen: Checked) -> bool:
     if n_changes >= (1 - _NEIGHBOURS) * (len(of_keys) - 1) > 0:
         return True
     return bool(n_changes >= _CHANGES and not seen.broken.any())
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """In how many rows a key settles each of some columns, counted as `settles` lists them."""
+
+    n_applies: IntArray  # (c,), rows that say something of it
+    n_holds: IntArray  # (c,)
+
+    @classmethod
+    def of(cls, key: IntArray, values: Codes) -> _Settled:
+        """Count the rows of a key (n,)."""
+        return cls(*settled_counts(key.astype(np.int32), values).T)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of the rows in which it holds; 0 if none says anything."""
+        shares: FloatArray = self.n_holds / np.maximum(self.n_applies, 1)
+        return shares
 
 
 def _first_of_same(pairs: Container[tuple[str, str]], names: Sequence[str]) -> dict[str, str]:
@@ -274,12 +296,9 @@ def _by_two(
     order = rng.permutation(len(rows))
     some = order[:_FEW_ROWS]
     n_tried = len(names) ** 2 * len(codes) // 2 + 1
-    alone = {
-        (key, value): settles(codes[key], codes[value]).share
-        for key in names
-        for value in codes
-        if key != value
-    }
+    columns = np.array(list(codes.values()), dtype=np.int32).reshape(-1, len(rows))
+    of_some, places = np.ascontiguousarray(columns[:, some]), list(codes)
+    alone = {name: _Settled.of(codes[name], columns).shares for name in names}
     found: dict[frozenset[str], Determines] = {}
     for a, b in combinations(names, 2):
         if (a, b) in settled or (b, a) in settled:
@@ -287,22 +306,24 @@ def _by_two(
         key = join_codes([codes[a], codes[b]])
         if np.count_nonzero(np.bincount(key + 1)) > len(rows) / _PER_PAIR:
             continue
-        for value in codes:
-            if value in (a, b) or max(alone[a, value], alone[b, value]) > _NO_KEY:
-                continue
-            # Of three columns, each two may settle the third, as parts of a whole do.
-            if frozenset((a, b, value)) in found:
-                continue
-            # Most settle nothing, which few rows show.
-            first = settles(key[some], codes[value][some])
-            if first.applies.sum() >= _MIN_ROWS and first.share < _NOT_AT_ALL:
-                continue
-            seen = settles(key, codes[value])
-            enough = seen.share >= _NEARLY_BY_TWO and _agrees_elsewhere(seen, codes[value])
-            if enough and all(
-                _more_than_chance(seen, settles(join_codes(list(keys)), codes[value]), n_tried)
-                for keys in ((codes[a][order], codes[b]), (codes[a], codes[b][order]))
+        # Most settle nothing, which few rows show.
+        first = _Settled.of(key[some], of_some)
+        asked = (first.n_applies < _MIN_ROWS) | (first.shares >= _NOT_AT_ALL)
+        asked &= np.maximum(alone[a], alone[b]) <= _NO_KEY
+        # Of three columns, each two may settle the third, as parts of a whole do.
+        asked &= [name not in (a, b) and frozenset((a, b, name)) not in found for name in places]
+        kept = np.flatnonzero(asked)
+        kept = kept[_Settled.of(key, columns[kept]).shares >= _NEARLY_BY_TWO]
+        if not kept.size:
+            continue
+        shuffled = (codes[a][order], codes[b]), (codes[a], codes[b][order])
+        by_chance = [_Settled.of(join_codes(pair), columns[kept]).shares for pair in shuffled]
+        for place, shares in zip(kept.tolist(), np.transpose(by_chance).tolist(), strict=True):
+            name = places[place]
+            seen = settles(key, codes[name])
+            if _agrees_elsewhere(seen, codes[name]) and all(
+                _more_than_chance(seen, share, n_tried) for share in shares
             ):
-                found[frozenset((a, b, value))] = Determines(columns=(a, b, value))
+                found[frozenset((a, b, name))] = Determines(columns=(a, b, name))
     one_each = {rule.columns[-1]: rule for rule in reversed(found.values())}
     return list(one_each.values())

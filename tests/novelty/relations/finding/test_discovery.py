@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from datetime import date, timedelta
 
 import msgspec
 import numpy as np
@@ -172,6 +173,21 @@ def test_times_and_products_have_usual_units_and_the_rounding_of_what_they_give(
         tolerance=pytest.approx(0.05, rel=0.01),
         relative=pytest.approx(0, abs=1e-8),
     )
+
+
+def test_dates_may_be_a_constant_time_apart() -> None:
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 900, 600)
+    ordered = [date(2020, 1, 1) + timedelta(int(day)) for day in days]
+    delivered = [day + timedelta(3) for day in ordered]
+    delivered[17] += timedelta(40)
+    returned = [day + timedelta(int(more)) for day, more in zip(delivered, days % 23, strict=True)]
+    frame = pl.DataFrame({"delivered": delivered, "ordered": ordered, "returned": returned})
+    found = [held for held in rules_of(frame) if between(held)]
+    apart = Linear(columns=("delivered", "ordered"), coefficients=(1.0,), offset=3 * 86400.0)
+    assert found[0].rule == apart and found[0].broken == (18,)
+    # That one is not before the other needs no rule of its own.
+    assert all("returned" in held.rule.columns for held in found[1:])
 
 
 def test_two_columns_may_settle_a_third() -> None:

@@ -1,0 +1,95 @@
+"""What is seen of very many pairs of columns in compiled counts: nothing that holds is missed."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from kpca_apps.novelty.columns.plan import ColumnSpec
+from kpca_apps.novelty.relations import counts as counted
+from kpca_apps.novelty.relations.checking import settles
+from kpca_apps.novelty.relations.counting import (
+    may_lie_near,
+    nearly_equal,
+    settled_counts,
+)
+from kpca_apps.novelty.relations.counts import LevelColumn
+from kpca_apps.system.arrays import IntArray
+
+
+def columns_of(seed: int, n: int, most: int) -> tuple[list[LevelColumn], list[IntArray]]:
+    """Columns of some of which others hang, with gaps and levels that were dropped."""
+    rng = np.random.default_rng(seed)
+    shared = rng.integers(0, most, n)
+    columns, codes = [], []
+    for place in range(12):
+        n_levels = int(rng.integers(2, most))
+        own = rng.integers(0, n_levels, n)
+        own = np.where(rng.random(n) < rng.random(), shared % n_levels, own)
+        levels, own = np.unique(own, return_inverse=True)
+        own = np.where(rng.random(n) < 0.05 * (place % 3), len(levels), own)
+        n_of = np.maximum(np.bincount(own, minlength=len(levels) + 1), 1)
+        spec = ColumnSpec(f"c{place}", "category", "")
+        columns.append(LevelColumn(spec.name, spec, tuple(map(str, levels)), n_of))
+        codes.append(np.where(rng.random(n) < 0.01 * (place % 2), len(levels) + 1, own))
+    return columns, codes
+
+
+@pytest.mark.parametrize(("n", "most"), [(300, 8), (1_000, 60), (800, 500)])
+def test_no_pair_is_passed_over_that_says_enough(n: int, most: int) -> None:
+    columns, codes = columns_of(n, n, most)
+    tells = counted._telling(columns, codes)
+    n_enough = 0
+    for a, b in combinations(range(len(columns)), 2):
+        first, second, n_of = counted.joint_counts(
+            codes[a], codes[b], columns[a].n_codes, columns[b].n_codes
+        )
+        for (g, given), (t, value) in (((a, first), (b, second)), ((b, second), (a, first))):
+            column = columns[t]
+            gain, _ = counted.gain_of(given, value, n_of, column, missing=columns[g].missing)
+            enough = gain > counted.LEAST_SHARE * column.nats
+            if enough and gain * column.counts.sum() > counted.LEAST_NATS:
+                assert tells[g, t]
+                n_enough += 1
+    assert 0 < n_enough and tells.sum() <= n_enough + 2
+
+
+def test_rows_that_a_key_settles_are_counted_as_they_are_listed() -> None:
+    rng = np.random.default_rng(3)
+    key = rng.integers(-1, 90, 500) * 7
+    values = np.array([np.where(rng.random(500) < 0.2, -1, key % m) for m in (2, 5, 50)])
+    values[1, ::9] += 1
+    found = settled_counts(key.astype(np.int32), values.astype(np.int32))
+    for (n_applies, n_holds), value in zip(found.tolist(), values, strict=True):
+        seen = settles(np.maximum(key, -1), value)
+        assert (n_applies, n_holds) == (seen.applies.sum(), seen.holds.sum())
+
+
+def test_columns_that_are_nearly_equal_are_kept() -> None:
+    rng = np.random.default_rng(4)
+    one = rng.integers(1, 9, 1_000).astype(np.uint64)
+    near, far, gaps = one.copy(), one.copy(), one.copy()
+    near[:30] = 99
+    far[:60] = 99
+    gaps[500:] = 0
+    kept = nearly_equal(np.array([one, near, far, gaps]), 0.03)
+    assert kept[0].tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("near", [0.2, 0.6, 1.2])
+def test_numbers_near_to_their_level_are_seen(near: float) -> None:
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 41, 600)  # the last is of missing cells
+    z = rng.normal(size=41)[codes] + 0.6 * rng.normal(size=600)
+    z[::11] = np.nan
+    off = []
+    for row, (level, number) in enumerate(zip(codes, z, strict=True)):
+        others = z[(codes == level) & (np.arange(600) != row)]
+        others = others[~np.isnan(others)]
+        if level < 40 and not np.isnan(number) and len(others):
+            off.append(abs(number - (others.sum() + 0.1) / (len(others) + 1)))
+    seen = may_lie_near(z, codes, 40, 0.1, 1.0, near, 10.0)
+    assert seen == (np.median(off) <= near)
+    assert not may_lie_near(z, codes, 40, 0.1, 1.0, 9.0, 601.0)
