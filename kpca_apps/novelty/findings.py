@@ -172,6 +172,7 @@ def _settings(
         "landmarks": len(detector.subspace.points),
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
+        **({"rows learned from": model.n_learned} if model.n_learned < model.n_rows else {}),
         "seed": model.options.seed,
         "rows explained": lists.n_explained,
     }

@@ -264,6 +264,10 @@ class Accepted:
         """Rows that are accepted."""
         return int(self.is_accepted.sum())
 
+    def of(self, positions: IntArray) -> Accepted:
+        """Return which of some rows are accepted."""
+        return replace(self, is_accepted=self.is_accepted[positions])
+
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -304,6 +308,14 @@ class Encoded:
     def n_judged(self) -> int:
         """Rows that are not accepted."""
         return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads that work here, as joblib counts them, on rows that are in memory."""
+        workers = self.execution.workers
+        if self.stored is None or workers.executor == "dask":
+            return self.n_jobs
+        return workers.width
 
     @property
     def size_of_parts(self) -> int | None:
