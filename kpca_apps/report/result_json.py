@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
@@ -86,8 +87,9 @@ def result_to_json(result: Result) -> str:
                 for one in result.reproductions
             ],
         }
-    text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
-    return writable(text) + "\n"
+    # Indented by json itself, lists of many rows would be written in Python.
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return msgspec.json.format(writable(text), indent=1) + "\n"
 
 
 def _fields(value: Any, left_out: Collection[str] = ()) -> dict[str, Any]:
@@ -101,6 +103,8 @@ def _fields(value: Any, left_out: Collection[str] = ()) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
+    if isinstance(value, str | bool | int) or value is None:  # most are
+        return value
     if is_dataclass(value):
         return _fields(value, LEFT_OUT)
     if isinstance(value, np.ndarray | np.generic):
