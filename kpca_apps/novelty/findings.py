@@ -37,6 +37,7 @@ from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, li
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
 # What became of accepted rows.
 LEARNED = "; the model learned them as normal"
+LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
 JOINED = "; they are part of the reference, which rates are about"
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
@@ -129,7 +130,7 @@ def find_all(
         groups=verdict.groups,
         row_ids=row_ids,
         row_files=row_files,
-        accepted=_accepted_rows(rows, fitted_on),
+        accepted=_accepted_rows(model, rows, fitted_on),
         is_accepted=rows.is_accepted,
         by=model.options.columns.by if model.groups else (),
     )
@@ -223,14 +224,17 @@ def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
         yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")
 
 
-def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | None:
+def _accepted_rows(
+    model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
+) -> AcceptedRows | None:
     """Say how many rows are accepted, and what the model made of them."""
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
     statement = f"{name} accepts none of the rows."
     if n:
-        made = LEARNED if fitted_on is rows else "" if fitted_on is None else JOINED
+        learned = LEARNED_OF_DRAWN if model.n_learned < model.n_rows else LEARNED
+        made = learned if fitted_on is rows else "" if fitted_on is None else JOINED
         which = f"{n:,} rows are accepted"
         if n == 1:
             which, made = "1 row is accepted", made.replace("they are", "it is")
