@@ -1,6 +1,6 @@
 """How many rows must be learned from: scores learned from a sample, beside those from all rows.
 
-    python tests/benchmarks/learning_sample.py [--rows 400000] [--seeds 3] [--only surface] [--settings U]
+    python tests/benchmarks/learning_sample.py [--rows 400000] [--seeds 3] [--only T] [--settings U]
 
 Drawn tables with planted outliers are learned from as a whole, with several seeds (which draw
 landmarks, and the rows that scalings and regressions come from), and from samples of growing size,
