@@ -123,12 +123,12 @@ def fit_planned(
 ) -> tuple[NoveltyModel, Encoded]:
     """Fit a model to a planned table; return its rows as well.
 
-    Unless the table is clean, rows that are accepted are learned from as normal ones.
+    Unless the table is clean, rows judged fine are learned from as normal ones.
     """
     sample, options, clean, plan = planned.sample, planned.options, planned.clean, planned.plan
     table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
-    is_accepted = None if accepted is None else accepted.is_accepted
-    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    is_fine = None if accepted is None else accepted.is_fine
+    judged = np.s_[:] if accepted is None else ~accepted.is_accepted
     keys, codes = find_groups(table, by, execution)
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
@@ -137,7 +137,7 @@ def fit_planned(
     rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
     rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by)
+    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_fine)
     detector = fitted.detector
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
@@ -156,10 +156,10 @@ def fit_planned(
     scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
-        accepted_of = None if accepted is None else accepted.of(positions)
+        of_group = None if is_fine is None else is_fine[positions]
         few = len(positions) <= SAMPLE_ROWS
         group = take_rows(table, positions, execution) if few else some_rows(table, positions)
-        piece = _fit_group(keys[place], group, plan, options, parameters, accepted_of, execution)
+        piece = _fit_group(keys[place], group, plan, options, parameters, of_group, execution)
         if piece is not None:
             groups.append(piece)
             scores[positions] = piece.training_scores
@@ -184,7 +184,7 @@ def _fit_group(
     plan: ColumnPlan,
     options: ScreeningOptions,
     parameters: Parameters,
-    accepted: Accepted | None,
+    is_fine: BoolArray | None,
     execution: Execution,
 ) -> GroupModel | None:
     """Fit a piece to the rows of one group; none where no column varies in it."""
@@ -196,8 +196,7 @@ def _fit_group(
     encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
-    rows = replace(rows, accepted=accepted)
-    fitted, _ = _fit_detector(rows, parameters, options, None, ())
+    fitted, _ = _fit_detector(rows, parameters, options, None, (), is_fine)
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
@@ -214,13 +213,14 @@ def _fit_detector(
     options: ScreeningOptions,
     kernel: Literal["rbf"] | Kernel | None,
     by: Collection[str],
+    is_fine: BoolArray | None,
 ) -> tuple[_Fitted, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
     The columns that rows are grouped `by` make no such group.
     """
     is_drawn = rows_learned(options, rows.n_rows) < rows.n_rows
-    learned = _learned_rows(rows, is_drawn=is_drawn)
+    learned = _learned_rows(rows, is_fine, is_drawn=is_drawn)
     encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
@@ -231,7 +231,7 @@ def _fit_detector(
         parameters,
         roles,
         kernel=kernel,
-        normal=learned.is_accepted,
+        normal=learned.is_fine,
         surprise=learned.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
@@ -241,8 +241,8 @@ def _fit_detector(
         while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
             index = learned.source.sample_index
             scores = fitted.scores[index]
-            if learned.is_accepted is not None:
-                scores = np.where(learned.is_accepted[index], -np.inf, scores)
+            if learned.is_fine is not None:
+                scores = np.where(learned.is_fine[index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
             if one is None or one in found.groups:
                 break
@@ -254,7 +254,7 @@ def _fit_detector(
             raise
         raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
     if is_drawn:
-        return _scoring_all(fitted, rows), notes
+        return _scoring_all(fitted, rows, is_fine), notes
     return _Fitted(fitted.detector, fitted.scores), notes
 
 
@@ -262,21 +262,21 @@ class _Learned(NamedTuple):
     """Rows that a detector is learned from."""
 
     source: RowSource
-    is_accepted: BoolArray | None
+    is_fine: BoolArray | None
     surprise: FloatArray
 
 
-def _learned_rows(rows: Encoded, *, is_drawn: bool) -> _Learned:
+def _learned_rows(rows: Encoded, is_fine: BoolArray | None, *, is_drawn: bool) -> _Learned:
     """Return the rows to learn from: all, or those drawn, which are in memory."""
-    is_accepted, surprise, index = rows.is_accepted, rows.surprise, rows.sample_index
     if not is_drawn:
-        return _Learned(rows, is_accepted, surprise)
-    accepted = None if is_accepted is None else is_accepted[index]
+        return _Learned(rows, is_fine, rows.surprise)
+    index = rows.sample_index
     source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
-    return _Learned(source, accepted, np.asarray(surprise[index]))
+    of_drawn = None if is_fine is None else is_fine[index]
+    return _Learned(source, of_drawn, np.asarray(rows.surprise[index]))
 
 
-def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
+def _scoring_all(fitted: Fit, rows: Encoded, is_fine: BoolArray | None) -> _Fitted:
     """Score all rows by a detector that was fitted to those drawn, which keep their own scores.
 
     Positions become those among all rows, and what a choice flags is chosen among all.
@@ -286,8 +286,9 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
     scores[index] = fitted.scores
     threshold, neighbours = detector.threshold, detector.neighbours
     if detector.calibration is None:
-        judged = scores if rows.is_accepted is None else scores[~rows.is_accepted]
-        threshold = Rule("share", detector.parameters.share).threshold(judged)
+        judged = scores if is_fine is None else scores[~is_fine]
+        chosen = Rule("share", detector.parameters.share).threshold(judged)
+        threshold = float(chosen) if math.isfinite(chosen) else None
     whole = replace(
         detector,
         threshold=threshold,
