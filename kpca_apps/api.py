@@ -35,6 +35,7 @@ from kpca_apps.options import (
     CalibrationName,
     FlaggedFormat,
     KernelName,
+    LearnFrom,
     NoveltyOptions,
     TableFormat,
     WorkersName,
@@ -350,6 +351,7 @@ def screen_table(
     ridge: float | None = None,
     n_landmarks: int | None = None,
     calibration: CalibrationName = "auto",
+    learn_from: LearnFrom = "sample",
     seed: int = 0,
     jobs: int | None = None,
     delimiter: str | None = None,
@@ -422,6 +424,9 @@ def screen_table(
         Landmarks of the Nystrom approximation.
     calibration : {"auto", "leave-one-out", "split"}
         What the threshold is calibrated on; needs a reference.
+    learn_from : {"sample", "all"}
+        Whether a table of more than 100,000 rows is learned from 100,000 of them, drawn with the
+        seed, or from all; all rows are scored.
     seed : int
         Of every random draw.
     jobs : int, optional
@@ -503,6 +508,7 @@ def fit_model(
     ridge: float | None = None,
     n_landmarks: int | None = None,
     calibration: CalibrationName = "auto",
+    learn_from: LearnFrom = "sample",
     seed: int = 0,
     jobs: int | None = None,
     delimiter: str | None = None,
@@ -519,15 +525,17 @@ def fit_model(
     Parameters
     ----------
     table : DataFrame, dict, array, str, Path, Table or PartedTable
-        The reference, as for `screen_table`. Of more than 100,000 rows, columns, scalings and
-        landmarks are learned from 100,000 drawn with the seed; what is summed or trimmed, from all.
+        The reference, as for `screen_table`. Of more than 100,000 rows it is learned from 100,000
+        drawn with the seed, unless `learn_from` says otherwise.
     clean : bool
         Whether its rows are known to be normal.
     share, count, alpha, fdr : float, optional
         What flags the rows of tables scored later; see `screen_table`.
     id, label, exclude, categorical, numeric, by, hide, dayfirst : optional
         What its columns are; see `screen_table`.
-    explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, seed, jobs
+    explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, learn_from
+        See `screen_table`.
+    seed, jobs
         See `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines
         How a file is read; see `read_table`.

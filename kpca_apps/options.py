@@ -20,6 +20,7 @@ from kpca_apps.names import one_line, suggest
 
 KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
+LearnFrom = Literal["sample", "all"]
 WorkersName = Literal["threads", "processes", "dask"]
 TableFormat = Literal["csv", "parquet", "same"]
 BadLinesName = Literal["refuse", "skip"]
@@ -179,6 +180,12 @@ class NoveltyOptions(Options):
         "How the threshold is calibrated: auto, leave-one-out or split. Needs clean rows.",
         "HOW",
         default="auto",
+    )
+    learn_from: LearnFrom = _model(
+        "Of a table of more than 100,000 rows, learn from a sample of 100,000 drawn with the seed, "
+        "or from all rows, which takes longer. All rows are scored.",
+        "sample|all",
+        default="sample",
     )
     seed: int = _model("Seed of all random draws.", "N", default=0, within=(0, 2**32 - 1))
     jobs: int | None = _work(

@@ -20,8 +20,8 @@ subprocess.run([sys.executable, script, "120_000", folder], check=True)
 print(sorted(path.name for path in folder.iterdir())[:3])
 
 # %%
-# Several files, or a folder of them, are one table. Column plan, scalings and landmarks come from
-# 100,000 rows drawn with the seed; means, covariances and scores from all rows.
+# Several files, or a folder of them, are one table. A model is learned from 100,000 rows drawn with
+# the seed; all rows are scored.
 
 result = kpca_apps.screen_table(folder, count=10, label="planted", explain=10)
 print(result)

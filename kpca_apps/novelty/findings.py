@@ -39,6 +39,7 @@ from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, li
 ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
 # What became of accepted rows.
 LEARNED = "; the model learned them as normal"
+LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
 JOINED = "; they are part of the reference, which rates are about"
 SAME_TABLE = (
     "The table is the very one the model was fitted on: its rows are scored as if each had been "
@@ -135,7 +136,7 @@ def find_all(
         row_ids=row_ids,
         row_files=row_files,
         row_keys=keys,
-        accepted=_accepted_rows(rows, fitted_on),
+        accepted=_accepted_rows(model, rows, fitted_on),
         is_accepted=rows.is_accepted,
         marks=() if rows.accepted is None else rows.accepted.marks,
         by=model.options.columns.by if model.groups else (),
@@ -180,6 +181,7 @@ def _settings(
         "landmarks": len(detector.subspace.points),
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
         "rows fitted": model.source.n_rows,
+        **({"rows learned from": model.n_learned} if model.n_learned < model.n_rows else {}),
         "seed": model.options.seed,
         "rows explained": lists.n_explained,
     }
@@ -230,7 +232,9 @@ def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:
         yield (f"{n_cells:,} cells are odd: the {n_cells_listed:,} clearest are listed.")
 
 
-def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | None:
+def _accepted_rows(
+    model: NoveltyModel, rows: Encoded, fitted_on: Encoded | None
+) -> AcceptedRows | None:
     """Say how many rows are accepted, and what the model made of them."""
     if rows.accepted is None:
         return None
@@ -239,7 +243,8 @@ def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | N
         return AcceptedRows(name, n, _marked_sentence(rows.accepted, fitted_on is rows))
     statement = f"{name} accepts none of the rows."
     if n:
-        made = LEARNED if fitted_on is rows else "" if fitted_on is None else JOINED
+        learned = LEARNED_OF_DRAWN if model.n_learned < model.n_rows else LEARNED
+        made = learned if fitted_on is rows else "" if fitted_on is None else JOINED
         which = f"{n:,} rows are accepted"
         if n == 1:
             which, made = "1 row is accepted", made.replace("they are", "it is")

@@ -14,9 +14,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from kpca_apps.novelty.columns.encoded import AnyTable, Execution, in_parts, take_rows
+from kpca_apps.novelty.columns.encoded import (
+    AnyTable,
+    Execution,
+    in_parts,
+    joined_rows,
+    rows_of,
+    take_rows,
+)
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
+from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.layout import ONE_COLUMN
@@ -77,11 +85,12 @@ def write_tables(
     if format == "same":
         kind = "parquet" if source.format == "parquet" else "csv"
         style = _style_of(source, plan)
-    notes = write_scored_table(
-        table, result, folder / f"scored.{kind}", execution, keep_hidden=keep_hidden, style=style
+    scored, flagged = folder / f"scored.{kind}", folder / result.flagged_file
+    rows = _write_scored(
+        table, result, scored, execution, _listed_positions(result), keep_hidden, style
     )
-    flagged = folder / result.flagged_file
-    notes += write_flagged_rows(table, result, plan, flagged, execution, style)
+    notes = scored_notes(table.columns, found_columns(result, slice(0)))
+    notes += _write_listed(rows, table, result, plan, flagged, execution, style)
     if result.odd_cells_file != result.flagged_file:
         columns = odd_cell_columns(table, result, execution)
         with atomic_write(folder / result.odd_cells_file) as file:
@@ -108,6 +117,7 @@ class _ScoredPart:
     found: Added
     n_rows: int
     hidden: frozenset[str]  # columns that are left empty
+    kept: IntArray  # rows, from 0 in the part, that are asked for
 
     def __str__(self) -> str:
         return str(self.part)
@@ -127,30 +137,53 @@ def write_scored_table(
     The cells of hidden columns are empty, unless they are to be kept. Return sentences on input
     columns that had to be renamed.
     """
-    table, kind = in_parts(table), scored_kind(path)
-    hidden = frozenset() if keep_hidden else result.hidden_columns
-    with open_scored(path) as append:
-        if isinstance(table, PartedTable):
-            parts, work = _scored_parts(table, result, hidden), execution or Execution()
-            for data in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
-                append(data)
-        else:
-            rows = _without(table, hidden)
-            append(scored_bytes(rows, found_columns(result), kind, style=style))
+    none = np.empty(0, dtype=np.int64)
+    _write_scored(table, result, path, execution, none, keep_hidden, style)
     return scored_notes(table.columns, found_columns(result, slice(0)))
 
 
+def _write_scored(
+    table: AnyTable,
+    result: ScreeningResult,
+    path: Path,
+    execution: Execution | None,
+    kept: IntArray,
+    keep_hidden: bool,
+    style: CsvStyle,
+) -> Table:
+    """Write the scored table; return the rows at some positions of the table, in that order."""
+    table, kind = in_parts(table), scored_kind(path)
+    hidden = frozenset() if keep_hidden else result.hidden_columns
+    inside, back = np.unique(kept, return_inverse=True)
+    with open_scored(path) as append:
+        if not isinstance(table, PartedTable):
+            rows = _without(table, hidden)
+            append(scored_bytes(rows, found_columns(result), kind, style=style))
+            return rows_of(table, kept)
+        parts, work = _scored_parts(table, result, hidden, inside), execution or Execution()
+        pieces: list[Table] = []
+        for data, rows in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
+            append(data)
+            pieces.append(rows)
+    return joined_rows(pieces, back, table.source)
+
+
 def _scored_parts(
-    table: PartedTable, result: ScreeningResult, hidden: frozenset[str]
+    table: PartedTable, result: ScreeningResult, hidden: frozenset[str], kept: IntArray
 ) -> Iterator[_ScoredPart]:
     for part in table.parts:
         found = found_columns(result, slice(part.start, part.stop))
-        yield _ScoredPart(part, found, part.stop - part.start, hidden)
+        first, last = np.searchsorted(kept, (part.start, part.stop))
+        inside = kept[first:last] - part.start
+        yield _ScoredPart(part, found, part.stop - part.start, hidden, inside)
 
 
-def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> bytes:
-    rows = _without(task.part.read(), task.hidden)
-    return scored_bytes(rows, task.found, kind, header=task.part.number == 0, style=style)
+def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[bytes, Table]:
+    """Write the rows of a part; return those that are asked for as well."""
+    table = task.part.read()
+    rows, header = _without(table, task.hidden), task.part.number == 0
+    written = scored_bytes(rows, task.found, kind, header=header, style=style)
+    return written, rows_of(table, task.kept)
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
@@ -213,9 +246,27 @@ def write_flagged_rows(
     cells, the hint and the cells of the row, those of hidden columns left out. A workbook has the
     odd cells in a second sheet. Return sentences on what had to be changed.
     """
+    rows = take_rows(table, _listed_positions(result), execution or Execution())
+    return _write_listed(rows, table, result, plan, path, execution, style)
+
+
+def _listed_positions(result: ScreeningResult) -> IntArray:
+    """Positions of the flagged rows and those with an odd cell, as they are listed."""
     listed = (*result.flagged_rows, *result.odd_cell_rows)
-    positions = np.array([one.row - 1 for one in listed], dtype=np.int64)
-    rows = take_rows(table, positions, execution or Execution())
+    return np.array([one.row - 1 for one in listed], dtype=np.int64)
+
+
+def _write_listed(
+    rows: Table,
+    table: AnyTable,
+    result: ScreeningResult,
+    plan: ColumnPlan,
+    path: Path,
+    execution: Execution | None,
+    style: CsvStyle,
+) -> tuple[str, ...]:
+    """Write the flagged rows of a table and those with an odd cell, which are `rows`."""
+    listed = (*result.flagged_rows, *result.odd_cell_rows)
     shown = [name for name in rows.frame.columns if name not in result.hidden_columns]
     # The id leads, beside the place of the row, and is not repeated among its cells.
     shown.sort(key=lambda name: name != result.id_column)

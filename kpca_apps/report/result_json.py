@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, Preview, TrialResult
@@ -148,14 +149,10 @@ def result_to_json(result: Result) -> str:
 
 def to_json(document: Document, content: Mapping[str, Any]) -> str:
     """Write a document of a kind as JSON, behind what it says of itself."""
-    text = json.dumps(
-        plain({**document.head, **content}),
-        sort_keys=True,
-        indent=1,
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    return writable(text) + "\n"
+    # Indented by json itself, lists of many rows would be written in Python.
+    found = plain({**document.head, **content})
+    text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return msgspec.json.format(writable(text), indent=1) + "\n"
 
 
 def _fields(of: Fields, *values: Any) -> dict[str, Any]:
@@ -170,6 +167,8 @@ def _fields(of: Fields, *values: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
+    if isinstance(value, str | bool | int) or value is None:  # most are
+        return value
     if is_dataclass(value):
         return _fields(((type(value), LEFT_OUT),), value)
     if isinstance(value, np.ndarray | np.generic):

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.output import atomic_write
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
-from kpca_apps.tables.table import Table
+from kpca_apps.tables.table import Table, as_arrow
 from kpca_apps.tables.values import NUMBER_LIKE
 
 # Columns added to those of a table, by their names; None is an empty one.
@@ -35,7 +36,7 @@ _FORMULA = r"^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]
 _HARMLESS = rf"^(?:{NUMBER_LIKE}|[+\-]?)$"
 # Spreadsheets take a file for UTF-8 only if it begins with this mark; libraries skip it.
 _MARK = b"\xef\xbb\xbf"
-# Rows written together; of the file, whatever parts it was made of.
+# Rows of a group of a Parquet file.
 _GROUP_ROWS = 1 << 16
 
 
@@ -66,34 +67,56 @@ def scored_kind(path: str | Path) -> str:
 def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
     """Open a scored table to append its parts in their order; it appears once all are there.
 
-    Parts of CSV follow each other. Parts of Parquet wait in a hidden folder beside the file, and
-    are put together at the end, a few at a time.
+    All are written as they come.
     """
-    kind, target = scored_kind(path), Path(path)
-    with atomic_write(target) as file:
+    kind = scored_kind(path)
+    with atomic_write(Path(path)) as file:
         if kind == "csv":
             yield file.write
-            return
-        beside = target.with_name(f"{target.name}.parts")
-        held = TemporaryPath(beside, folder=True)
-        parts: list[Path] = []
+        else:
+            with _ParquetGroups(file) as groups:
+                yield groups.append
 
-        def append(data: bytes) -> None:
-            parts.append(held.path / f"{len(parts)}.parquet")
-            parts[-1].write_bytes(data)
 
-        try:
-            yield append
-            scan = pl.scan_parquet(parts, glob=False)
-            scan.sink_parquet(file, row_group_size=_GROUP_ROWS, maintain_order=True)
-        finally:
-            held.close()
+class _ParquetGroups(AbstractContextManager["_ParquetGroups"]):
+    """A Parquet file of rows that come in parts; its groups are cut at the same rows for any."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer: pq.ParquetWriter | None = None
+        self._held: list[pa.Table] = []
+
+    def append(self, data: bytes) -> None:
+        """Append the rows that `scored_bytes` wrote."""
+        self._held.append(pa.ipc.open_stream(data).read_all())
+        if sum(rows.num_rows for rows in self._held) >= _GROUP_ROWS:
+            rows = pa.concat_tables(self._held)
+            n_whole = rows.num_rows - rows.num_rows % _GROUP_ROWS
+            self._write(rows.slice(0, n_whole))
+            self._held = [rows.slice(n_whole)]
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._writer is None:
+            # Numbers with fractions seldom repeat: to look for repeats would take longest.
+            repeating = [one.name for one in rows.schema if not pa.types.is_floating(one.type)]
+            self._writer = pq.ParquetWriter(
+                self._file, rows.schema, compression="zstd", use_dictionary=repeating
+            )
+        self._writer.write_table(rows, row_group_size=_GROUP_ROWS)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._held and (self._writer is None or self._held[0].num_rows):
+            self._write(pa.concat_tables(self._held))
+        if self._writer is not None:
+            self._writer.close()
 
 
 def scored_bytes(
     table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
 ) -> bytes:
-    """Write rows as CSV, with or without its `header`, or Parquet, with what was found about them.
+    """Write rows, with what was found about them, as `open_scored` takes them.
+
+    They are CSV, with or without its `header`, or a stream of Arrow.
 
     `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
     what a spreadsheet would run as a formula gets a leading apostrophe.
@@ -107,10 +130,11 @@ def scored_bytes(
     frame = pl.DataFrame(columns)
     if kind == "csv":
         return csv_bytes(frame, header=header, style=style)
-    file = io.BytesIO()
-    # To be compressed well once all parts are there; zstd twice takes twice as long.
-    frame.write_parquet(file, compression="lz4", statistics=False)
-    return file.getvalue()
+    rows, stream = as_arrow(frame), pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    written: bytes = stream.getvalue().to_pybytes()
+    return written
 
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:

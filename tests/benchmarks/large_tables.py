@@ -6,6 +6,7 @@ temporary folder; ``--rows`` takes fewer, ``--data`` a folder made earlier by
 left, each in a process of its own. ``--workers dask`` does it again on a cluster of two workers on
 this machine, and compares the scores; ``--kill`` ends one of these workers on the way.
 ``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
+``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and draws what each took.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,9 +22,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from tests.benchmarks.processes import ROOT, Taken, watched
@@ -63,15 +67,20 @@ def main() -> None:
     parser.add_argument("--workers", choices=("threads", "dask"), default="threads")
     parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
     parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
+    parser.add_argument("--growth", type=Path, help="picture of time and memory by rows, to write")
+    parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments = parser.parse_args()
     # Commands run in the folder of their checkout.
-    for name in ("keep", "data", "before"):
+    for name in ("keep", "data", "before", "growth"):
         setattr(arguments, name, getattr(arguments, name) and getattr(arguments, name).resolve())
     if arguments.keep is not None:
         measure(arguments.keep, arguments)
         return
     with tempfile.TemporaryDirectory() as name:
-        measure(Path(name), arguments)
+        if arguments.growth is None:
+            measure(Path(name), arguments)
+        else:
+            grow(Path(name), arguments)
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> None:
@@ -92,6 +101,33 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
         delay = KILLED_AT * screened.taken.seconds if arguments.kill else None
         on_dask = screen(folder / "on-dask", data, n_rows, DASK, kill_after=delay)
         compare("threads and Dask", screened, on_dask)
+
+
+def grow(folder: Path, arguments: argparse.Namespace) -> None:
+    """Screen tables of growing size, with an older checkout by turns, and draw what each took."""
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    roots = {"before": arguments.before} if arguments.before else {}
+    roots |= {"now": ROOT}
+    took: dict[str, list[Taken]] = {name: [] for name in roots}
+    for size in sizes:
+        print(f"{size:,} rows; {os.cpu_count()} cores", flush=True)
+        data = make_table(folder / "table", size, arguments.columns)
+        for name, root in roots.items():
+            took[name].append(screen(folder / name, data, size, root=root).taken)
+            shutil.rmtree(folder / name)
+        shutil.rmtree(data)
+    shown = {
+        "CPU seconds": lambda taken: taken.cpu_seconds,
+        "memory, MiB": lambda taken: taken.peak_bytes / 2**20,
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(7.5, 3.2), layout="constrained")
+    for ax, (what, value) in zip(axes, shown.items(), strict=True):
+        for name, marker in zip(roots, "o^" if len(roots) > 1 else "^", strict=True):
+            ax.plot(sizes, list(map(value, took[name])), f"{marker}-", label=name)
+        ax.set(xscale="log", yscale="log", xlabel="rows", title=what)
+        ax.grid(alpha=0.3, which="both", linewidth=0.5)
+    axes[0].legend()
+    figure.savefig(arguments.growth, dpi=120)
 
 
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
@@ -155,8 +191,8 @@ def compare(what: str, one: Run, other: Run) -> None:
     scores: list[NDArray[np.float64]] = [
         run.found["novelty_score"].to_numpy() for run in (one, other)
     ]
-    apart = np.abs(scores[0] - scores[1]).max()
-    print(f"largest difference of a score between {what}: {apart:.1e}")
+    apart, alike = np.abs(scores[0] - scores[1]).max(), spearmanr(*scores)[0]
+    print(f"{what}: largest difference of a score {apart:.1e}, rank correlation {alike:.5f}")
 
 
 if __name__ == "__main__":

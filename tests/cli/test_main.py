@@ -50,13 +50,13 @@ OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "
         "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration seed jobs workers scheduler out force format keep-hidden flagged "
+        "calibration learn-from seed jobs workers scheduler out force format keep-hidden flagged "
         f"{READING} json quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric by hide dayfirst "
-        "monthfirst kernel gamma sigma components ridge landmarks calibration seed jobs "
-        f"workers scheduler force {READING} json quiet dry-run config"
+        "monthfirst kernel gamma sigma components ridge landmarks calibration learn-from seed "
+        f"jobs workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
         "share count alpha fdr accept marks label positive id hide explain jobs workers "

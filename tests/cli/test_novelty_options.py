@@ -33,6 +33,7 @@ TOLD_OF_THE_MODEL = {
     "--ridge 0.01": {"ridge": 0.01},
     "--landmarks 12": {"n_landmarks": 12},
     "--calibration split": {"calibration": "split"},
+    "--learn-from all": {"learn_from": "all"},
     "--seed 4": {"seed": 4},
     "--jobs 2": {"jobs": 2},
 }

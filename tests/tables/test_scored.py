@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,18 +234,25 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
     }  # fmt: skip
 
 
-def test_parquet_in_parts_has_the_same_bytes_each_time(source: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        written_in_parts(source, tmp_path / f"{name}.parquet", 7)
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", 10)
+    for size in (7, 60):
+        written_in_parts(source, tmp_path / f"{size}.parquet", size)
+    assert (tmp_path / "7.parquet").read_bytes() == (tmp_path / "60.parquet").read_bytes()
+    groups = pq.read_metadata(tmp_path / "7.parquet")
+    sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
+    assert sizes == [10] * (N_ROWS // 10) + [N_ROWS % 10] * (N_ROWS % 10 > 0)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_nothing_is_left_of_a_file_that_was_not_finished(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"scored.{suffix}"
     path.write_bytes(b"as it was")
+    rows = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
     with pytest.raises(KeyboardInterrupt), open_scored(path) as append:
-        append(b"x\n1\n")
+        append(scored_bytes(rows, EXTRA, suffix))
         raise KeyboardInterrupt
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"as it was"

@@ -143,7 +143,7 @@ def fit(
 @command(
     app,
     without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
-    "n_landmarks calibration seed dry_run",
+    "n_landmarks calibration learn_from seed dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
@@ -229,8 +229,8 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept marks by explain calibration workers scheduler format "
-    "keep_hidden flagged",
+    without="share count alpha fdr accept marks by explain calibration learn_from workers "
+    "scheduler format keep_hidden flagged",
 )
 def compare(
     context: typer.Context,

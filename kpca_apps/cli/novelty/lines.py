@@ -261,7 +261,7 @@ def learned(model: NoveltyModel) -> str:
     """Say what a model was fitted on and how it will flag rows."""
     rule, detector = model.rule, model.detector
     what = (
-        f"Fitted on {model.source.n_rows:,} rows and {len(model.encoder.plan.used)} columns of "
+        f"Fitted on {_rows_of(model)} and {len(model.encoder.plan.used)} columns of "
         f"{one_line(model.source.name)}."
     )
     if model.groups:
@@ -285,6 +285,11 @@ def learned(model: NoveltyModel) -> str:
     if not math.isfinite(detector.flags_above):
         return f"{what} {statement}"
     return f"{what} Threshold {scores_text([], detector.flags_above)[1]}. {statement}"
+
+
+def _rows_of(model: NoveltyModel) -> str:
+    n_rows = f"{model.n_rows:,} rows"
+    return n_rows if model.n_learned == model.n_rows else f"{model.n_learned:,} of {n_rows}"
 
 
 def held(model: NoveltyModel) -> str:

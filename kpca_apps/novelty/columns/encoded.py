@@ -189,11 +189,16 @@ def take_rows(
     inside, back = np.unique(positions, return_inverse=True)
     pieces = list(each_part(some_rows(table, inside), what, _itself, execution))
     pieces = pieces or [rows_of(table.parts[0].read(), inside)]  # no rows, but columns
+    return joined_rows(pieces, back, table.source)
+
+
+def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) -> Table:
+    """Put rows, in pieces of at least one, of a table together, and in another order."""
     lines = None
     if pieces[0].lines is not None:
-        lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[back]
-    frame = pl.concat([piece.frame for piece in pieces])[back]
-    return Table(frame, lines, replace(table.source, n_rows=len(positions)))
+        lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
+    frame = pl.concat([piece.frame for piece in pieces])[order]
+    return Table(frame, lines, replace(source, n_rows=len(order)))
 
 
 def _itself(table: Table) -> Table:
@@ -332,6 +337,14 @@ class Encoded:
         return self.n_rows - (0 if self.accepted is None else self.accepted.n_rows)
 
     @property
+    def n_threads(self) -> int | None:
+        """Threads that work here, as joblib counts them, on rows that are in memory."""
+        workers = self.execution.workers
+        if self.stored is None or workers.executor == "dask":
+            return self.n_jobs
+        return workers.width
+
+    @property
     def size_of_parts(self) -> int | None:
         """Rows read at a time; None for a table in memory."""
         return None if isinstance(self.table, Table) else self.table.parts[0].stop
@@ -359,6 +372,8 @@ class Encoded:
         """Return some rows encoded, shape (k, d), in the order asked for."""
         if self.stored is None:
             return self.sample[positions]
+        if isinstance(self.stored, EncodedFile):
+            return self.stored.take(positions)
         return self.encoder.matrix(self.take(positions))
 
     def over(
@@ -616,8 +631,24 @@ class EncodedFile:
         except OSError:
             read = np.empty(0)
         if len(read) < count:
-            raise InputError(
-                f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
-                "temporary files alone while a table is worked on, and run again."
-            )
+            raise self._lost()
         return read.reshape(stop - start, self._n_columns)
+
+    def take(self, positions: IntArray) -> FloatArray:
+        """Read the rows at some positions (k,), shape (k, d), in that order."""
+        rows = np.empty((len(positions), self._n_columns))
+        try:
+            with self._path.open("rb") as file:
+                for place in np.argsort(positions, kind="stable"):
+                    file.seek(int(positions[place]) * self._row_bytes)
+                    if file.readinto(rows[place].data) < self._row_bytes:
+                        raise self._lost()
+        except OSError:
+            raise self._lost() from None
+        return rows
+
+    def _lost(self) -> InputError:
+        return InputError(
+            f"{one_line(str(self._path), 200)}: the encoded rows are no longer there; leave "
+            "temporary files alone while a table is worked on, and run again."
+        )

@@ -1,7 +1,7 @@
 """A model fitted to a table: plan its columns, encode its rows, fit a piece to all and each group.
 
-Of more than 100,000 rows, columns, scalings and landmarks are learned from 100,000 drawn with the
-seed; what is summed or trimmed, from all.
+Of more than 100,000 rows all is learned from 100,000 drawn with the seed; `learn_from="all"` sums
+and trims all rows.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
-from kpca_apps.engine.rows import SAMPLE_ROWS
+from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import (
@@ -41,13 +41,14 @@ from kpca_apps.novelty.columns.plan import (
     listed,
     quoted,
 )
-from kpca_apps.novelty.detector.detector import Parameters
+from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
 from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
     DEFAULT_SHARE,
@@ -57,9 +58,10 @@ from kpca_apps.novelty.screening.model import (
     ScreeningOptions,
     library_versions,
     resolve_rule,
+    rows_learned,
     rows_needed,
 )
-from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 
 # So many groups have as many landmarks each as a table; of more groups each has fewer, so that the
@@ -140,13 +142,8 @@ def fit_planned(
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
-    of_size = (
-        f"The table has {rows.n_rows:,} rows {IN_PARTS}: what its columns are, their "
-        f"scalings and figures, and the landmarks come from {len(rows.sample_index):,} rows drawn; "
-        "means, covariances, scores and ranks are those of all rows."
-    )
     warnings = (
-        *((of_size,) if rows.size_of_parts is not None else ()),
+        *((_size_note(rows, options),) if rows.size_of_parts is not None else ()),
         *plan.warnings,
         *(_running_note(plan) if clean else ()),
         *rows.warnings,
@@ -203,6 +200,13 @@ def _fit_group(
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
+class _Fitted(NamedTuple):
+    """A detector, and the scores (n,) of the rows it was fitted to."""
+
+    detector: Detector
+    scores: FloatArray
+
+
 def _fit_detector(
     rows: Encoded,
     parameters: Parameters,
@@ -210,32 +214,35 @@ def _fit_detector(
     kernel: Literal["rbf"] | Kernel | None,
     by: Collection[str],
     is_fine: BoolArray | None,
-) -> tuple[Fit, list[Note]]:
+) -> tuple[_Fitted, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
     The columns that rows are grouped `by` make no such group.
     """
+    is_drawn = rows_learned(options, rows.n_rows) < rows.n_rows
+    learned = _learned_rows(rows, is_fine, is_drawn=is_drawn)
     encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
     columns = [*encoder.state_columns(by)] if parameters.contaminated else []
     fit = partial(
         fit_detector,
-        rows,
+        learned.source,
         parameters,
         roles,
         kernel=kernel,
-        normal=is_fine,
-        surprise=rows.surprise,
+        normal=learned.is_fine,
+        surprise=learned.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
     )
     try:
         fitted = fit()
         while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
-            scores = fitted.scores[rows.sample_index]
-            if is_fine is not None:
-                scores = np.where(is_fine[rows.sample_index], -np.inf, scores)
+            index = learned.source.sample_index
+            scores = fitted.scores[index]
+            if learned.is_fine is not None:
+                scores = np.where(learned.is_fine[index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
             if one is None or one in found.groups:
                 break
@@ -246,7 +253,64 @@ def _fit_detector(
         if isinstance(error, KpcaError):
             raise
         raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
-    return fitted, notes
+    if is_drawn:
+        return _scoring_all(fitted, rows, is_fine), notes
+    return _Fitted(fitted.detector, fitted.scores), notes
+
+
+class _Learned(NamedTuple):
+    """Rows that a detector is learned from."""
+
+    source: RowSource
+    is_fine: BoolArray | None
+    surprise: FloatArray
+
+
+def _learned_rows(rows: Encoded, is_fine: BoolArray | None, *, is_drawn: bool) -> _Learned:
+    """Return the rows to learn from: all, or those drawn, which are in memory."""
+    if not is_drawn:
+        return _Learned(rows, is_fine, rows.surprise)
+    index = rows.sample_index
+    source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
+    of_drawn = None if is_fine is None else is_fine[index]
+    return _Learned(source, of_drawn, np.asarray(rows.surprise[index]))
+
+
+def _scoring_all(fitted: Fit, rows: Encoded, is_fine: BoolArray | None) -> _Fitted:
+    """Score all rows by a detector that was fitted to those drawn, which keep their own scores.
+
+    Positions become those among all rows, and what a choice flags is chosen among all.
+    """
+    detector, index = fitted.detector, rows.sample_index
+    scores = scores_of(detector, rows)
+    scores[index] = fitted.scores
+    threshold, neighbours = detector.threshold, detector.neighbours
+    if detector.calibration is None:
+        judged = scores if is_fine is None else scores[~is_fine]
+        chosen = Rule("share", detector.parameters.share).threshold(judged)
+        threshold = float(chosen) if math.isfinite(chosen) else None
+    whole = replace(
+        detector,
+        threshold=threshold,
+        n_samples_fit=rows.n_rows,
+        landmarks=index[detector.landmarks],
+        neighbours=replace(neighbours, index=index[neighbours.index]),
+    )
+    return _Fitted(whole, scores)
+
+
+def _size_note(rows: Encoded, options: ScreeningOptions) -> str:
+    """Say what of a table that is read in parts is learned from some of its rows."""
+    start, drawn = f"The table has {rows.n_rows:,} rows {IN_PARTS}", len(rows.sample_index)
+    if rows_learned(options, rows.n_rows) < rows.n_rows:
+        return (
+            f"{start}: what its columns are and how usual rows lie was learned from {drawn:,} rows "
+            "drawn (--learn-from); scores and ranks are those of all rows."
+        )
+    return (
+        f"{start}: what its columns are, their scalings and figures, and the landmarks come from "
+        f"{drawn:,} rows drawn; means, covariances, scores and ranks are those of all rows."
+    )
 
 
 def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:

@@ -270,7 +270,10 @@ def _mapped(
 def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     """Score rows, shape (n,), as new ones."""
     scores = rows.map(detector.row_scores())
-    return scores if detector.combined is None else with_surprise(scores, rows.surprise)
+    if detector.combined is not None:
+        for block in blocks_of(len(scores)):
+            scores[block] = with_surprise(scores[block], rows.surprise[block])
+    return scores
 
 
 def require_own_scores(model: AnyModel, rows: Encoded, positions: IntArray) -> None:

@@ -19,7 +19,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
-from kpca_apps.options import CalibrationName, NoveltyOptions, check_limits
+from kpca_apps.options import CalibrationName, LearnFrom, NoveltyOptions, check_limits
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
@@ -54,6 +54,7 @@ class ScreeningOptions:
     ridge: float | None = None
     n_landmarks: int | None = None
     calibration: CalibrationName = NoveltyOptions.calibration
+    learn_from: LearnFrom = NoveltyOptions.learn_from
     seed: int = NoveltyOptions.seed
     jobs: int | None = None
 
@@ -131,6 +132,11 @@ def rows_needed(rule: Rule) -> int:
     return max(MIN_ROWS, calibrating)
 
 
+def rows_learned(options: ScreeningOptions, n_rows: int) -> int:
+    """Rows, of so many, that a model is learned from; where not all are, they are drawn."""
+    return n_rows if options.learn_from == "all" else min(n_rows, SAMPLE_ROWS)
+
+
 @dataclass(frozen=True)
 class GroupModel:
     """What judges the rows of one group."""
@@ -180,6 +186,11 @@ class NoveltyModel:
     def n_rows(self) -> int:
         """Rows fitted on."""
         return self.source.n_rows
+
+    @property
+    def n_learned(self) -> int:
+        """Rows it was learned from: all of them, or those drawn."""
+        return rows_learned(self.options, self.n_rows)
 
     @property
     def models(self) -> tuple[AnyModel, ...]:

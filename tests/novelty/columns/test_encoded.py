@@ -40,6 +40,8 @@ def test_parts_written_by_anyone_are_read_in_any_blocks(
         np.testing.assert_array_equal(
             file.rows(start, stop), np.column_stack([rows, np.sqrt(rows)])
         )
+    some = np.array([700, 3, 999, 3, 0])
+    np.testing.assert_array_equal(file.take(some), np.column_stack([some, np.sqrt(some)]))
     assert any(tmp_path.iterdir())
     del file
     assert not any(tmp_path.iterdir())
@@ -62,6 +64,8 @@ def test_rows_that_are_gone_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path.write_bytes(b"")
     with pytest.raises(InputError, match="the encoded rows are no longer there"):
         file.rows(0, 5)
+    with pytest.raises(InputError, match="the encoded rows are no longer there"):
+        file.take(np.array([3]))
     path.unlink()
     with pytest.raises(InputError):
         file.rows(0, 5)

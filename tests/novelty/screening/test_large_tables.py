@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.columns.encoded import Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
@@ -21,9 +21,11 @@ from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score, screen
 from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.workers import Workers
+from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Load, PartedTable, Table
 
@@ -31,6 +33,14 @@ from kpca_apps.tables.table import Load, PartedTable, Table
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 ONLY_IN_PARTS = ("read", "rows drawn for columns and figures")
+DRAWN = 300
+
+
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold 300 rows in memory instead of 100,000."""
+    for module in ("novelty.screening.model", "novelty.screening.fit", "engine.rows"):
+        monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", DRAWN)
 
 
 def mixed(n_rows: int, seed: int = 0) -> pl.DataFrame:
@@ -138,11 +148,19 @@ def test_a_reference_and_a_table_may_both_be_in_parts(
     assert_same(whole, parted)
 
 
-def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
-    birds: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("drawing")
+@pytest.mark.parametrize("learn_from", ["sample", "all"])
+def test_all_rows_are_scored_whether_a_sample_is_learned_from_or_all(
+    birds: Path, learn_from: LearnFrom
 ) -> None:
-    monkeypatch.setattr("kpca_apps.engine.rows.SAMPLE_ROWS", 300)
-    result = screen(in_parts(birds), options=LABELLED)[0]
+    options = replace(LABELLED, learn_from=learn_from)
+    result, model = screen(in_parts(birds), options=options)
+    assert model.n_learned == {"sample": 300, "all": 700}[learn_from]
+    assert result.settings.get("rows learned from") == {"sample": 300, "all": None}[learn_from]
+    assert any("was learned from 300 rows" in w for w in result.warnings) == (
+        learn_from == "sample"
+    )
+    assert result.n_flagged == 14
     assert (result.n_rows, result.settings["rows drawn for columns and figures"]) == (700, 300)
     planted = pl.read_csv(birds)["planted"].to_numpy()
     assert roc_auc_score(planted, result.scores) > 0.95
@@ -150,6 +168,60 @@ def test_a_sample_teaches_columns_and_landmarks_and_all_rows_the_rest(
     missing = {column.name: column.n_missing for column in result.columns}
     assert (missing["x"], missing["y"], missing["age"]) == (2, 1, 19)
     assert "300 rows drawn from it are judged" in result.evaluations[0].setting
+
+
+@pytest.mark.usefixtures("drawing")
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean: bool) -> None:
+    told = ScreeningOptions(columns=ColumnOptions(exclude=("bird", "planted")), explain=3)
+    parted = in_parts(birds)
+    model, rows = fit_table(parted, told, clean=clean)
+    drawn = take_rows(parted, rows.sample_index, Execution())
+    of_drawn, _ = fit_table(drawn, told, clean=clean)
+    index, of_all = rows.sample_index, model.training_scores
+    np.testing.assert_array_equal(of_all[index], of_drawn.training_scores)
+    others = np.setdiff1d(np.arange(700), index)
+    as_new = score(of_drawn, take_rows(parted, others, Execution())).scores
+    np.testing.assert_allclose(of_all[others], as_new, rtol=0, atol=1e-12)
+    # What refers to rows refers to all of the table.
+    np.testing.assert_array_equal(model.detector.landmarks, index[of_drawn.detector.landmarks])
+    near = model.detector.neighbours
+    np.testing.assert_array_equal(
+        near.rows, rows.encoder.matrix(take_rows(parted, near.index, Execution()))
+    )
+    if clean:
+        assert model.detector.threshold == of_drawn.detector.threshold
+    else:
+        assert (of_all > model.detector.flags_above).sum() == 7
+
+
+@pytest.mark.usefixtures("drawing")
+def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
+    accept = table_from_frame(mixed(700).select("bird")[20:320:50])
+    told = replace(OPTIONS, count=14, share=None)
+    result, model = screen(in_parts(birds), accept=accept, options=told)
+    assert result.is_accepted is not None
+    assert (result.is_accepted.sum(), result.n_flagged) == (6, 14)
+    assert not (result.is_flagged & result.is_accepted).any()
+    assert result.accepted is not None
+    assert result.accepted.statement.endswith(
+        "not listed; where it drew them, the model learned them as normal."
+    )
+    judged = result.scores[~result.is_accepted]
+    assert (judged > model.detector.flags_above).sum() == 14
+
+
+@pytest.mark.usefixtures("drawing")
+def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
+    birds: Path, tmp_path: Path
+) -> None:
+    bytes_of = set()
+    for n_workers in (1, 3):
+        with Workers("threads", n_workers=n_workers) as workers:
+            table = in_parts(birds)
+            result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.add(written(result, table, tmp_path / "scored.csv", workers))
+    assert len(bytes_of) == 1
 
 
 def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Workers) -> bytes:
