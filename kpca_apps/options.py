@@ -204,6 +204,11 @@ class NoveltyOptions(Options):
     )
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
+    each: bool = files(
+        "Screen each table by itself: a report for each, and an index of them with what moved since "
+        "the run that was there before.",
+        default=False,
+    )
     format: TableFormat = files(
         "Format of the scored table: csv, parquet, or same as the input: the lists then have its "
         "delimiter and decimal sign, too.",
@@ -240,7 +245,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
-_OF_COMMANDS = "out force json quiet dry_run config"
+_OF_COMMANDS = "out force each json quiet dry_run config"
 _KEYWORDS = {
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))

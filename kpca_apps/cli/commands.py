@@ -30,7 +30,7 @@ PIPED = "TABLE.csv"
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
-_PATHS = frozenset("table reference accept model per_image out inputs data old new".split())
+_PATHS = frozenset("table reference accept marks model per_image out inputs data runs".split())
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:

@@ -90,6 +90,7 @@ def write_result(
     pages: Iterable[tuple[str, str]],
     figures: Mapping[str, bytes],
     clock: Clock,
+    data: str = "result.json",
 ) -> None:
     """Write a result into the folder of a run: data, pages, figures by name, and times last."""
     from kpca_apps.report.result_json import result_to_json
@@ -99,7 +100,7 @@ def write_result(
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
-    write("result.json", result_to_json(result))
+    write(data, result_to_json(result))
     for name, page in pages:
         write(name, page)
     for name, png in figures.items():

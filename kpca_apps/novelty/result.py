@@ -639,6 +639,46 @@ class RunSummary:
 
 
 @dataclass(frozen=True)
+class ScreenedTable:
+    """One of several tables, screened by itself (`kpca novelty screen --each`)."""
+
+    name: str  #: of the table
+    folder: str  #: of its results, beside the index; empty where it could not be screened
+    n_rows: int = 0
+    n_flagged: int = 0
+    n_odd_cells: int = 0  #: cells that are odd by themselves
+    oddest: str = ""  #: which row is the oddest, and what makes it odd
+    rarity: str = ""  #: how rare its score is: "1 in N", or a p-value
+    rarity_share: float | None = None  #: the same as a share, 0..1
+    before: RunSummary | None = None  #: the run that was there before; None where there was none
+    n_new: int = 0  #: rows flagged now, and not before
+    n_gone: int = 0  #: rows flagged before, and not now
+    moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
+    not_compared: str = ""  #: why nothing is said of the run before, though there was one
+    error: str = ""  #: why it could not be screened
+
+
+@dataclass(frozen=True)
+class ScreenedTables:
+    """Several tables, each screened by itself."""
+
+    tables: tuple[ScreenedTable, ...]  #: in the order in which they were named
+    settings: Settings
+    versions: Mapping[str, str]
+    command: str = ""
+
+    @property
+    def screened(self) -> tuple[ScreenedTable, ...]:
+        """Those that could be screened."""
+        return tuple(one for one in self.tables if not one.error)
+
+    @property
+    def failed(self) -> tuple[ScreenedTable, ...]:
+        """Those that could not."""
+        return tuple(one for one in self.tables if one.error)
+
+
+@dataclass(frozen=True)
 class ListedRow:
     """A row that one or both of two lists hold."""
 

@@ -15,6 +15,7 @@ from kpca_apps.denoise.result import Comparison, DenoisingResult, Preview, Trial
 from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
+    ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
 )
@@ -24,6 +25,7 @@ from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
 from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
+    index_headline,
 )
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
@@ -56,6 +58,7 @@ EXPERIMENT = Part(
 
 Result = (
     ScreeningResult
+    | ScreenedTables
     | ScreeningDiff
     | ComparisonResult
     | DenoisingResult
@@ -76,6 +79,12 @@ DOCUMENTS: dict[type, Document] = {
             "what_shares_are_of": dict[str, str],
             "components": COMPONENTS,
         },
+    ),
+    ScreenedTables: Document(
+        "novelty index",
+        "Several tables, each screened by itself: index.json of kpca novelty screen --each.",
+        ((ScreenedTables, ()),),
+        {"sentence": str, "n_tables": int, "n_failed": int},
     ),
     ScreeningDiff: Document(
         "novelty diff",
@@ -127,6 +136,12 @@ def result_to_json(result: Result) -> str:
             "n_flagged": result.n_flagged,
             "what_shares_are_of": SHARES,
             "components": _fields(COMPONENTS.of, result.map),
+        }
+    elif isinstance(result, ScreenedTables):
+        added = {
+            "sentence": index_headline(result),
+            "n_tables": len(result.tables),
+            "n_failed": len(result.failed),
         }
     elif isinstance(result, ScreeningDiff):
         added = {"sentence": diff_headline(result)}

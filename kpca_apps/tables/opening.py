@@ -218,6 +218,24 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return found
 
 
+def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """Name the files that are meant, each as a table of its own: also those of Parquet folders."""
+    found: list[str | Path] = []
+    for one in expand(path):
+        files = _tables_in(Path(one)) if str(one) != "-" and Path(one).is_dir() else []
+        found += files or [one]
+    return found
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    """Name the files of a folder that are tables, by what they are called; none if it is closed."""
+    try:
+        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
+    except OSError:
+        return []
+    return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
+
+
 def _folder(folder: Path) -> list[str | Path]:
     """Name the files of a folder, or the folder itself if it is one of Parquet files or of none."""
     try:

@@ -16,7 +16,7 @@ from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
-RULES_BROKEN = 5
+RULES_BROKEN = SOME_FAILED = 5
 
 app = typer.Typer(
     name="novelty",
@@ -30,7 +30,8 @@ TableArgument = Annotated[
     typer.Argument(
         metavar="TABLE...",
         help="CSV or other delimited text, Parquet, Arrow, JSON or Excel, compressed or not. "
-        "Several files, a folder or a pattern ('data/*.csv') are read as one table; - is stdin.",
+        "Several files, a folder or a pattern ('data/*.csv') are read as one table, unless each is "
+        "to be screened by itself (--each); - is stdin.",
     ),
 ]
 ModelArgument = Annotated[
@@ -61,6 +62,12 @@ def screen(
 
     chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=reference is not None)
+    if options.each:
+        from kpca_apps.cli.novelty.each import screen_each
+
+        if screen_each(context, table, options, chosen, reference):
+            raise typer.Exit(SOME_FAILED)
+        return
     if [reference, options.accept, *table].count("-") > 1:
         raise ConfigError("only one of table, reference and accepted rows can come from stdin")
     folder = open_folder(options, "novelty", table)
@@ -88,7 +95,7 @@ def screen(
         finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="accept marks positive explain out format keep_hidden flagged")
+@command(app, without="accept marks positive explain out each format keep_hidden flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -143,7 +150,7 @@ def fit(
 @command(
     app,
     without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
-    "n_landmarks calibration learn_from seed dry_run",
+    "n_landmarks calibration learn_from seed each dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
@@ -230,7 +237,7 @@ def explain(
 @command(
     app,
     without="share count alpha fdr accept marks by explain calibration learn_from workers "
-    "scheduler format keep_hidden flagged",
+    "scheduler each format keep_hidden flagged",
 )
 def compare(
     context: typer.Context,

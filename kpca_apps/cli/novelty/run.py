@@ -49,6 +49,12 @@ class Run:
     execution: Execution = field(init=False)
     _n_passes: Iterator[int] = field(default_factory=lambda: count(1))
 
+    def for_one(self) -> Run:
+        """Return a run of the same workers with a clock of its own, for one table of several."""
+        one = Run(self.options, self.console, Clock())
+        one.execution = Execution(self.execution.workers, one.timed_pass)
+        return one
+
     def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -160,6 +166,24 @@ def finish(
     save: bool,
 ) -> None:
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
+    result = write_screening(run, context, folder, table, result, model, save=save)
+    say_findings(run.console, result)
+    if save:
+        run.console.say(f"{MODEL_FILE} {held(model)}")
+    print_result(run.console, folder.path, result, run.options.json)
+
+
+def write_screening(
+    run: Run,
+    context: typer.Context,
+    folder: OutputFolder,
+    table: AnyTable,
+    result: ScreeningResult,
+    model: NoveltyModel,
+    *,
+    save: bool,
+) -> ScreeningResult:
+    """Write the folder of a screening, and return what it holds."""
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.drawing import house_style
@@ -188,7 +212,4 @@ def finish(
             pages = [(REPORT_FILE, render_screening(result, drawn))]
             figures = screening_figures(drawn)
         write_result(building, result, pages, figures, run.clock)
-    say_findings(run.console, result)
-    if save:
-        run.console.say(f"{MODEL_FILE} {held(model)}")
-    print_result(run.console, folder.path, result, run.options.json)
+    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -17,6 +18,8 @@ from kpca_apps.novelty.result import (
     RankedRow,
     Reason,
     RepeatedRows,
+    ScreenedTable,
+    ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
     clearest,
@@ -33,6 +36,7 @@ from kpca_apps.report.novelty.text import (
     expected_text,
     file_of,
     headline,
+    index_headline,
     is_missing,
     reason_shares,
     row_name,
@@ -57,6 +61,7 @@ MAX_NOTES = 50  # warnings listed in full
 MAX_COLUMNS = 200  # rows of the column plan
 MAX_GROUPS = 101  # as many as have models of their own, and the rest
 MAX_GROUP = 60  # characters of the name of one
+MAX_MOVED_IN_INDEX = 3  # columns of a table that are named in the index
 MAX_CELL = 200  # characters of one cell
 MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
 TAGS, TAGS_OF_REASON = 230, 120  # bytes
@@ -139,6 +144,43 @@ def render_comparison(result: ComparisonResult) -> str:
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),
     )
+
+
+def render_index(result: ScreenedTables) -> str:
+    """Render the index of several screenings; its links are to the reports in folders beside it."""
+    return make_page(
+        "index.html.j2",
+        parts=("index.css",),
+        title=index_headline(result),
+        rows=[_indexed(table) for table in result.tables],
+        is_rare=any(table.rarity for table in result.tables),
+        has_before=any(table.before or table.not_compared for table in result.tables),
+        failures=[
+            cut(f"{one.name} could not be screened: {one.error}", MAX_SENTENCE)
+            for one in result.failed[:N_WARNINGS_ON_TOP]
+        ],
+        n_failed=len(result.failed),
+        command=result.command,
+        sources=[],
+        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        versions=sorted(result.versions.items()),
+    )
+
+
+def _indexed(table: ScreenedTable) -> dict[str, Any]:
+    """Return one table of an index, ready to show."""
+    moved = [
+        (cut(one.column), cut(one.words, MAX_CELL)) for one in table.moved[:MAX_MOVED_IN_INDEX]
+    ]
+    return vars(table) | {
+        # The names of folders may have any letters.
+        "address": f"{quote(table.folder)}/report.html" if table.folder else "",
+        "oddest": cut(table.oddest, MAX_SENTENCE),
+        "moved": moved,
+        "n_moved": len(table.moved),
+        "error": cut(table.error, MAX_SENTENCE),
+        "not_compared": cut(table.not_compared, MAX_CELL),
+    }
 
 
 def render_diff(result: ScreeningDiff) -> str:

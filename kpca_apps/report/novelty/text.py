@@ -14,6 +14,7 @@ from kpca_apps.novelty.result import (
     Evaluation,
     RankedRow,
     Reason,
+    ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
 )
@@ -22,6 +23,7 @@ from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, per
 MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those of a diff
 MAX_LISTED = 2_000  # ranked rows of a page
+MAX_NAMED = 3  # tables named in a sentence
 REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
@@ -255,6 +257,39 @@ def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     others += [f"ahead of {in_prose(behind)}"] * bool(behind)
     own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
+
+
+def oddest_row(result: ScreeningResult) -> str:
+    """Name the oddest row, and say what makes it odd."""
+    if not result.ranked:
+        return ""
+    top = result.ranked[0]
+    parts = [*row_name(top, result.source.file_column), *_because(top, result.columns)]
+    return "".join(parts).rstrip(".")
+
+
+def index_headline(index: ScreenedTables) -> str:
+    """Say in one sentence what was found in several tables, each screened by itself."""
+    done, failed = index.screened, index.failed
+    if not done:
+        n = len(failed)
+        return (
+            "The table could not be screened."
+            if n == 1
+            else (f"None of {plural(n, 'table')} could be screened.")
+        )
+    n_rows, n_flagged = (sum(getattr(t, name) for t in done) for name in ("n_rows", "n_flagged"))
+    n_odd = sum(one.n_odd_cells for one in done)
+    flagged = f"{_found(n_rows, n_flagged)} in {plural(len(done), 'table')}"
+    odd = f", and {plural(n_odd, 'cell')} {'is' if n_odd == 1 else 'are'} odd" * bool(n_odd)
+    moved = [cut(one.name, 40) for one in done if one.moved]
+    n_more = len(moved) - MAX_NAMED
+    named = in_prose([*moved[:MAX_NAMED], *[f"{count(n_more)} more"] * (n_more > 0)])
+    drift = f"; columns moved in {named}" if moved else ""
+    if not moved and any(one.before for one in done):
+        drift = "; no column moved"
+    missed = f"; {plural(len(failed), 'table')} could not be screened" * bool(failed)
+    return f"{flagged}{odd}{drift}{missed}."
 
 
 def diff_headline(diff: ScreeningDiff) -> str:

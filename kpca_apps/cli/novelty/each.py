@@ -1,0 +1,218 @@
+"""``kpca novelty screen --each``: many tables, a report for each, and an index of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import typer
+
+from kpca_apps.cli.commands import reproduce
+from kpca_apps.cli.console import column_lines, say_line
+from kpca_apps.cli.novelty.run import (
+    Run,
+    open_folder,
+    print_plan,
+    refuse_too_wide,
+    running,
+    write_screening,
+)
+from kpca_apps.cli.results import REPORT_FILE, near, write_result
+from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.names import one_line, safe_stem
+from kpca_apps.novelty.columns.encoded import AnyTable
+from kpca_apps.novelty.compare.diff import diff_runs
+from kpca_apps.novelty.marks import Marks
+from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult
+from kpca_apps.novelty.screening.model import ScreeningOptions, library_versions
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.options import NoveltyOptions
+from kpca_apps.report.novelty.page import render_index
+from kpca_apps.report.novelty.text import index_headline, oddest_row
+from kpca_apps.report.result_json import result_to_json
+from kpca_apps.report.text import count, number, plural
+from kpca_apps.system.output import OutputFolder
+from kpca_apps.tables.opening import expand_each
+from kpca_apps.tables.table import Table
+
+INDEX, INDEX_DATA = "index.html", "index.json"
+RESULT = "result.json"
+# What an index has beside the folders of its tables.
+_TAKEN = (INDEX, INDEX_DATA, "run.json")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is the same for every table: options, the reference, and what was judged before."""
+
+    context: typer.Context
+    options: NoveltyOptions
+    chosen: ScreeningOptions
+    reference: AnyTable | None
+    judged: list[Table | Marks]
+
+
+def screen_each(
+    context: typer.Context,
+    tables: list[str],
+    options: NoveltyOptions,
+    chosen: ScreeningOptions,
+    reference: str | None,
+) -> bool:
+    """Screen tables one after the other, write their index, and tell whether any failed."""
+    if options.marks is not None:
+        raise ConfigError("--marks is of one report: leave it out, or screen its table by itself")
+    if options.dry_run and options.json:
+        raise ConfigError("--dry-run with --each prints a plan for people: leave out --json")
+    paths = [str(path) for path in expand_each(tables)]
+    if [reference, options.accept, *paths].count("-") > 1:
+        raise ConfigError("only one of table, reference and accepted rows can come from stdin")
+    folder = open_folder(options, "novelty", tables)
+    with running(options) as run:
+        clean = None if reference is None else run.read([reference])
+        work = _Work(context, options, chosen, clean, run.read_judged())
+        run.clock.lap("reading")
+        if options.dry_run:
+            return _print_plans(run, work, paths)
+        with folder as building:
+            made = [
+                _one(run, work, path, OutputFolder(building / name), folder.path / name)
+                for path, name in zip(paths, _folders(paths), strict=True)
+            ]
+            run.clock.lap("tables")
+            index = ScreenedTables(
+                tuple(made),
+                {"tables": len(paths), **_asked(options, reference)},
+                library_versions(),
+                reproduce(context, replacing=True),
+            )
+            pages = [(INDEX, render_index(index))]
+            write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
+    _say(run, index, near(folder.path))
+    return bool(index.failed)
+
+
+def _asked(options: NoveltyOptions, reference: str | None) -> dict[str, object]:
+    """Name the rule of flagging that was asked for; the rest stands in each report."""
+    rules = {name: getattr(options, name) for name in ("share", "count", "alpha", "fdr")}
+    given = {name: value for name, value in rules.items() if value is not None}
+    return {**given, "against a reference": reference is not None}
+
+
+def _folders(paths: Sequence[str]) -> list[str]:
+    """Name the folder of each table after its file, each otherwise, on any disk."""
+    taken, found = {name.casefold() for name in _TAKEN}, list[str]()
+    for path in paths:
+        stem = name = safe_stem(path)
+        number = 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{stem}_{number}"
+        taken.add(name.casefold())
+        found.append(name)
+    return found
+
+
+def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: Path) -> ScreenedTable:
+    """Screen one table into its folder, and compare it with the run that was there before."""
+    name = path if path == "-" else Path(path).name
+    one = run.for_one()
+    try:
+        result = _screened(one, work, path, folder, before)
+    except KpcaError as error:
+        say_line(f"failed: {error}")
+        return ScreenedTable(name, "", error=str(error))
+    top = result.ranked[0] if result.ranked else None
+    found = ScreenedTable(
+        result.source.name,
+        folder.path.name,
+        n_rows=result.n_rows,
+        n_flagged=result.n_flagged,
+        n_odd_cells=result.n_odd_cells,
+        oddest=oddest_row(result),
+    )
+    if top is not None and top.rarity is not None:
+        found = replace(found, rarity=top.rarity.words, rarity_share=top.rarity.share)
+    elif top is not None and top.p_value is not None:
+        found = replace(found, rarity=number(top.p_value), rarity_share=top.p_value)
+    return _compared(run, found, before, folder.path)
+
+
+def _screened(
+    run: Run, work: _Work, path: str, folder: OutputFolder, written: Path
+) -> ScreeningResult:
+    """Screen one table as by a command of its own, which its report names."""
+    own = copy(work.context)
+    own.params = {**own.params, "table": [path], "out": near(written), "each": False}
+    rows = run.read([path])
+    refuse_too_wide(work.options, rows)
+    run.clock.lap("reading")
+    with run.working(f"Screening {path}", rows, work.reference):
+        result, model = screen(
+            rows,
+            reference=work.reference,
+            accept=work.judged,
+            options=work.chosen,
+            command=reproduce(own, replacing=True),
+            execution=run.execution,
+        )
+    run.clock.lap("screening")
+    return write_screening(run, own, folder, rows, result, model, save=True)
+
+
+def _compared(run: Run, found: ScreenedTable, before: Path, now: Path) -> ScreenedTable:
+    """Say what is otherwise than in the run that was there before, if there was one."""
+    if not (before / RESULT).is_file():
+        return found
+    try:
+        diff = diff_runs(before, now, execution=run.execution)
+    except KpcaError as error:
+        return replace(found, not_compared=str(error))
+    return replace(
+        found,
+        before=diff.old,
+        n_new=len(diff.appeared),
+        n_gone=len(diff.gone),
+        moved=diff.moved,
+    )
+
+
+def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
+    """Print what each column of each table becomes; tell whether any could not be read."""
+    some_failed = False
+    for path in paths:
+        try:
+            rows = run.read([path])
+            run.console.data_lines([f"{path}:"])
+            print_plan(run, work.reference or rows, work.chosen)
+        except KpcaError as error:
+            say_line(f"failed: {error}")
+            some_failed = True
+    return some_failed
+
+
+def _say(run: Run, index: ScreenedTables, folder: Path) -> None:
+    """Say what was found, and print a line a table, or the index as JSON."""
+    console = run.console
+    console.say(index_headline(index))
+    for table in index.screened:
+        for moved in table.moved[:1]:
+            left = len(table.moved) - 1
+            more = f", and {plural(left, 'more column')}" if left else ""
+            name, column = one_line(table.name), one_line(moved.column)
+            console.say(f"{name}: {column} moved ({moved.words}){more}.")
+        if table.not_compared:
+            console.say(f"{one_line(table.name)} is not compared: {table.not_compared}")
+    if run.options.json:
+        console.data(result_to_json(index))
+        return
+    rows = [("table", "rows", "flagged", "odd cells", "report")]
+    for table in index.tables:
+        numbers = [count(n) for n in (table.n_rows, table.n_flagged, table.n_odd_cells)]
+        where = str(folder / table.folder / REPORT_FILE)
+        last = [*numbers, where] if table.folder else ["", "", "", "failed"]
+        rows.append((one_line(table.name, 40), *last))
+    console.data_lines(column_lines(rows))
+    console.data_path(folder / INDEX)
