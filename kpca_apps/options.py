@@ -205,8 +205,16 @@ class NoveltyOptions(Options):
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     each: bool = files(
-        "Screen each table by itself: a report for each, and an index of them with what moved since "
-        "the run that was there before.",
+        "Screen each table by itself: a report for each, and an index of them with what moved "
+        "since the run that was there before.",
+        default=False,
+    )
+    pdf: bool = files(
+        "Print the report to report.pdf as well, where Chromium or Chrome is found.", default=False
+    )
+    to_send: bool = files(
+        "Write a folder to-send as well: a page and figures without whole rows, tables or the "
+        "model.",
         default=False,
     )
     format: TableFormat = files(
@@ -245,7 +253,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
-_OF_COMMANDS = "out force each json quiet dry_run config"
+_OF_COMMANDS = "out force each pdf to_send json quiet dry_run config"
 _KEYWORDS = {
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))

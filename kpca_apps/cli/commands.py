@@ -29,7 +29,9 @@ Result = TypeVar("Result", "ScreeningResult", "ComparisonResult")
 PIPED = "TABLE.csv"
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
-_NO_NUMBER = frozenset("force json quiet config dry_run preview jobs workers scheduler".split())
+_NO_NUMBER = frozenset(
+    "force pdf to_send json quiet config dry_run preview jobs workers scheduler".split()
+)
 _PATHS = frozenset("table reference accept marks model per_image out inputs data runs".split())
 
 
@@ -46,7 +48,7 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
             continue
         flag = max(parameter.opts, key=len)
         several = value if isinstance(value, list | tuple) else [value]
-        values = [_portable(str(one)) if name in _PATHS else str(one) for one in several]
+        values = [portable(str(one)) if name in _PATHS else str(one) for one in several]
         if not flag.startswith("--"):
             words += values
         elif isinstance(value, bool):
@@ -83,7 +85,7 @@ def next_steps(
     steps = [
         (
             f"Score new rows with this model{where}" + _missing(model),
-            command_line(["kpca", "novelty", "score", _portable(model), "NEW_TABLE.csv"]),
+            command_line(["kpca", "novelty", "score", portable(model), "NEW_TABLE.csv"]),
         )
     ]
     if saved is not None and top.reasons and sum(column.used for column in result.columns) > 1:
@@ -109,7 +111,7 @@ def next_steps(
     # --row looks for an id first and for a number then.
     is_named = top.id and [row.id for row in result.ranked].count(top.id) == 1
     row = str(top.id) if is_named else str(top.row)
-    words = ["kpca", "novelty", "explain", _portable(model), *map(_portable, table)]
+    words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
     by_line = top.line is not None and result.source.file_column is None
     words += ["--line", str(top.line)] if by_line else ["--row", row]
     for name in READING:
@@ -120,7 +122,7 @@ def next_steps(
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
     accepted = [str(params[name]) for name in ("accept", "marks") if params[name]]
     for name in ("accept", "marks"):
-        words += [flag_of(name), _portable(str(params[name]))] if params[name] else []
+        words += [flag_of(name), portable(str(params[name]))] if params[name] else []
     missing = _missing(model, *table, *accepted)
     steps.append((f"See all reasons of one row{missing}", command_line(words)))
     if saved is not None:
@@ -152,7 +154,7 @@ def _escaped(word: str) -> str:
     return f"$'{''.join(escapes.get(char, char) for char in quoted)}'"
 
 
-def _portable(path: str) -> str:
+def portable(path: str) -> str:
     """Write a path as it works in the working folder, else by its name alone."""
     given, here = Path(path), Path.cwd()
     if path == "-":
@@ -172,6 +174,6 @@ def _is_cut(path: str) -> bool:
 
 def _missing(*paths: str) -> str:
     """Say which paths were cut to names, and what stands for a pipe."""
-    cut = dict.fromkeys(_portable(path).partition("/")[0] for path in paths if _is_cut(path))
+    cut = dict.fromkeys(portable(path).partition("/")[0] for path in paths if _is_cut(path))
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
     return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

@@ -18,6 +18,7 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
+    ScreeningTrend,
 )
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
@@ -26,6 +27,7 @@ from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
     index_headline,
+    trend_headline,
 )
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
@@ -60,6 +62,7 @@ Result = (
     ScreeningResult
     | ScreenedTables
     | ScreeningDiff
+    | ScreeningTrend
     | ComparisonResult
     | DenoisingResult
     | TrialResult
@@ -90,6 +93,12 @@ DOCUMENTS: dict[type, Document] = {
         "novelty diff",
         "Two screenings compared: result.json of kpca novelty diff.",
         ((ScreeningDiff, ()),),
+        {"sentence": str},
+    ),
+    ScreeningTrend: Document(
+        "novelty trend",
+        "Three runs or more in their order: result.json of kpca novelty diff of as many.",
+        ((ScreeningTrend, ()),),
         {"sentence": str},
     ),
     ComparisonResult: Document(
@@ -145,6 +154,8 @@ def result_to_json(result: Result) -> str:
         }
     elif isinstance(result, ScreeningDiff):
         added = {"sentence": diff_headline(result)}
+    elif isinstance(result, ScreeningTrend):
+        added = {"sentence": trend_headline(result)}
     elif isinstance(result, DenoisingResult):
         added = {
             "sentence": denoising_headline(result),

@@ -25,7 +25,7 @@ from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import Marks
-from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult
+from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult, Setting
 from kpca_apps.novelty.screening.model import ScreeningOptions, library_versions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.options import NoveltyOptions
@@ -84,7 +84,7 @@ def screen_each(
             run.clock.lap("tables")
             index = ScreenedTables(
                 tuple(made),
-                {"tables": len(paths), **_asked(options, reference)},
+                _asked(options, reference) | {"tables": len(paths)},
                 library_versions(),
                 reproduce(context, replacing=True),
             )
@@ -94,7 +94,7 @@ def screen_each(
     return bool(index.failed)
 
 
-def _asked(options: NoveltyOptions, reference: str | None) -> dict[str, object]:
+def _asked(options: NoveltyOptions, reference: str | None) -> dict[str, Setting]:
     """Name the rule of flagging that was asked for; the rest stands in each report."""
     rules = {name: getattr(options, name) for name in ("share", "count", "alpha", "fdr")}
     given = {name: value for name, value in rules.items() if value is not None}
@@ -123,7 +123,8 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: Path) -
         result = _screened(one, work, path, folder, before)
     except KpcaError as error:
         say_line(f"failed: {error}")
-        return ScreenedTable(name, "", error=str(error))
+        # Its place may be a path of this machine, and stands beside it as a name.
+        return ScreenedTable(name, "", error=str(error.args[0]))
     top = result.ranked[0] if result.ranked else None
     found = ScreenedTable(
         result.source.name,
@@ -169,7 +170,7 @@ def _compared(run: Run, found: ScreenedTable, before: Path, now: Path) -> Screen
     try:
         diff = diff_runs(before, now, execution=run.execution)
     except KpcaError as error:
-        return replace(found, not_compared=str(error))
+        return replace(found, not_compared=str(error.args[0]))
     return replace(
         found,
         before=diff.old,
@@ -208,11 +209,11 @@ def _say(run: Run, index: ScreenedTables, folder: Path) -> None:
     if run.options.json:
         console.data(result_to_json(index))
         return
-    rows = [("table", "rows", "flagged", "odd cells", "report")]
+    rows = [["table", "rows", "flagged", "odd cells", "report"]]
     for table in index.tables:
         numbers = [count(n) for n in (table.n_rows, table.n_flagged, table.n_odd_cells)]
         where = str(folder / table.folder / REPORT_FILE)
         last = [*numbers, where] if table.folder else ["", "", "", "failed"]
-        rows.append((one_line(table.name, 40), *last))
-    console.data_lines(column_lines(rows))
+        rows.append([one_line(table.name, 40), *last])
+    console.data_lines(column_lines([tuple(row) for row in rows]))
     console.data_path(folder / INDEX)

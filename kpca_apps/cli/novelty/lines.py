@@ -20,7 +20,7 @@ from kpca_apps.report.novelty.text import (
     scores_text,
     verdict,
 )
-from kpca_apps.report.text import plural
+from kpca_apps.report.text import percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RankedRow,
         ScreeningDiff,
         ScreeningResult,
+        ScreeningTrend,
     )
     from kpca_apps.novelty.screening.model import NoveltyModel
 
@@ -190,6 +191,18 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
     return lines
 
 
+def trend_lines(trend: ScreeningTrend) -> list[str]:
+    """Lay out several runs, a line each, and the largest moves of columns."""
+    rows = [("run", "rows", "flagged", "share", "new", "gone", "columns that moved")]
+    for run in trend.runs:
+        n_new, n_gone = ("" if n is None else f"{n:,}" for n in (run.n_new, run.n_gone))
+        named = ", ".join(one_line(one.column, 24) for one in run.moved[:2])
+        more = f" and {len(run.moved) - 2:,} more" * (len(run.moved) > 2)
+        numbers = (f"{run.n_rows:,}", f"{run.n_flagged:,}", percent(run.share), n_new, n_gone)
+        rows.append((one_line(run.label, 24), *numbers, named + more))
+    return ["", *column_lines(rows), ""]
+
+
 def _row_cells(row: RankedRow, score: str, file: str) -> tuple[str, ...]:
     """Return rank, flagged, row, line, file, id, rarity and score as cells of the summary."""
     rarity = "" if row.p_value is None else f"{row.p_value:.3g}"
@@ -299,6 +312,15 @@ def held(model: NoveltyModel) -> str:
     among = f", with values of the hidden {noun} {listed(hidden)}" if hidden else ""
     name = one_line(model.source.name)
     return f"holds rows of {name}{among}: share it as you would share the data."
+
+
+def sent() -> str:
+    """Say what the folder holds that is made to be sent on."""
+    return (
+        "to-send holds a page and its figures: names of columns, what odd rows read in the columns "
+        "that make them odd, and identifiers; rows are dots in figures. It has no whole row, no "
+        "table and no model. What nobody else may read, hide with --hide."
+    )
 
 
 def place(row: RankedRow, result: ScreeningResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -17,8 +17,8 @@ from joblib import cpu_count
 from kpca_apps.cli.commands import next_steps, without_hidden_label
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
-from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
+from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.names import safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.screening.model import NoveltyModel
 
 MODEL_FILE = "model.kpca"
+TO_SEND = "to-send"
 A_WORKER = 400_000_000  # bytes a worker takes while it reads a part of a table and works on it
 
 
@@ -170,6 +171,8 @@ def finish(
     say_findings(run.console, result)
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")
+    if run.options.to_send:
+        run.console.say(sent())
     print_result(run.console, folder.path, result, run.options.json)
 
 
@@ -188,7 +191,7 @@ def write_screening(
     from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
-    from kpca_apps.report.novelty.page import render_screening
+    from kpca_apps.report.novelty.page import render_screening, render_to_send
 
     result = without_hidden_label(context, result)
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
@@ -211,5 +214,17 @@ def write_screening(
             drawn = ScreeningDrawings.of(result)
             pages = [(REPORT_FILE, render_screening(result, drawn))]
             figures = screening_figures(drawn)
+            if run.options.to_send:
+                _write_to_send(building / TO_SEND, render_to_send(result, drawn), figures)
         write_result(building, result, pages, figures, run.clock)
+        printed = [REPORT_FILE, *[f"{TO_SEND}/{REPORT_FILE}"] * run.options.to_send]
+        print_pages(building, run.console, run.options, *printed)
     return result
+
+
+def _write_to_send(folder: Path, page: str, figures: Mapping[str, bytes]) -> None:
+    """Write what can be sent on: a page without whole rows, and the figures."""
+    (folder / "figures").mkdir(parents=True)
+    (folder / REPORT_FILE).write_bytes(page.encode("utf-8"))
+    for name, png in figures.items():
+        (folder / "figures" / f"{name}.png").write_bytes(png)

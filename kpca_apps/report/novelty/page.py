@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
+    ScreeningTrend,
     clearest,
 )
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
@@ -42,6 +44,7 @@ from kpca_apps.report.novelty.text import (
     row_name,
     scores_text,
     standing,
+    trend_headline,
     verdict,
 )
 from kpca_apps.report.novelty.work import BUDGET, marks_of, work_of
@@ -74,6 +77,23 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
 
     Some 1.5 MB at most, however many rows.
     """
+    return _render_screening(result, drawn, is_to_send=False)
+
+
+def render_to_send(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
+    """Render a screening for those who must not have its rows: odd cells with their reasons alone.
+
+    The rows cannot be marked nor opened: the page holds neither their other cells nor what they
+    are known again by.
+    """
+    # Nothing lies beside the page that it could name.
+    alone = replace(result, next_steps=(), flagged_file="", odd_cells_file="")
+    return _render_screening(alone, drawn, is_to_send=True)
+
+
+def _render_screening(
+    result: ScreeningResult, drawn: ScreeningDrawings | None, *, is_to_send: bool
+) -> str:
     drawn = drawn or ScreeningDrawings.of(result)
     first = _first_screen(result)
     listed = result.ranked[:MAX_LISTED]
@@ -85,8 +105,9 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         "screening.html.j2",
         parts=("work.js", "work.css"),
         layout="page.html.j2",
-        work=block(work),
-        marks=block(marks_of(result)),
+        is_to_send=is_to_send,
+        work=None if is_to_send else block(work),
+        marks=None if is_to_send else block(marks_of(result)),
         title="".join(headline(result)),
         rows=rows,
         n_more_rows=result.n_judged - len(rows),
@@ -143,6 +164,25 @@ def render_comparison(result: ComparisonResult) -> str:
         sources=[("Table", result.source)],
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),
+    )
+
+
+def render_trend(result: ScreeningTrend, drawings: Sequence[Drawing]) -> str:
+    """Render several runs in order, with their figures as drawn."""
+    moves = [(run.label, one) for run in result.runs for one in run.moved]
+    moves.sort(key=lambda move: -move[1].size)
+    return make_page(
+        "trend.html.j2",
+        result=result,
+        title=trend_headline(result),
+        drawings=drawings,
+        moves=moves[:MAX_COLUMNS],
+        n_more_moves=len(moves[MAX_COLUMNS:]),
+        max_moved=MAX_COLUMNS,
+        max_named=MAX_MOVED_IN_INDEX,
+        sources=[],
+        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
+        versions=sorted(result.versions.items()),
     )
 
 

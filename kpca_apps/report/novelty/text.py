@@ -17,6 +17,7 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
+    ScreeningTrend,
 )
 from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, percent, plural
 
@@ -300,3 +301,22 @@ def diff_headline(diff: ScreeningDiff) -> str:
     stayed = f"{count(len(diff.stayed))} stayed"
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
     return f"{new} on the list, {gone}, {stayed}; {moved}."
+
+
+def trend_headline(trend: ScreeningTrend) -> str:
+    """Say in one sentence how the flagged share and the columns went over several runs."""
+    first, *_, last = trend.runs
+    most = max(trend.runs, key=lambda run: run.share)
+    went = f"went from {percent(first.share)} to {percent(last.share)}"
+    if first.n_flagged == last.n_flagged and first.n_rows == last.n_rows:
+        went = f"is {percent(last.share)} in the last as in the first"
+    if most.share > max(first.share, last.share):
+        went += f", and was most in {cut(most.label, 40)} ({percent(most.share)})"
+    if not trend.sizes:
+        return f"Over {count(len(trend.runs))} runs the flagged share {went}; no column moved."
+    column, size = next(iter(trend.sizes.items()))
+    where = next(
+        run.label for run in trend.runs if (column, size) in {(m.column, m.size) for m in run.moved}
+    )
+    moved = f"{plural(len(trend.sizes), 'column')} moved, {cut(column, 40)} most, in "
+    return f"Over {count(len(trend.runs))} runs the flagged share {went}; {moved}{cut(where, 40)}."
