@@ -87,7 +87,7 @@ def render_to_send(result: ScreeningResult, drawn: ScreeningDrawings | None = No
     are known again by.
     """
     # Nothing lies beside the page that it could name.
-    alone = replace(result, next_steps=(), flagged_file="", odd_cells_file="")
+    alone = replace(result, next_steps=(), flagged_file="")
     return _render_screening(alone, drawn, is_to_send=True)
 
 
@@ -147,6 +147,7 @@ def render_in_notebook(result: ScreeningResult) -> str:
     return make_part(
         "screening.html.j2",
         layout="notebook.html.j2",
+        is_to_send=False,
         top_warnings=top,
         n_warnings=len(top),
         n_more_warnings=len(result.warnings) - len(top),
