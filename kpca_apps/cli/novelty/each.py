@@ -170,7 +170,11 @@ def _compared(run: Run, found: ScreenedTable, before: Path, now: Path) -> Screen
     try:
         diff = diff_runs(before, now, execution=run.execution)
     except KpcaError as error:
-        return replace(found, not_compared=str(error.args[0]))
+        why = str(error.args[0])
+        # It names their places, which are of this machine alone.
+        for folder, name in ((before, "the run before"), (now, "this run")):
+            why = why.replace(one_line(str(folder), 200), name)
+        return replace(found, not_compared=why)
     return replace(
         found,
         before=diff.old,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from markupsafe import Markup
 
 from kpca_apps.cli.main import main
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.compare.diff import diff_runs
+from kpca_apps.novelty.compare.diff import _labels, diff_runs, trend_runs
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -156,3 +157,51 @@ def test_the_command_says_what_changed_and_leaves_a_page(
     assert (result["kind"], result["appeared"][0]["name"]) == ("novelty diff", "N020")
     assert "N007" in Path("kpca-diff-new/report.html").read_text(encoding="utf-8")
     assert main(["novelty", "diff", "old", "nowhere"]) == 3
+
+
+def test_a_trend_tells_of_each_run_what_a_diff_with_the_one_before_tells() -> None:
+    frames = [table(), table(), table(), table()]
+    frames[1][20, "height"] = 17.0
+    frames[2] = frames[2].with_columns(pl.col("weight") + 30)
+    frames[3] = frames[3].with_columns(pl.col("weight") + 30)
+    folders = [run(frame, f"run{place}") for place, frame in enumerate(frames)]
+    names = [f"weeks/{place}/prices" for place in range(4)]
+    trend = trend_runs(folders, names)
+    assert [(one.name, one.label) for one in trend.runs] == [
+        (name, str(place)) for place, name in enumerate(names)
+    ]
+    assert (trend.runs[0].n_new, trend.runs[0].moved) == (None, ())
+    for (old, new), one in zip(pairwise(folders), trend.runs[1:], strict=True):
+        diff = diff_runs(old, new)
+        assert (one.n_new, one.n_gone) == (len(diff.appeared), len(diff.gone))
+        assert (one.moved, one.n_flagged) == (diff.moved, diff.new.n_flagged)
+    assert [[moved.column for moved in one.moved] for one in trend.runs] == [
+        [], [], ["weight"], []
+    ]  # fmt: skip
+    assert trend.moved == diff_runs(folders[0], folders[3]).moved
+    assert [*trend.sizes] == ["weight"]
+
+
+def test_what_one_run_hides_no_other_tells() -> None:
+    frames = [table(), table(), table().with_columns(pl.col("weight") + 30)]
+    hide = ((), (), ("--hide", "weight"))
+    folders = [
+        run(f, f"run{n}", *words) for n, (f, words) in enumerate(zip(frames, hide, strict=True))
+    ]
+    trend = trend_runs([folders[0], folders[1], folders[2], folders[0]])
+    assert trend.sizes == {} and trend.moved == ()
+    assert not any("600" in one.sentence for one in trend.runs)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["w/a/x", "w/b/x", "w/c/d/x"], ["a", "b", "c/d"]),
+        (["a", "b", "a/b"], ["a", "b", "a/b"]),
+        (["a", "a", "a"], ["a", "a", "a"]),
+        (["x/a", "x/a", "x/b"], ["a", "a", "b"]),
+        (["/", "b", "c"], ["", "b", "c"]),
+    ],
+)
+def test_runs_are_named_by_what_tells_them_apart(names: list[str], labels: list[str]) -> None:
+    assert _labels(names) == labels
