@@ -28,17 +28,25 @@ class CommandReference(SphinxDirective):
 def reference() -> Iterator[str]:
     """Yield the lines of the reference as reStructuredText."""
     groups: Any = get_command(app)
-    for group, commands in groups.commands.items():
-        yield from ("", f".. _kpca-{group}:", "", f"kpca {group}", "-" * 40, "", commands.help, "")
-        for name, command in commands.commands.items():
-            title = f"kpca {group} {name}"
-            yield from (f".. _kpca-{group}-{name}:", "", title, "~" * len(title), "")
-            arguments = [one for one in command.params if one.param_type_name == "argument"]
-            usage = " ".join([title, "[OPTIONS]", *(str(one.metavar) for one in arguments)])
-            yield from (".. code-block:: text", "", f"   {usage}", "", *_escaped(command.help), "")
-            for one in arguments:
-                yield from (f"``{one.metavar}``", f"    {_escaped(one.help)[0]}", "")
-            yield from _options(command)
+    for group, found in groups.commands.items():
+        if not hasattr(found, "commands"):  # of no group
+            yield from _command(f"kpca {group}", found, "-")
+            continue
+        yield from ("", f".. _kpca-{group}:", "", f"kpca {group}", "-" * 40, "", found.help, "")
+        for name, command in found.commands.items():
+            yield from _command(f"kpca {group} {name}", command, "~")
+
+
+def _command(title: str, command: Any, underline: str) -> Iterator[str]:
+    """Yield the section of one command."""
+    label = title.replace(" ", "-")
+    yield from ("", f".. _{label}:", "", title, underline * len(title), "")
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    usage = " ".join([title, "[OPTIONS]", *(str(one.metavar) for one in arguments)])
+    yield from (".. code-block:: text", "", f"   {usage}", "", *_escaped(command.help), "")
+    for one in arguments:
+        yield from (f"``{one.metavar}``", f"    {_escaped(one.help)[0]}", "")
+    yield from _options(command)
 
 
 def _options(command: Any) -> Iterator[str]:

@@ -32,6 +32,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_reference",
+    "schema_reference",
 ]
 exclude_patterns = ["_build", "tutorials_source", "sg_execution_times.rst"]
 templates_path = ["_templates"]

@@ -18,6 +18,7 @@ from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, 
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.marks import Marks, marks_of, read_marks
 from kpca_apps.novelty.relations.results import RuleCheck, Rules
 from kpca_apps.novelty.relations.rule_file import read_rules
 from kpca_apps.novelty.relations.rules import HeldRules
@@ -72,7 +73,7 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
-ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "workers", "scheduler"}
+ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "marks", "workers", "scheduler"}
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -327,6 +328,7 @@ def screen_table(
     *,
     reference: TableLike | None = None,
     accept: TableLike | None = None,
+    marks: TableLike | None = None,
     share: float | None = None,
     count: int | None = None,
     alpha: float | None = None,
@@ -375,6 +377,10 @@ def screen_table(
         Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
         of them in all columns both have are learned as normal (with a `reference`, as part of it)
         and not flagged. A cell ``"*"`` accepts anything, a missing one a missing value.
+    marks : str, Path, DataFrame or dict, optional
+        What was marked in the report of an earlier run: the saved page, or the list it wrote. Rows
+        that are fine are learned as normal, fine and known ones are not flagged, and wrong ones
+        are, and rank first.
     share : float, optional
         Share of the table to flag, in (0, 1); .01 where nothing is asked for and there is no
         reference. At most one of `share`, `count`, `alpha` and `fdr` may be given.
@@ -458,14 +464,14 @@ def screen_table(
         clean = None
         if reference is not None:
             clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
-        accepted = _accepted(accept, opened.id is not None)
+        judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
-        tables = {"table": table, "reference": reference, "accept": accept}
+        tables = {"table": table, "reference": reference, "accept": accept, "marks": marks}
         options = _options(asked, opened.id, categories)
         result, model = screen(
             opened.table,
             reference=clean.table if clean else None,
-            accept=accepted,
+            accept=judged,
             options=options,
             command=_call(screen_table, tables, asked),
             execution=work,
@@ -557,6 +563,7 @@ def score_table(
     table: TableLike,
     *,
     accept: TableLike | None = None,
+    marks: TableLike | None = None,
     share: float | None = None,
     count: int | None = None,
     alpha: float | None = None,
@@ -586,6 +593,8 @@ def score_table(
         As for `screen_table`, with at least the columns the model uses, in any order.
     accept : DataFrame, dict, str, Path or Table, optional
         Rows judged fine, as for `screen_table`; they are not flagged, and the model stays as it is.
+    marks : str, Path, DataFrame or dict, optional
+        Rows marked in a report, as for `screen_table`; the model stays as it is.
     share, count, alpha, fdr : float, optional
         What flags rows, instead of the rule of the model; see `screen_table`.
     id, label, positive, explain, jobs : optional
@@ -625,11 +634,11 @@ def score_table(
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names(hide),
         )
-        tables = {"model": model, "table": table, "accept": accept}
+        tables = {"model": model, "table": table, "accept": accept, "marks": marks}
         result = score(
             model,
             opened.table,
-            accept=_accepted(accept, opened.id is not None),
+            accept=_judged(accept, marks, opened.id is not None),
             options=options,
             command=_call(score_table, tables, asked),
             execution=work,
@@ -801,16 +810,22 @@ def _opened(
     return read_frame(given, id, **of_frame)
 
 
-def _accepted(given: TableLike | None, by_index: bool) -> Table | None:
-    """Read or convert rows that were judged fine, if there are any."""
-    if given is None or isinstance(given, Table):
-        return given
-    if isinstance(given, str | Path):
-        return read_table(given)
-    # An index names rows only where that of the table does.
-    table = read_frame(given, name="accept", by_index=by_index).table
-    assert isinstance(table, Table)
-    return table
+def _judged(
+    accept: TableLike | None, marks: TableLike | None, by_index: bool
+) -> list[Table | Marks]:
+    """Read or convert what was said of rows before: which are fine, and what was marked."""
+    found: list[Table | Marks] = []
+    for name, given in (("accept", accept), ("marks", marks)):
+        if isinstance(given, str | Path):
+            found.append(read_table(given) if name == "accept" else read_marks(given))
+        elif given is not None:
+            # An index names rows only where that of the table does.
+            table = given
+            if not isinstance(given, Table):
+                table = read_frame(given, name=name, by_index=by_index).table
+            assert isinstance(table, Table)
+            found.append(table if name == "accept" else marks_of(table, "marks"))
+    return found
 
 
 def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:

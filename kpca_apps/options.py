@@ -82,14 +82,14 @@ class Options:
 
 dataclass(frozen=True)(Options)
 _rule, _column = panel("Threshold (give one)"), panel("Columns")
-_known = panel("Accepted rows")
+_known = panel("Rows judged before")
 _model, _work = panel("Model"), panel("Parallel work")
 
 
 class NoveltyOptions(Options):
     """The options of screening; each command and each function takes those of use to it."""
 
-    common = "share alpha accept id exclude by hide out dry_run"
+    common = "share alpha accept marks id exclude by hide out dry_run"
 
     share: float | None = _rule(
         "Flag this share of the rows: a choice, not a test. Default without a reference: 0.01.",
@@ -112,6 +112,12 @@ class NoveltyOptions(Options):
         "Table of rows judged fine: they are learned as normal and not listed. Usually a "
         "flagged.csv cut down to them. A row is accepted if it equals one of them in the columns "
         "both have; * stands for any value, an empty cell for a missing one.",
+        "FILE",
+    )
+    marks: str | None = _known(
+        "Report of an earlier run, saved with what was marked in it, or the list that it wrote: "
+        "fine rows are learned as normal, fine and known ones are not listed, wrong ones stay on "
+        "top.",
         "FILE",
     )
     label: str | None = _column(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,6 +22,9 @@ settings.load_profile("repeatable")
 
 # Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
 collect_ignore = ["benchmarks"]
+
+# Of a long list in a result so many are checked, at either end.
+CHECKED = 50
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,6 +58,36 @@ def interrupts_are_heard() -> Iterator[None]:
     expected = (signal.default_int_handler, signal.getsignal(signal.SIGTERM), set())
     yield
     assert signals() == expected, "the test leaves signals handled or blocked in another way"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_result_follows_its_schema() -> Iterator[None]:
+    """Hold what is written as JSON in this process to the schema of its kind."""
+    from jsonschema import Draft202012Validator
+
+    from kpca_apps.report import result_json
+    from kpca_apps.report.json_schema import schema_of
+
+    write, validators = result_json.to_json, {}
+
+    def shortened(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: shortened(one) for key, one in value.items()}
+        if isinstance(value, list):
+            some = value if len(value) <= 2 * CHECKED else value[:CHECKED] + value[-CHECKED:]
+            return [shortened(one) for one in some]
+        return value
+
+    def checked(document: Any, content: Any) -> str:
+        text = write(document, content)
+        if document.kind not in validators:
+            validators[document.kind] = Draft202012Validator(schema_of(document))
+        validators[document.kind].validate(shortened(json.loads(text)))
+        return text
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(result_json, "to_json", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,9 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([*extras["apps"], *extras["excel"], *extras["dask"], *extras["raw"]])
+    optional = names(
+        [*extras["apps"], *extras["excel"], *extras["dask"], *extras["raw"], *extras["mcp"]]
+    )
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -91,7 +93,8 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    assert {*extras["excel"], *extras["dask"], *extras["raw"]} <= set(extras["test"])
+    beside = {*extras["excel"], *extras["dask"], *extras["raw"], *extras["mcp"]}
+    assert beside <= set(extras["test"])
 
 
 def test_lowest_versions_are_those_of_pyproject(project: dict[str, Any]) -> None:

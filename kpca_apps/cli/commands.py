@@ -118,10 +118,21 @@ def next_steps(
     if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
-    accepted = [str(params["accept"])] if params["accept"] else []
-    words += [word for path in accepted for word in ("--accept", _portable(path))]
+    accepted = [str(params[name]) for name in ("accept", "marks") if params[name]]
+    for name in ("accept", "marks"):
+        words += [flag_of(name), _portable(str(params[name]))] if params[name] else []
     missing = _missing(model, *table, *accepted)
     steps.append((f"See all reasons of one row{missing}", command_line(words)))
+    if saved is not None:
+        beside = f"{out}-again"
+        marked = f"{out}/report-marked.html"
+        steps.append(
+            (
+                "Mark rows in this page, save it, and screen again with what you marked"
+                + _missing(*table, beside),
+                reproduce(context, **_hidden_label(context, result), marks=marked, out=beside),
+            )
+        )
     return tuple(steps)
 
 

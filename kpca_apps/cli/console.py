@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kpca_apps.denoise.result import ImageOutcome
+    from kpca_apps.report.document import Document
 
 MAX_LINE = 2_000
 MOST_FAILURES = 5
@@ -60,12 +60,11 @@ class Console:
         """Put lines for people on stdout; control characters are escaped."""
         sys.stdout.writelines(f"{one_line(line, MAX_LINE)}\n" for line in lines)
 
-    def data_json(self, value: Any) -> None:
-        """Put a JSON document on stdout; NaN is ``null``, infinity ``"inf"``."""
-        from kpca_apps.report.result_json import plain
+    def data_json(self, document: Document, content: Mapping[str, Any]) -> None:
+        """Put a JSON document of a kind on stdout; NaN is ``null``, infinity ``"inf"``."""
+        from kpca_apps.report.result_json import to_json
 
-        ready = plain(value)
-        self.data(json.dumps(ready, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False))
+        self.data(to_json(document, content))
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:

@@ -21,7 +21,10 @@ from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
 from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
+from kpca_apps.cli.options import HelpfulCommand, paragraphs
 from kpca_apps.cli.papers import commands as papers
+from kpca_apps.cli.schema import schema
+from kpca_apps.cli.server.command import mcp
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line
 
@@ -41,6 +44,8 @@ app = typer.Typer(
 app.add_typer(novelty.app, name="novelty")
 app.add_typer(denoise.app, name="denoise")
 app.add_typer(papers.app, name="papers")
+for function in (schema, mcp):
+    app.command(function.__name__, help=paragraphs(function), cls=HelpfulCommand)(function)
 
 
 def _show_version(wanted: bool) -> None:

@@ -176,9 +176,13 @@ def command(
         run.common = frozenset(common)  # type: ignore[attr-defined]
         run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
-        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        app.command(function.__name__, help=text, cls=HelpfulCommand)(run)
+        app.command(function.__name__, help=paragraphs(function), cls=HelpfulCommand)(run)
         return function
 
     return register
+
+
+def paragraphs(function: Callable[..., None]) -> str:
+    """Return what a function says of itself, a line a paragraph: the terminal alone wraps them."""
+    parts = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(part.split()) for part in parts)

@@ -14,11 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
+from kpca_apps.report.document import Document
 
 if TYPE_CHECKING:
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
+RUN = Document(
+    "run",
+    "When, where and how long a command ran, and the files it wrote: run.json of every run.",
+    added={
+        **dict.fromkeys(("started", "finished", "host", "platform", "tool"), str),
+        "seconds": dict[str, float],
+        "files": tuple[str, ...],
+        "seconds of images": dict[str, float],
+        **dict.fromkeys(("workers", "threads of a worker", "resumed"), int),
+    },
+    optional=("seconds of images", "workers", "threads of a worker", "resumed"),
+)
 
 
 @dataclass
@@ -42,6 +55,7 @@ class Clock:
     def to_json(self) -> str:
         """Say when, where and how long."""
         run = {
+            **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": platform.node(),

@@ -10,14 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from kpca_apps.names import in_prose
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.odd_cells import FILLED
 from kpca_apps.novelty.checks.patterns import find_patterns, leading_note
-from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.encoded import Accepted, Encoded
 from kpca_apps.novelty.columns.profiles import NAMED_BY, TELLS_APART, describe_columns
 from kpca_apps.novelty.compare.comparison import judge_by_labels
 from kpca_apps.novelty.listed_rows import MAX_CELLS, Lists, list_table
+from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.pictures import draw_rows
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import (
@@ -85,7 +87,9 @@ def find_all(
         )
     patterns = find_patterns(lists.ranked, columns, lists.table, rows.sample_table)
     duplicates = find_duplicates(rows)
-    row_ids, row_files = _names_of_rows(rows, id_column, clearest(lists.odd_cells), duplicates)
+    row_ids, row_files, keys = _names_of_rows(
+        rows, id_column, clearest(lists.odd_cells), duplicates
+    )
     map, contours, plane = draw_rows(model, verdict, lists, columns)
     notes = (
         *of_drift,
@@ -116,6 +120,7 @@ def find_all(
         versions=library_versions(),
         command=command,
         rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index),
+        usual_rows=lists.usual,
         odd_cells=lists.odd_cells,
         n_odd_cells=lists.n_odd_cells,
         odd_cell_rows=lists.odd_cell_rows,
@@ -129,21 +134,23 @@ def find_all(
         groups=verdict.groups,
         row_ids=row_ids,
         row_files=row_files,
+        row_keys=keys,
         accepted=_accepted_rows(rows, fitted_on),
         is_accepted=rows.is_accepted,
+        marks=() if rows.accepted is None else rows.accepted.marks,
         by=model.options.columns.by if model.groups else (),
     )
 
 
 def _names_of_rows(
     rows: Encoded, id_column: str | None, cells: Sequence[OddCell], repeats: DuplicateRows
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Return ids and files of the rows that are named among odd cells and repeated rows, from 1."""
+) -> tuple[dict[int, str], dict[int, str], dict[int, str]]:
+    """Return ids, files and keys of the rows named among odd cells and repeated rows, from 1."""
     groups = (*repeats.equal, *repeats.near)
     named = sorted({cell.row for cell in cells} | {row for group in groups for row in group.rows})
     columns = (id_column, rows.source.file_column)
-    if not named or columns == (None, None):
-        return {}, {}
+    if not named:
+        return {}, {}, {}
     table = rows.take(np.array(named, dtype=np.int64) - 1)
     ids, files = (
         {}
@@ -151,7 +158,8 @@ def _names_of_rows(
         else {row: table.column(name).text(place) for place, row in enumerate(named)}
         for name in columns
     )
-    return ids, files
+    hidden = {spec.name for spec in rows.encoder.plan.specs if spec.hidden}
+    return ids, files, dict(zip(named, row_keys(table, hidden), strict=True))
 
 
 def _settings(
@@ -227,6 +235,8 @@ def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | N
     if rows.accepted is None:
         return None
     n, name = rows.accepted.n_rows, rows.accepted.name
+    if rows.accepted.is_wrong is not None:
+        return AcceptedRows(name, n, _marked_sentence(rows.accepted, fitted_on is rows))
     statement = f"{name} accepts none of the rows."
     if n:
         made = LEARNED if fitted_on is rows else "" if fitted_on is None else JOINED
@@ -236,6 +246,22 @@ def _accepted_rows(rows: Encoded, fitted_on: Encoded | None) -> AcceptedRows | N
             made = made.replace("them", "it")
         statement = f"{which} in {name} and not listed{made}."
     return AcceptedRows(name, n, statement)
+
+
+def _marked_sentence(accepted: Accepted, is_learned: bool) -> str:
+    """Say what became of the rows that a reader marked."""
+    masks = (accepted.is_wrong, accepted.is_fine, accepted.is_known)
+    n_wrong, n_fine, n_known = (0 if mask is None else int(mask.sum()) for mask in masks)
+    said = [
+        f"{n_fine:,} fine and {'learned as normal' if is_learned else 'not listed'}",
+        f"{n_known:,} known and not listed",
+        f"{n_wrong:,} wrong and first on the list",
+    ]
+    counts = n_fine, n_known, n_wrong
+    found = [words for words, n in zip(said, counts, strict=True) if n]
+    if not found:
+        return f"{accepted.name} marks none of the rows."
+    return f"Rows marked in {accepted.name}: {in_prose(found)}."
 
 
 def _with_reason_shares(

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.spatial.distance import cdist
 
+from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
@@ -16,7 +18,8 @@ from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason
+from kpca_apps.novelty.marks import row_keys
+from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason, UsualRow
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -38,6 +41,7 @@ ROWS_A_BLOCK = 256
 MIN_LISTED = 100
 # Flagged rows that are explained in full however few were asked for: some seconds' work.
 MAX_FLAGGED_EXPLAINED = 500
+N_NEAREST = 2  # usual rows beside each
 MAX_DRAWN = 1_500  # rows of a picture
 # A longer text stands in full in its own cell.
 MAX_TEXT = 200
@@ -114,6 +118,7 @@ class Lists:
     odd_cells: tuple[OddCell, ...]
     n_odd_cells: int  # listed or not
     odd_cell_rows: tuple[FlaggedRow, ...]
+    usual: tuple[UsualRow, ...]
 
 
 def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: str | None) -> Lists:
@@ -142,7 +147,61 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     mended = tuple(suggestions.row(one) for one in flagged)
     cells = suggestions.cells
     of_cells = _list_odd_cell_rows(verdict, cells, id_column)
-    return Lists(first, table, n_explained, ranked, mended, cells, n_odd_cells, of_cells)
+    ranked, usual = _compare(verdict, ranked, table, top[:n_explained], id_column)
+    return Lists(first, table, n_explained, ranked, mended, cells, n_odd_cells, of_cells, usual)
+
+
+def _compare(
+    verdict: Verdict,
+    ranked: tuple[RankedRow, ...],
+    table: Table,
+    positions: IntArray,
+    id_column: str | None,
+) -> tuple[tuple[RankedRow, ...], tuple[UsualRow, ...]]:
+    """Put beside the first rows, those at some positions, the usual ones most like each.
+
+    They are sought among the rows held in memory that are not flagged. The distance is the sum of
+    those in the columns, which one absurd cell makes greater by the same for all.
+    """
+    rows, nearest = verdict.rows, dict[int, IntArray]()
+    usual = np.flatnonzero(~verdict.flagged[rows.sample_index])
+    for piece, places, _, part in judged_by(verdict, table, positions):
+        among = usual[piece.places(rows.sample_index[usual])[0]]
+        among = among[evenly_drawn(len(among), MAX_COMPARED)]
+        if not len(among):
+            continue
+        encoder, views = piece.model.encoder, piece.model.detector.views
+        matrix = rows.sample[among]
+        if not piece.model.is_whole:
+            matrix = encoder.matrix(rows_of(rows.sample_table, among))
+        others = views.standardised(matrix)
+        for start in range(0, part.n_rows, ROWS_A_BLOCK):
+            block = slice(start, start + ROWS_A_BLOCK)
+            distances = cdist(views.standardised(part.matrix[block]), others, "cityblock")
+            # A row that nothing but its rank keeps from being flagged is not compared with itself.
+            own = rows.sample_index[among] == positions[places[block], None]
+            distances[own] = np.inf
+            closest = np.argsort(distances, axis=1, kind="stable")[:, :N_NEAREST]
+            nearest |= zip(places[block].tolist(), among[closest], strict=True)
+    compared = np.unique(np.concatenate([*nearest.values(), np.arange(0)]))
+    found = rows_of(rows.sample_table, compared)
+    names = _names(verdict, found, rows.sample_index[compared], id_column)
+    columns = [found.column(name) for name in found.frame.columns[:MAX_CELLS]]
+    described = tuple(
+        UsualRow(
+            name["row"],
+            name["line"],
+            name["id"],
+            tuple((column.name, column.text(place)) for column in columns),
+        )
+        for place, name in enumerate(names)
+    )
+    number = {place: one.row for place, one in zip(compared.tolist(), described, strict=True)}
+    with_nearest = (
+        replace(row, nearest=tuple(number[one] for one in nearest.get(place, ())))
+        for place, row in enumerate(ranked)
+    )
+    return tuple(with_nearest), described
 
 
 def top_rows(ranks: IntArray, count: int) -> IntArray:
@@ -172,6 +231,8 @@ def list_rows(
     rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
+    hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}
+    keys = row_keys(table, hidden)
     for place, (position, name) in enumerate(zip(positions.tolist(), names, strict=True)):
         rare = None
         if rarity is not None and rarities is not None:
@@ -191,6 +252,7 @@ def list_rows(
                 cells=tuple(cells),
                 rarity=rare,
                 group=group_of[place],
+                key=keys[place],
             )
         )
     return tuple(listed)

@@ -32,6 +32,7 @@ from kpca_apps.novelty.result import (
     RepeatedRows,
     ScreeningResult,
     SourceInfo,
+    UsualRow,
 )
 
 Result = TypeVar("Result", ScreeningResult, ComparisonResult)
@@ -136,6 +137,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         result,
         reference=result.reference and _source(result.reference, hidden),
         ranked=ranked,
+        usual_rows=tuple(_usual(row, hidden, has_id) for row in result.usual_rows),
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
         contours=contours,
         odd_cells=_without(tuple(_cell(one, hidden) for one in result.odd_cells), hidden),
@@ -201,6 +203,11 @@ def _ranked(row: RankedRow, hidden: Collection[str], has_id: bool, group: str) -
         cells=tuple(cell for cell in row.cells if cell[0] not in hidden),
         group=group,
     )
+
+
+def _usual(row: UsualRow, hidden: Collection[str], has_id: bool) -> UsualRow:
+    cells = tuple(cell for cell in row.cells if cell[0] not in hidden)
+    return replace(row, id=row.id if has_id else None, cells=cells)
 
 
 def _is_about(hint: str, columns: Collection[str]) -> bool:

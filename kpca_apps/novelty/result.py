@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -155,6 +156,8 @@ class RankedRow:
     rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation
     #: The group it was judged in, as "species Adelie"; empty where by the model of the whole table.
     group: str = ""
+    key: str = ""  #: what the row is known again by, if marked: a hash of its visible cells
+    nearest: tuple[int, ...] = ()  #: rows of `usual_rows` most like it, the nearest first
 
     @property
     def reason_sets(self) -> tuple[tuple[Reason, ...], ...]:
@@ -172,6 +175,16 @@ class RankedRow:
         """Columns of the first reason, each with the side its value deviates to; empty without."""
         first = self.reason_sets[0] if self.reasons else ()
         return tuple(sorted((reason.column, reason.side) for reason in first))
+
+
+@dataclass(frozen=True)
+class UsualRow:
+    """A row that is not flagged, to compare with one that is."""
+
+    row: int  #: position in the table, 1 = first row of data
+    line: int | None  #: of the input file it starts on
+    id: str | None  #: text of the column that names the rows
+    cells: tuple[tuple[str, str], ...]  #: name and text as it stands
 
 
 @dataclass(frozen=True)
@@ -456,6 +469,21 @@ class DuplicateRows:
     statement: str = ""  #: all this in a few plain sentences; empty where no row repeats another
 
 
+MARKS_FORMAT = 1  # of the marks that a page holds
+
+
+@dataclass(frozen=True)
+class RowMark:
+    """What a reader marked a row of the table as."""
+
+    row: int  #: position in the table, 1 = first row of data
+    mark: Literal["wrong", "fine", "known"]
+    key: str  #: what the row is known again by: a hash of its visible cells
+    line: int | None = None  #: of the file it was marked in
+    id: str = ""  #: the name it was marked under
+    note: str = ""  #: the reader's own words
+
+
 @dataclass(frozen=True)
 class AcceptedRows:
     """Rows that were judged fine before: they are scored, but neither flagged nor listed."""
@@ -513,8 +541,11 @@ class ScreeningResult:
     #: Names of the rows shown among odd cells and repeated rows, by their position from 1.
     row_ids: Mapping[int, str] = field(default_factory=dict)
     row_files: Mapping[int, str] = field(default_factory=dict)  #: files they are of, if of several
+    row_keys: Mapping[int, str] = field(default_factory=dict)  #: what they are known again by
     accepted: AcceptedRows | None = None  #: None: nobody named such rows
     is_accepted: BoolArray | None = None  #: (n,), which they are
+    marks: tuple[RowMark, ...] = ()  #: rows of the table that a reader marked before
+    usual_rows: tuple[UsualRow, ...] = ()  #: those that ranked rows are compared with, by row
     by: tuple[str, ...] = ()  #: columns whose groups the rows are judged in
 
     @property

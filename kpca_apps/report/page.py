@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import sys
 from contextlib import suppress
@@ -80,6 +81,12 @@ padding: 0.6rem 0.8rem; border-radius: 4px;
 {DARK} & {{{dark}}}
 }}
 """
+
+
+def block(content: Any) -> Markup:
+    """Write what a script reads as JSON, in which no text ends its element."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def setting_text(value: object) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from kpca_apps.denoise.result import DenoisingResult, Preview, TrialResult
-from kpca_apps.novelty.result import ComparisonResult, ScreeningDiff, ScreeningResult
-from kpca_apps.papers.result import GalleryResult
+from kpca_apps.denoise.result import Comparison, DenoisingResult, Preview, TrialResult
+from kpca_apps.novelty.result import (
+    ComparisonResult,
+    ComponentMap,
+    ScreeningDiff,
+    ScreeningResult,
+)
+from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
+from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
 from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
@@ -28,12 +34,23 @@ SHARES = {
     "share of flagged_rows": "of the first reason alone, the sum over its columns",
     "reason_share": "of a column: of the shares of all reasons of the flagged rows explained",
 }
-# Of no result: what differs from run to run, and pictures, which the page holds.
-LEFT_OUT = ("seconds", "resumed", "bug", "previews")
 # Of a screening: a number a row stands in the scored table; the map and contours are figures.
 DRAWN = (
     *("scores", "p_values", "rarities", "is_flagged", "is_accepted", "ranks"),
     *("map", "contours", "plane"),
+    *("usual_rows", "row_keys"),  # of the page
+)
+
+# What is told of the map in a screening; of an experiment and its outcome together.
+COMPONENTS = Part(
+    "Components",
+    "The leading kernel components.",
+    ((ComponentMap, ("x", "y", "rank", "flagged", "n_rows")),),
+)
+EXPERIMENT = Part(
+    "Experiment",
+    "An experiment that was run, or was not, and what it came to.",
+    ((Reproduction, ("outcome",)), (Outcome, ("figures",))),
 )
 
 Result = (
@@ -45,64 +62,116 @@ Result = (
     | GalleryResult
 )
 
+# What `result.json` holds, by the type of the result.
+DOCUMENTS: dict[type, Document] = {
+    ScreeningResult: Document(
+        "novelty screening",
+        "What a screening found: result.json of kpca novelty screen and score.",
+        ((ScreeningResult, DRAWN),),
+        {
+            "sentence": str,
+            "n_rows": int,
+            "n_flagged": int,
+            "what_shares_are_of": dict[str, str],
+            "components": COMPONENTS,
+        },
+    ),
+    ScreeningDiff: Document(
+        "novelty diff",
+        "Two screenings compared: result.json of kpca novelty diff.",
+        ((ScreeningDiff, ()),),
+        {"sentence": str},
+    ),
+    ComparisonResult: Document(
+        "novelty comparison",
+        "The detector beside baselines: result.json of kpca novelty compare.",
+        ((ComparisonResult, ()),),
+    ),
+    DenoisingResult: Document(
+        "denoising",
+        "What became of a batch of images: result.json of kpca denoise run.",
+        ((DenoisingResult, LEFT_OUT),),
+        {
+            "sentence": str,
+            "n_images": int,
+            "n_failed": int,
+            "mean_comparison": Comparison | None,
+        },
+    ),
+    TrialResult: Document(
+        "trial of denoising",
+        "An image at several strengths: result.json of kpca denoise run --preview.",
+        ((TrialResult, LEFT_OUT),),
+    ),
+    GalleryResult: Document(
+        "papers",
+        "Claims of papers beside our numbers: result.json of kpca papers run.",
+        ((GalleryResult, ("reproductions",)),),
+        {"sentence": str, "experiments": ListOf(EXPERIMENT)},
+    ),
+}
+
 
 def result_to_json(result: Result) -> str:
     """Write a result as JSON with sorted keys, the same bytes for the same result.
 
     Clock, host, timings and what was resumed are left out. NaN is ``null``, infinity is ``"inf"``.
     """
+    document = next(of for kind, of in DOCUMENTS.items() if isinstance(result, kind))
+    added: dict[str, Any] = {}
     if isinstance(result, ScreeningResult):
-        content = _fields(result, DRAWN) | {
-            "kind": "novelty screening",
+        added = {
             "sentence": "".join(headline(result)),
             "n_rows": result.n_rows,
             "n_flagged": result.n_flagged,
             "what_shares_are_of": SHARES,
-            "components": {
-                name: plain(getattr(result.map, name))
-                for name in ("variances", "gains", "explained")
-            },
+            "components": _fields(COMPONENTS.of, result.map),
         }
     elif isinstance(result, ScreeningDiff):
-        content = _fields(result) | {"kind": "novelty diff", "sentence": diff_headline(result)}
-    elif isinstance(result, ComparisonResult):
-        content = _fields(result) | {"kind": "novelty comparison"}
+        added = {"sentence": diff_headline(result)}
     elif isinstance(result, DenoisingResult):
-        content = _fields(result, LEFT_OUT) | {
-            "kind": "denoising",
+        added = {
             "sentence": denoising_headline(result),
             "n_images": len(result.images),
             "n_failed": result.n_failed,
-            "mean_comparison": plain(result.mean_comparison),
+            "mean_comparison": result.mean_comparison,
         }
-    elif isinstance(result, TrialResult):
-        content = _fields(result, LEFT_OUT) | {"kind": "trial of denoising"}
-    else:
-        content = _fields(result, ("reproductions",)) | {
-            "kind": "papers",
+    elif isinstance(result, GalleryResult):
+        added = {
             "sentence": gallery_headline(result),
             "experiments": [
-                _fields(one, ("outcome",)) | _fields(one.outcome, ("figures",))
-                for one in result.reproductions
+                _fields(EXPERIMENT.of, one, one.outcome) for one in result.reproductions
             ],
         }
-    text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return to_json(document, _fields(document.of, result) | added)
+
+
+def to_json(document: Document, content: Mapping[str, Any]) -> str:
+    """Write a document of a kind as JSON, behind what it says of itself."""
+    text = json.dumps(
+        plain({**document.head, **content}),
+        sort_keys=True,
+        indent=1,
+        ensure_ascii=False,
+        allow_nan=False,
+    )
     return writable(text) + "\n"
 
 
-def _fields(value: Any, left_out: Collection[str] = ()) -> dict[str, Any]:
-    values = {one.name: getattr(value, one.name) for one in fields(value)}
+def _fields(of: Fields, *values: Any) -> dict[str, Any]:
+    """Return the fields of values as those of a type each, but for a few and for pictures."""
     return {
-        name: plain(item)
-        for name, item in values.items()
-        if name not in left_out and not isinstance(item, Preview)
+        one.name: plain(getattr(value, one.name))
+        for (kind, left_out), value in zip(of, values, strict=True)
+        for one in fields(kind)
+        if one.name not in left_out and not isinstance(getattr(value, one.name), Preview)
     }
 
 
 def plain(value: Any) -> Any:
     """Turn result objects, arrays and numbers into what JSON can hold: NaN is null."""
     if is_dataclass(value):
-        return _fields(value, LEFT_OUT)
+        return _fields(((type(value), LEFT_OUT),), value)
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, Mapping):

@@ -273,7 +273,7 @@ def test_a_dry_run_lists_no_result_of_a_kind_that_is_not_read(kpca: Run) -> None
     foreseen = sorted(line for line in dry.err.splitlines())
     assert foreseen[0].startswith("failed: moves.gif: is a GIF, which is not read; ")
     assert foreseen[1].startswith("failed: notes.png: is not an image that can be read")
-    rows = json.loads(kpca("run", "in", *FAST, "--dry-run", "--json").out)
+    rows = json.loads(kpca("run", "in", *FAST, "--dry-run", "--json").out)["images"]
     assert [row["name"] for row in rows] == names
     # The run says the same of them.
     done = kpca("run", "in", *FAST, "--quiet")
@@ -288,7 +288,7 @@ def test_json_config_and_dry_run(kpca: Run) -> None:
     assert (dry.code, dry.err) == (0, "")
     assert dry.out.splitlines()[0] == "a.png -> kpca-denoised/images/a.png"
     assert not Path("kpca-denoised").exists()
-    rows = json.loads(kpca("run", "in", "--dry-run", "--json", "--format", "png").out)
+    rows = json.loads(kpca("run", "in", "--dry-run", "--json", "--format", "png").out)["images"]
     assert rows[1] == {"name": "c.tif", "output": "kpca-denoised/images/c.png"}
     done = kpca("run", "in", "--config", "run.toml", "--json", "--quiet")
     assert (done.code, done.err) == (0, "")
@@ -312,7 +312,7 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert rows[0].split()[1] == f"{expected:.3g}"
     assert rows[0].endswith("28 x 24")
     assert rows[2].endswith("24 x 24")
-    told = json.loads(kpca("noise", "in", "--json").out)
+    told = json.loads(kpca("noise", "in", "--json").out)["images"]
     assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
     assert told[0]["sigma"] == expected
     assert len(told[3]["channel_sigma"]) == 3
@@ -395,7 +395,7 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     (line,) = laws.splitlines()[1:]
     gain = float(line.split()[1])
     assert gain == pytest.approx(2, rel=0.15)
-    (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)
+    (told,) = json.loads(kpca("noise", "cells.tif", "--json").out)["images"]
     assert told["evidence"]["laws"][0]["gain"] == pytest.approx(gain, rel=0.01)
     done = kpca("run", "cells.tif", *FAST)
     said = " ".join(done.err.split())

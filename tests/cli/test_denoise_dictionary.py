@@ -158,7 +158,7 @@ def test_a_dry_run_lists_the_examples(kpca: Run, digits: np.ndarray) -> None:
     done = kpca("fit", "clean", *MODEL, "--dry-run")
     assert (done.code, len(done.out.splitlines())) == (0, 61)
     assert done.out.splitlines()[1].split() == ["00.png", "8", "x", "8", "uint8"]
-    rows = json.loads(kpca("fit", "clean", *MODEL, "--dry-run", "--json").out)
+    rows = json.loads(kpca("fit", "clean", *MODEL, "--dry-run", "--json").out)["images"]
     assert rows[0] == {"name": "00.png", "shape": [8, 8]}
     assert not Path("digits.kpca").exists()
 

@@ -48,8 +48,8 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 READING = "delimiter encoding sheet skip-rows bad-lines"
 OPTIONS = {
     "novelty screen": (
-        "reference share count alpha fdr accept label positive id exclude categorical numeric by "
-        "hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
+        "reference share count alpha fdr accept marks label positive id exclude categorical "
+        "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
         "calibration seed jobs workers scheduler out force format keep-hidden flagged "
         f"{READING} json quiet dry-run config"
     ),
@@ -59,10 +59,10 @@ OPTIONS = {
         f"workers scheduler force {READING} json quiet dry-run config"
     ),
     "novelty score": (
-        "share count alpha fdr accept label positive id hide explain jobs workers scheduler out "
-        f"force format keep-hidden flagged {READING} json quiet config"
+        "share count alpha fdr accept marks label positive id hide explain jobs workers "
+        f"scheduler out force format keep-hidden flagged {READING} json quiet config"
     ),
-    "novelty explain": f"row line accept id hide {READING} json quiet config",
+    "novelty explain": f"row line accept marks id hide {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric hide dayfirst monthfirst kernel gamma sigma "
         f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
@@ -86,22 +86,31 @@ OPTIONS = {
     "papers list": "json",
     "papers run": "data out force json quiet",
     "papers fetch": "quiet",
+    "schema": "",
+    "mcp": "root hide largest",
 }
 
 
-def test_each_command_has_its_options() -> None:
+def each_command() -> Iterator[tuple[str, Any]]:
+    """Return each command with its words."""
     groups: Any = get_command(app)
+    for group, found in groups.commands.items():
+        for name, command in getattr(found, "commands", {"": found}).items():
+            yield f"{group} {name}".strip(), command
+
+
+def test_each_command_has_its_options() -> None:
     found = {
-        f"{group} {name}": " ".join(
+        name: " ".join(
             flag.removeprefix("--")
             for parameter in command.params
             for flag in (*parameter.opts, *parameter.secondary_opts)
             if flag.startswith("--")
         )
-        .removesuffix(" help")
-        .removesuffix(" help-all")
-        for group, commands in groups.commands.items()
-        for name, command in commands.commands.items()
+        .removesuffix("help")
+        .removesuffix("help-all")
+        .strip()
+        for name, command in each_command()
     }
     assert found == OPTIONS
 

@@ -139,6 +139,27 @@ def test_lists_like_the_input_are_read_back(kpca: Run) -> None:
     assert compared.code == 0, compared.err
 
 
+def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
+    assert kpca("screen", "birds.csv", "--count", "3", "--out", "first").code == 0
+    top = result("first")["ranked"][:3]
+    head = "row_key,row,mark"
+    marked = zip(top, ("fine", "known", "wrong"), strict=True)
+    lines = [f"{one['key']},{one['row']},{mark}" for one, mark in marked]
+    Path("marks.csv").write_text("\n".join([head, *lines]), encoding="utf-8")
+    words = ("--count", "3", "--marks", "marks.csv")
+    done = kpca("screen", "birds.csv", *words, "--out", "second")
+    said = " ".join(done.err.split())
+    assert "1 fine and learned as normal, 1 known and not listed and 1 wrong" in said
+    listed = [one["row"] for one in result("second")["flagged_rows"]]
+    assert listed[0] == top[2]["row"] and not {top[0]["row"], top[1]["row"]} & {*listed}
+    done = kpca("score", "first/model.kpca", "birds.csv", *words, "--out", "third")
+    assert "1 fine and not listed" in " ".join(done.err.split())
+    row = str(top[2]["row"])
+    done = kpca("explain", "first/model.kpca", "birds.csv", "--row", row, "--marks", "marks.csv")
+    assert done.code == 0 and done.out.startswith("1"), done
+    assert kpca("screen", "birds.csv", "--marks", "birds.csv").code == 3
+
+
 def test_the_format_of_a_parquet_file_is_parquet(kpca: Run, folder: Path) -> None:
     pl.read_csv("birds.csv").write_parquet("birds.parquet")
     assert kpca("screen", "birds.parquet", "--format", "same", "--out", "same").code == 0

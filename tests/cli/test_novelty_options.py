@@ -49,8 +49,9 @@ TOLD_OF_COLUMNS = {
 LABEL = "--label colour --positive red"
 # Of the table, the work and the files; not of what is found.
 OTHERS = (
-    "--reference --accept --workers --scheduler --out --force --format --keep-hidden --flagged "
-    "--delimiter --encoding --sheet --skip-rows --bad-lines --json --quiet --dry-run --config"
+    "--reference --accept --marks --workers --scheduler --out --force --format --keep-hidden "
+    "--flagged --delimiter --encoding --sheet --skip-rows --bad-lines --json --quiet --dry-run "
+    "--config"
 )
 
 

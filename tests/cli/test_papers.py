@@ -39,7 +39,7 @@ def test_every_experiment_is_listed(kpca: Run) -> None:
     ]
     assert "Hoffmann (2007)" in lines
     assert any(line.endswith("Three clusters, exp(-0.3 |x - y|^2) [Fig. 1]") for line in lines)
-    told = json.loads(kpca("list", "--json").out)
+    told = json.loads(kpca("list", "--json").out)["experiments"]
     assert [one["name"] for one in told] == names
     assert {"name": "chairs", "data": []}.items() <= {
         key: value for one in told if one["name"] == "chairs" for key, value in one.items()

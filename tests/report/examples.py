@@ -138,6 +138,7 @@ def ranked(scores: np.ndarray, flagged: np.ndarray, reasons: tuple[Reason, ...])
             else (),
             cells=(("Species", "Adelie"), ("Culmen Length (mm)", "39.1"), ("Comments", "")),
             rarity=rarity(float(scores[row])),
+            key=f"v01234567-{row:016x}",
         )
         for place, row in enumerate(order)
     ]

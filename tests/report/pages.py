@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -59,6 +60,7 @@ class Page(HTMLParser):
         self.text = ""
         self.csp = ""
         self.scripts: list[str] = []
+        self.blocks: dict[str, str] = {}  # of data, by their ids
         self.feed(html)
         self.close()
         assert self.open == []
@@ -79,7 +81,12 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "script":
-            self.scripts.append(data)
+            kind = self.elements[-1][1]
+            if "type" in kind:
+                assert kind["type"] == "application/json"
+                self.blocks[kind["id"]] = data
+            else:
+                self.scripts.append(data)
         elif not self.open or self.open[-1] != "style":
             self.text += data
 
@@ -103,7 +110,10 @@ def check_sound(html: str) -> Page:
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
-    assert page.tags.count("script") == page.tags.count("h1") == page.tags.count("main") == 1
+    assert page.tags.count("h1") == page.tags.count("main") == 1
+    assert page.tags.count("script") == 1 + len(page.blocks)
+    for text in page.blocks.values():
+        json.loads(text)
     assert not {"iframe", "form", "link", "object", "embed", "base"} & set(page.tags)
     assert not [key for key, _ in page.attributes if key.startswith("on")]
     assert not re.search(r"(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", html), "an address outside"
@@ -124,7 +134,8 @@ def check_sound(html: str) -> Page:
 
 def check_isolated(html: str) -> None:
     """Check that a right-to-left override stands in no text outside an element that isolates it."""
-    rest = re.sub(r"(?s)<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
+    data = r'<script type="application/json".*?</script>'  # which the script puts into <bdi>
+    rest = re.sub(rf"(?s){data}|<(title|code|dt)>.*?</\1>|<span>.*?</span>", "", html)
     for match in re.finditer("\u202e", rest):
         before = rest[: match.start()]
         assert any(

@@ -23,6 +23,8 @@ SCREENINGS = ("usual", "hostile", "long_names", "two_columns", "with_labels")
 PAGES = (*SCREENINGS, "comparison", "trial", "papers", "many/details/0003")
 PAGES += tuple(f"{name}/report" for name in BATCHES)
 
+SEVERE = ("serious", "critical")
+
 Opened = Callable[..., Any]
 
 
@@ -70,6 +72,19 @@ def test_no_page_scrolls_sideways_or_complains(opened: Opened, name: str) -> Non
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_has_a_serious_fault_of_accessibility(opened: Opened, name: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for width, scheme in ((1280, "light"), (360, "dark")):
+        page = opened(name, width, 740, color_scheme=scheme, bypass_csp=True)
+        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        if (more := page.locator(".more")).count():
+            more.first.click()
+        found = axe.run(page).response["violations"]
+        faults = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in SEVERE]
+        assert faults == []
 
 
 def test_the_first_screen_holds_the_answer(opened: Opened) -> None:

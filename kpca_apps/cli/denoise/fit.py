@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
+from kpca_apps.cli.denoise.documents import EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions
 from kpca_apps.denoise.batch.dictionary import (
     are_all_alike,
@@ -59,7 +60,8 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
     if options.dry_run:
         if options.json:
             rows = zip(names, images, strict=True)
-            console.data_json([{"name": name, "shape": [*image.shape]} for name, image in rows])
+            listed = [{"name": name, "shape": [*image.shape]} for name, image in rows]
+            console.data_json(EXAMPLE_IMAGES, {"images": listed})
             return
         table = [("file", "size", "type")]
         for name, image in zip(names, images, strict=True):
@@ -86,14 +88,15 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
     console.say("The model holds the examples: share it as you would share the images.")
     if options.json:
         console.data_json(
+            FITTED_DICTIONARY,
             {
                 "model": str(model),
                 "n_examples": n_examples,
                 "shape": list(dictionary.shape_),
                 "patch_size": dictionary.patch_size,
                 "rule": choice_sentence(dictionary),
-                "choices": [asdict(choice) for choice in dictionary.choices_],
-            }
+                "choices": dictionary.choices_,
+            },
         )
     else:
         console.data_path(model)
@@ -111,7 +114,7 @@ def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
     if options.json:
-        console.data_json([_noise_record(one) for one in files])
+        console.data_json(MEASURED_NOISE, {"images": [_noise_record(one) for one in files]})
     elif measured:
         console.data_lines(_noise_lines(measured))
         if laws := _law_lines(measured):
@@ -246,8 +249,4 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _noise_record(one: MeasuredFile) -> dict[str, Any]:
-    if one.reason:
-        return {"name": one.name, "status": "failed", "reason": one.reason}
-    record = asdict(one)
-    del record["reason"]
-    return {**record, "status": "ok"}
+    return {**asdict(one), "status": "failed" if one.reason else "ok"}

@@ -129,7 +129,10 @@ def print_plan(batch: Batch) -> None:
             say_failure(f"{one_line(one.name, 200)}: {one.refused}")
     places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
     if batch.options.json:
-        batch.console.data_json([{"name": name, "output": place} for name, place in places.items()])
+        from kpca_apps.cli.denoise.documents import PLANNED_IMAGES
+
+        listed = [{"name": name, "output": place} for name, place in places.items()]
+        batch.console.data_json(PLANNED_IMAGES, {"images": listed})
     else:
         batch.console.data_lines([f"{name} -> {place}" for name, place in places.items()])
 

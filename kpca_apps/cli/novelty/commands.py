@@ -68,7 +68,7 @@ def screen(
         rows = run.read(table)
         refuse_too_wide(options, rows)
         clean = None if reference is None else run.read([reference])
-        accepted = run.read_accepted()
+        judged = run.read_judged()
         run.clock.lap("reading")
         if options.dry_run:
             print_plan(run, clean or rows, chosen)
@@ -79,7 +79,7 @@ def screen(
             result, model = screen_rows(
                 rows,
                 reference=clean,
-                accept=accepted,
+                accept=judged,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -88,7 +88,7 @@ def screen(
         finish(run, context, folder, rows, result, model, save=True)
 
 
-@command(app, without="accept positive explain out format keep_hidden flagged")
+@command(app, without="accept marks positive explain out format keep_hidden flagged")
 def fit(
     reference: Annotated[
         list[str],
@@ -120,6 +120,7 @@ def fit(
         if options.dry_run:
             print_plan(run, rows, chosen)
             return
+        from kpca_apps.cli.novelty.documents import FITTED_MODEL
         from kpca_apps.cli.novelty.lines import held, learned, say_warnings
         from kpca_apps.novelty.redact import visible_notes
         from kpca_apps.novelty.screening.fit import fit_table
@@ -133,7 +134,8 @@ def fit(
     say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
-        console.data_json({"model": str(model), "columns": fitted.encoder.plan.to_dict()})
+        content = {"model": str(model), "columns": fitted.encoder.plan.specs}
+        console.data_json(FITTED_MODEL, content)
     else:
         console.data_path(model)
 
@@ -159,14 +161,14 @@ def score(
         loaded = load_model(model)
         rows = run.read(table)
         refuse_too_wide(options, rows)
-        accepted = run.read_accepted()
+        judged = run.read_judged()
         chosen = adjusted(loaded, rows, options)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
             result = score_rows(
                 loaded,
                 rows,
-                accept=accepted,
+                accept=judged,
                 options=chosen,
                 command=reproduce(context, replacing=True),
                 execution=run.execution,
@@ -175,7 +177,9 @@ def score(
         finish(run, context, folder, rows, result, loaded, save=False)
 
 
-@command(app, only="accept id hide delimiter encoding sheet skip_rows bad_lines json quiet config")
+@command(
+    app, only="accept marks id hide delimiter encoding sheet skip_rows bad_lines json quiet config"
+)
 def explain(
     model: ModelArgument,
     table: TableArgument,
@@ -192,6 +196,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain one row: which columns make it odd, and what was expected instead."""
+    from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
     from kpca_apps.novelty.screening.model import load_model
@@ -209,12 +214,12 @@ def explain(
                 rows,
                 row=row,
                 line=line,
-                accept=run.read_accepted(),
+                accept=run.read_judged(),
                 options=chosen,
                 execution=run.execution,
             )
     if options.json:
-        run.console.data_json(asdict(found))
+        run.console.data_json(EXPLAINED_ROW, asdict(found))
         return
     say_warnings(run.console, result.warnings)
     if result.scale is not None:
@@ -224,7 +229,7 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept by explain calibration workers scheduler format "
+    without="share count alpha fdr accept marks by explain calibration workers scheduler format "
     "keep_hidden flagged",
 )
 def compare(

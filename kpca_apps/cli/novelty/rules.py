@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
+from kpca_apps.cli.novelty.documents import RULE_CHECK
 from kpca_apps.cli.novelty.lines import say_warnings
 from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
@@ -30,6 +30,7 @@ from kpca_apps.novelty.relations.table_rules import (
 )
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, RuleFormat, check_limits
+from kpca_apps.report import result_json
 from kpca_apps.system.output import atomic_write
 
 _BY_SUFFIX: dict[str, RuleFormat] = {
@@ -77,14 +78,14 @@ class Target:
             check_target(out, force=options.force)
         return target
 
-    def write(self, console: Console, rules: HeldRules, text: list[str], result: Any) -> None:
-        """Write rules, or the `text` about them, to the file or to stdout; `result` is of JSON."""
+    def write(self, console: Console, rules: HeldRules, text: list[str], as_json: str) -> None:
+        """Write rules, or the `text` about them, to the file or to stdout, or print the JSON."""
         content = _export(self.format, rules, text)
         if self.out is not None:
             with atomic_write(self.out) as file:
                 file.write(content.encode("utf-8"))
         if self.as_json:
-            console.data_json(result)
+            console.data(as_json)
         elif self.out is not None:
             console.data_path(near(self.out))
         elif self.format == "text":
@@ -115,7 +116,7 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
     say_warnings(console, found.notes)
-    target.write(console, found, found_lines(found, first), json.loads(rules_to_json(found)))
+    target.write(console, found, found_lines(found, first), rules_to_json(found))
 
 
 def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Target) -> bool:
@@ -139,8 +140,8 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
     say_warnings(console, checked.notes)
     text = broken_lines(checked, broken, hidden)
-    result = check_result(checked, broken, hidden)
-    target.write(console, without_values(checked, hidden), text, result)
+    found = result_json.to_json(RULE_CHECK, check_result(checked, broken, hidden))
+    target.write(console, without_values(checked, hidden), text, found)
     return n_broken > 0
 
 

@@ -16,11 +16,13 @@ from joblib import cpu_count
 
 from kpca_apps.cli.commands import next_steps, without_hidden_label
 from kpca_apps.cli.console import Console, row_progress
+from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.names import safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
+from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.system.memory import available_bytes
@@ -53,9 +55,11 @@ class Run:
         with self.console.stage(f"Reading {paths[0]}{more}"):
             return open_table(paths, **{name: getattr(self.options, name) for name in READING})
 
-    def read_accepted(self) -> Table | None:
-        """Read the rows that were judged fine, if there are any."""
-        return None if self.options.accept is None else read_table(self.options.accept)
+    def read_judged(self) -> list[Table | Marks]:
+        """Read what was said of rows before: which are fine, and what was marked."""
+        given = self.options.accept, self.options.marks
+        read: tuple[Callable[[str], Table | Marks], ...] = read_table, read_marks
+        return [how(path) for how, path in zip(read, given, strict=True) if path is not None]
 
     def working(self, text: str, *tables: AnyTable | None) -> AbstractContextManager[None]:
         """Show that work is going on; for tables read in parts, their passes show it themselves."""
@@ -131,7 +135,7 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     for note in (*table.source.notes, *plan.warnings):
         console.say(note)
     if run.options.json:
-        console.data_json(plan.to_dict())
+        console.data_json(COLUMN_PLAN, {"columns": plan.specs})
     else:
         console.data_lines(plan_lines(plan))
 

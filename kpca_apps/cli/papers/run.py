@@ -25,11 +25,21 @@ from kpca_apps.papers.registry import (
 )
 from kpca_apps.papers.result import Experiment, Reproduction
 from kpca_apps.papers.texts import ELSEWHERE
+from kpca_apps.report.document import Document, ListOf, Part
 from kpca_apps.report.papers.text import headline, left_out, standing, work_of
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.output import OutputFolder
 
 INDENT = 2
+EXPERIMENTS = Document(
+    "experiments",
+    "The experiments that can be run: kpca papers list --json.",
+    added={
+        "experiments": ListOf(
+            Part("Experiment", "One to be run.", ((Experiment, ("run", "method")),))
+        )
+    },
+)
 
 
 def print_list(as_json: bool) -> None:
@@ -37,7 +47,8 @@ def print_list(as_json: bool) -> None:
     console, found = Console(), [*all_experiments().values()]
     if as_json:
         names = ("name", "paper", "title", "data")
-        console.data_json([{key: getattr(one, key) for key in names} for one in found])
+        listed = [{key: getattr(one, key) for key in names} for one in found]
+        console.data_json(EXPERIMENTS, {"experiments": listed})
         return
     console.data_lines(_list_lines(found, terminal_width()))
 

@@ -35,6 +35,7 @@ from kpca_apps.names import one_line, suggest
 from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
+from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
@@ -253,11 +254,36 @@ HashArray = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Accepted:
-    """Rows of a table that somebody judged fine."""
+    """Rows of a table that somebody judged: fine, or known to be as odd as they are, or wrong."""
 
-    is_accepted: BoolArray  # (n,)
-    name: str  # of the file that accepts them
+    is_accepted: BoolArray  # (n,), fine or known
+    name: str  # of the file that says so
     notes: tuple[str, ...]  # on rows of that file that are none of the table
+    is_known: BoolArray | None = None  # (n,), not to be learned from; None where all are fine
+    is_wrong: BoolArray | None = None  # (n,), to stay on top of the list
+    marks: tuple[RowMark, ...] = ()  # by row
+
+    @property
+    def is_fine(self) -> BoolArray:
+        """Rows (n,) that are learned from as normal ones."""
+        return self.is_accepted if self.is_known is None else self.is_accepted & ~self.is_known
+
+    def joined(self, other: Accepted) -> Accepted:
+        """Return what both say; a row that one of them calls wrong is."""
+        none = np.zeros(len(self.is_accepted), dtype=bool)
+        wrong = (none if self.is_wrong is None else self.is_wrong) | (
+            none if other.is_wrong is None else other.is_wrong
+        )
+        fine = self.is_fine | other.is_fine
+        accepted = (self.is_accepted | other.is_accepted) & ~wrong
+        return Accepted(
+            accepted,
+            f"{self.name} and {other.name}",
+            (*self.notes, *other.notes),
+            accepted & ~fine,
+            wrong,
+            (*self.marks, *other.marks),
+        )
 
     @property
     def n_rows(self) -> int:

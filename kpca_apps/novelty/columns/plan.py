@@ -23,9 +23,9 @@ import hashlib
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -148,14 +148,6 @@ class ColumnPlan:
     def used(self) -> tuple[ColumnSpec, ...]:
         """Columns the model sees."""
         return tuple(spec for spec in self.specs if spec.used)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a command prints of the plan as JSON."""
-        columns = [asdict(spec) for spec in self.specs]
-        for spec, column in zip(self.specs, columns, strict=True):
-            if spec.format is not None:
-                column["format"] = {"kind": KINDS[spec.role].noun, **column["format"]}
-        return {"columns": columns}
 
     @property
     def warnings(self) -> tuple[str, ...]:

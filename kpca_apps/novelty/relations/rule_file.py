@@ -11,7 +11,7 @@ import math
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
@@ -115,6 +115,16 @@ def rules_to_json(rules: HeldRules) -> str:
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+
+
+def rules_schema() -> dict[str, Any]:
+    """Return the JSON schema of a file of rules, made from what reads it."""
+    (_,), named = msgspec.json.schema_components([_Document], ref_template="#/$defs/{name}")
+    schema: dict[str, Any] = named.pop(_Document.__name__)
+    constants = {"format": FORMAT, "format_version": FORMAT_VERSION}
+    schema["properties"] |= {key: {"const": value} for key, value in constants.items()}
+    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema | {"$defs": named}))
+    return made
 
 
 def save_rules(rules: HeldRules, path: str | Path) -> None:

@@ -121,12 +121,12 @@ def fit_planned(
 ) -> tuple[NoveltyModel, Encoded]:
     """Fit a model to a planned table; return its rows as well.
 
-    Unless the table is clean, rows that are accepted are learned from as normal ones.
+    Unless the table is clean, rows judged fine are learned from as normal ones.
     """
     sample, options, clean, plan = planned.sample, planned.options, planned.clean, planned.plan
     table, rule, by, own = sample.whole, planned.rule, options.columns.by, list[int]()
-    is_accepted = None if accepted is None else accepted.is_accepted
-    judged = np.s_[:] if is_accepted is None else ~is_accepted
+    is_fine = None if accepted is None else accepted.is_fine
+    judged = np.s_[:] if accepted is None else ~accepted.is_accepted
     keys, codes = find_groups(table, by, execution)
     if by:
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
@@ -135,7 +135,7 @@ def fit_planned(
     rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
     rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_accepted)
+    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_fine)
     detector = fitted.detector
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
@@ -159,7 +159,7 @@ def fit_planned(
     scores[:] = fitted.scores[: len(scores)]
     for place in own:
         positions = np.flatnonzero(codes == place)
-        of_group = None if is_accepted is None else is_accepted[positions]
+        of_group = None if is_fine is None else is_fine[positions]
         few = len(positions) <= SAMPLE_ROWS
         group = take_rows(table, positions, execution) if few else some_rows(table, positions)
         piece = _fit_group(keys[place], group, plan, options, parameters, of_group, execution)
@@ -187,7 +187,7 @@ def _fit_group(
     plan: ColumnPlan,
     options: ScreeningOptions,
     parameters: Parameters,
-    is_accepted: BoolArray | None,
+    is_fine: BoolArray | None,
     execution: Execution,
 ) -> GroupModel | None:
     """Fit a piece to the rows of one group; none where no column varies in it."""
@@ -199,7 +199,7 @@ def _fit_group(
     encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
-    fitted, _ = _fit_detector(rows, parameters, options, None, (), is_accepted)
+    fitted, _ = _fit_detector(rows, parameters, options, None, (), is_fine)
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
@@ -209,7 +209,7 @@ def _fit_detector(
     options: ScreeningOptions,
     kernel: Literal["rbf"] | Kernel | None,
     by: Collection[str],
-    is_accepted: BoolArray | None,
+    is_fine: BoolArray | None,
 ) -> tuple[Fit, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
@@ -225,7 +225,7 @@ def _fit_detector(
         parameters,
         roles,
         kernel=kernel,
-        normal=is_accepted,
+        normal=is_fine,
         surprise=rows.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
@@ -234,8 +234,8 @@ def _fit_detector(
         fitted = fit()
         while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
             scores = fitted.scores[rows.sample_index]
-            if is_accepted is not None:
-                scores = np.where(is_accepted[rows.sample_index], -np.inf, scores)
+            if is_fine is not None:
+                scores = np.where(is_fine[rows.sample_index], -np.inf, scores)
             one = find_large_group(rows.sample, scores, columns, encoder.as_is)
             if one is None or one in found.groups:
                 break

@@ -114,7 +114,8 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     """Score, rank and flag the rows of a table; the one fitted on has leave-one-out scores.
 
     Rows are flagged by the rule of the options, or else that of the model. Those accepted are not,
-    and rank after all others: what a rule says of a table, it says of the others.
+    and rank after all others: what a rule says of a table, it says of the others. Those known to be
+    wrong are flagged whatever it says, and rank first.
     """
     rule = resolve_rule(options, clean=model.clean, default=model.rule)
     in_training, is_accepted, detector = (
@@ -140,6 +141,8 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     )
     flagged = np.zeros(len(scores), dtype=bool)
     flagged[judged] = flagged_of_judged
+    if rows.accepted is not None and rows.accepted.is_wrong is not None:
+        flagged |= rows.accepted.is_wrong
     if not (rule.calibrated and model.groups):
         pieces = [replace(piece, threshold=threshold.value) for piece in pieces]
     rarities, scale = None, None
@@ -418,16 +421,17 @@ def _ranks(
     *,
     in_training: bool,
 ) -> IntArray:
-    """Rank every row, those that are accepted after all others."""
+    """Rank every row, those known to be wrong before, and those accepted after all others."""
     if model.groups:
         # Scores that were shifted to a threshold, which none of them may pass, keep their order.
         ranks = novelty_ranks(scores, lambda places: raw[places])
     else:
         ranks = _rank_rows(model, rows, scores, in_training=in_training)
-    if rows.is_accepted is not None:
-        order = np.argsort(ranks)
-        is_last = rows.is_accepted[order]
-        ranks[np.r_[order[~is_last], order[is_last]]] = np.arange(1, len(ranks) + 1)
+    if rows.accepted is not None:
+        last = rows.accepted.is_accepted.astype(np.int8)
+        wrong = rows.accepted.is_wrong
+        order = np.lexsort((ranks, last if wrong is None else last - wrong))
+        ranks[order] = np.arange(1, len(ranks) + 1)
     return ranks
 
 

@@ -35,6 +35,7 @@ from kpca_apps.novelty.columns.plan import (
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import Suggestions, list_rows
+from kpca_apps.novelty.marks import Marks, find_marked, is_list_of_marks, marks_of
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import RankedRow, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
@@ -53,14 +54,15 @@ def screen(
     table: AnyTable,
     *,
     reference: AnyTable | None = None,
-    accept: Table | None = None,
+    accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
     command: str = "",
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
     """Screen a table for outliers; return what was found, and the model fitted on the way.
 
-    See `kpca_apps.screen_table`; `command` is what reproduces the result, for the report.
+    See `kpca_apps.screen_table`; `accept` are rows that are fine and marks of rows, and `command`
+    is what reproduces the result, for the report.
     """
     options, execution = options or ScreeningOptions(), execution or Execution()
     hidden, clean, accepted = options.columns.hide, reference is not None, None
@@ -70,18 +72,18 @@ def screen(
         if reference is not None:
             _check_names(table, options.columns)
         planned = plan_fit(learned, options, clean, execution, beside)
-        if accept is not None:
+        if accept:
             # Cells are read as those of the table that is learned.
-            specs, hide = planned.plan.specs, {*hidden} & {*learned.columns}
-            accepted = find_accepted(accept, table, specs, execution, most=MOST, hidden=hide)
+            specs = planned.plan.specs
+            accepted = _judged_before(accept, table, specs, execution, most=MOST, hidden=hidden)
         if reference is None:
             model, rows = fit_planned(planned, execution, accepted)
             judged = rows
         else:
             # Rows of the reference itself are in it.
             is_other = table.source.fingerprint != reference.source.fingerprint
-            if accepted is not None and accepted.n_rows and is_other:
-                learned = extended(reference, table, accepted.is_accepted)
+            if accepted is not None and accepted.is_fine.any() and is_other:
+                learned = extended(reference, table, accepted.is_fine)
                 planned = plan_fit(learned, options, clean, execution, beside)
             model, rows = fit_planned(planned, execution)
             model = replace(model, options=_options_of_reference(options, table, reference))
@@ -115,7 +117,7 @@ def score(
     model: NoveltyModel,
     table: AnyTable,
     *,
-    accept: Table | None = None,
+    accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
     command: str = "",
     execution: Execution | None = None,
@@ -157,7 +159,7 @@ def rows_to_score(
     table: AnyTable,
     options: ScreeningOptions,
     execution: Execution | None = None,
-    accept: Table | Accepted | None = None,
+    accept: Sequence[Table | Marks] | Accepted | None = (),
 ) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score, and find those that are accepted.
 
@@ -172,9 +174,9 @@ def rows_to_score(
         )
 
     specs = model.encoder.plan.specs
-    if isinstance(accept, Table):
-        hidden = hidden_of(model, options)
-        accept = find_accepted(accept, table, specs, execution, hidden=hidden)
+    if accept is not None and not isinstance(accept, Accepted):
+        hidden, work = hidden_of(model, options), execution or Execution()
+        accept = _judged_before(accept, table, specs, work, hidden=hidden) if accept else None
 
     def with_hidden(spec: ColumnSpec) -> ColumnSpec:
         return replace(spec, hidden=spec.hidden or spec.name in hide)
@@ -224,7 +226,7 @@ def explain_row(
     *,
     row: str | None = None,
     line: int | None = None,
-    accept: Table | None = None,
+    accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
 ) -> tuple[RankedRow, ScreeningResult]:
@@ -311,6 +313,35 @@ def _is_meant(table: Table, column: str | None, text: str, line: int | None) -> 
         return np.zeros(table.frame.height, bool) if table.lines is None else table.lines == line
     cells = table.column(column)
     return np.array([cells.text(row).strip() == text for row in range(len(cells))], dtype=bool)
+
+
+def _judged_before(
+    accept: Sequence[Table | Marks],
+    table: AnyTable,
+    specs: Sequence[ColumnSpec],
+    execution: Execution,
+    *,
+    most: float = 1.0,
+    hidden: Collection[str] = (),
+) -> Accepted:
+    """Find the rows of a table that readers judged before, by their cells or by their keys."""
+    found: Accepted | None = None
+    for one in accept:
+        if isinstance(one, Table) and is_list_of_marks(one):
+            one = marks_of(one, one.source.name)
+        if isinstance(one, Marks):
+            of_one = find_marked(one, table, execution, hidden)
+        else:
+            of_one = find_accepted(one, table, specs, execution, most=most, hidden=hidden)
+        found = of_one if found is None else found.joined(of_one)
+    assert found is not None
+    n_rows, n_left = len(found.is_accepted), int((~found.is_accepted).sum())
+    if n_left < (1 - most) * n_rows or not n_left:
+        raise InputError(
+            f"{found.name}: {n_rows - n_left:,} of the {n_rows:,} rows of "
+            f"{one_line(table.source.name, 60)} are fine or known: too many to judge the others by."
+        )
+    return found
 
 
 # Rows that somebody judged fine, named by a table of their own: which rows of a table they are.

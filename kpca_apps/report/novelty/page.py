@@ -24,6 +24,7 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
 from kpca_apps.report.novelty.strips import strip_of
 from kpca_apps.report.novelty.text import (
+    MAX_LISTED,
     MAX_ROWS,
     PRECISION,
     REST,
@@ -39,7 +40,8 @@ from kpca_apps.report.novelty.text import (
     standing,
     verdict,
 )
-from kpca_apps.report.page import MAX_SENTENCE, make_page, make_part, setting_text
+from kpca_apps.report.novelty.work import BUDGET, marks_of, work_of
+from kpca_apps.report.page import MAX_SENTENCE, block, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, in_prose, number, plural
 
 if TYPE_CHECKING:
@@ -56,8 +58,8 @@ MAX_COLUMNS = 200  # rows of the column plan
 MAX_GROUPS = 101  # as many as have models of their own, and the rest
 MAX_GROUP = 60  # characters of the name of one
 MAX_CELL = 200  # characters of one cell
-ROW_BUDGET = 2_500  # bytes of all cells of one row; with MAX_ROWS it bounds the page
-MAX_REASONS = 3
+MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
+TAGS, TAGS_OF_REASON = 230, 120  # bytes
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
 
@@ -65,13 +67,21 @@ MAX_HINT = 240  # characters of one hint
 def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = None) -> str:
     """Render a screening as a page that needs nothing beside itself, with its figures as `drawn`.
 
-    Under 1 MB however many rows.
+    Some 1.5 MB at most, however many rows.
     """
     drawn = drawn or ScreeningDrawings.of(result)
-    rows = _rows(result, result.ranked[:MAX_ROWS])
+    first = _first_screen(result)
+    listed = result.ranked[:MAX_LISTED]
+    work = work_of(result, listed, clearest(result.odd_cells))
+    rows = _rows(result, listed)
+    rows = rows[: _n_affordable(rows, work)]
+    work["rows"] = {row["row"]: work["rows"][row["row"]] for row in rows}
     return make_page(
         "screening.html.j2",
+        parts=("work.js", "work.css"),
         layout="page.html.j2",
+        work=block(work),
+        marks=block(marks_of(result)),
         title="".join(headline(result)),
         rows=rows,
         n_more_rows=result.n_judged - len(rows),
@@ -85,8 +95,24 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
         + ([("Reference", result.reference)] if result.reference else []),
         top_warnings=_top_warnings(result),
         **_shared(result, drawn.evaluations),
-        **_first_screen(result),
+        **first,
     )
+
+
+def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
+    """Return how many of the first rows fit what the page may hold of them."""
+    left = BUDGET
+    for place, row in enumerate(rows):
+        # Tags and texts, quotes and brackets escaped.
+        texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
+        texts += [
+            str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
+        ]
+        left -= TAGS + TAGS_OF_REASON * len(row["reasons"]) + sum(len(t.encode()) for t in texts)
+        left -= len(block(work["rows"][row["row"]]).encode())
+        if left < 0:
+            return place
+    return len(rows)
 
 
 def render_in_notebook(result: ScreeningResult) -> str:
@@ -169,6 +195,7 @@ def _alike(
     ]
     return {
         "n_alike": len(rows),
+        "alike": " ".join(str(row.row) for row in rows[:MAX_LISTED]),
         "pattern": cut(sentence[:1].upper() + sentence[1:], MAX_SENTENCE),
         "others": Markup(", ").join(others),
         "n_more_alike": max(len(rows) - 1 - MAX_ALIKE, 0),
@@ -269,15 +296,19 @@ def _rows(result: ScreeningResult, rows: Sequence[RankedRow]) -> list[dict[str, 
     scores, threshold = scores_text([row.score for row in rows], result.threshold.value)
     files = [cut(file_of(row, result.source.file_column), MAX_CELL) for row in rows]
     return [
-        _row(row, score, threshold, profiles) | {"file": file}
-        for row, score, file in zip(rows, scores, files, strict=True)
+        _row(row, score, threshold, profiles, is_full=place < MAX_FULL) | {"file": file}
+        for place, (row, score, file) in enumerate(zip(rows, scores, files, strict=True))
     ]
 
 
 def _row(
-    row: RankedRow, score: str, threshold: str, profiles: dict[str, ColumnProfile]
+    row: RankedRow,
+    score: str,
+    threshold: str,
+    profiles: dict[str, ColumnProfile],
+    *,
+    is_full: bool,
 ) -> dict[str, Any]:
-    cells = _affordable(row.cells)
     note = "" if row.reasons else "Reasons were computed for the first rows only (--explain)."
     if row.explained and not row.reasons:
         note = "No column differs from what similar rows suggest."
@@ -287,17 +318,14 @@ def _row(
         "group": cut(row.group, MAX_GROUP),
         "score": score,
         "threshold": threshold,
-        "score_value": row.score,
         "rarity": p_value if row.rarity is None else row.rarity.words,
         "rarity_value": row.p_value if row.rarity is None else row.rarity.share,
         "reasons": [
             _reason(reason, share, profiles.get(reason.column))
-            for reason, share in reason_shares(row)[:MAX_REASONS]
+            for reason, share in reason_shares(row)[: MAX_REASONS if is_full else 1]
         ],
-        "hints": [cut(hint, MAX_HINT) for hint in row.hints[:MAX_HINTS]],
+        "hints": [cut(hint, MAX_HINT) for hint in row.hints[: MAX_HINTS if is_full else 0]],
         "note": note,
-        "cells": cells,
-        "n_more_cells": len(row.cells) - len(cells),
     }
 
 
@@ -312,16 +340,3 @@ def _reason(reason: Reason, share: str, profile: ColumnProfile | None) -> dict[s
         "hidden": profile is not None and profile.hidden,
         "strip": strip_of(reason, profile),
     }
-
-
-def _affordable(cells: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    """Keep the leading cells whose text fits the budget of a row."""
-    kept: list[tuple[str, str]] = []
-    spent = 0
-    for cell in cells:
-        name, text = (cut(part, MAX_CELL) for part in cell)
-        spent += len(str(escape(name) + escape(text)).encode()) + 60
-        if spent > ROW_BUDGET:
-            break
-        kept.append((name, text))
-    return kept

@@ -20,13 +20,16 @@ from kpca_apps.novelty.result import (
 from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, percent, plural
 
 MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
-MAX_ROWS = 100  # ranked rows shown, whose scores are written alike
+MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those of a diff
+MAX_LISTED = 2_000  # ranked rows of a page
 REST = "(all other groups)"  # that have no model of their own
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
 def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], str]:
     """Write scores and their threshold alike, with decimals enough to distinguish all that differ.
+
+    Of many scores, the first are told apart.
 
     Examples
     --------
@@ -37,7 +40,8 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     >>> scores_text([0.8], float("inf"))
     (['0.800'], 'none')
     """
-    sizes = sorted(abs(v) for v in (*scores, threshold) if math.isfinite(v) and v)
+    told_apart = scores[:MAX_ROWS]
+    sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
     # Three digits of a middling score, as the largest may be far larger.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
@@ -45,14 +49,16 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     most = MAX_DIGITS - 1 - largest if is_plain else MAX_DIGITS - 1
     fewest = min(max(2 - typical, 0), most) if is_plain else 2
 
-    def written(decimals: int) -> list[str]:
+    def written(decimals: int, scores: Sequence[float] = told_apart) -> list[str]:
         form = f",.{decimals}{'f' if is_plain else 'e'}"
         limit = format(threshold, form) if math.isfinite(threshold) else "none"
         return [*(format(score, form) for score in scores), limit]
 
     # No more decimals than help: rows equal but for rounding are never distinguished.
-    choices = map(written, range(max(fewest, 0), max(most, 0) + 1))
-    *texts, limit = max(choices, key=lambda texts: len(set(texts)))
+    decimals = max(
+        range(max(fewest, 0), max(most, 0) + 1), key=lambda decimals: len({*written(decimals)})
+    )
+    *texts, limit = written(decimals, scores)
     return texts, limit
 
 

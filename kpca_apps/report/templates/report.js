@@ -1,8 +1,11 @@
 "use strict";
+// As it came, to be saved again with what is marked in it.
+const pristine = document.getElementById("marks") && document.documentElement.cloneNode(true);
+const make = (tag, text, properties = {}) =>
+  Object.assign(document.createElement(tag), { textContent: text }, properties);
+// Of each table that can be sorted and filtered its rows, and who else decides what is shown.
+const views = new Map();
 (() => {
-  const make = (tag, text, properties = {}) =>
-    Object.assign(document.createElement(tag), { textContent: text }, properties);
-
   // Copy buttons beside commands.
   for (const pre of document.querySelectorAll("pre.command")) {
     const button = make("button", "Copy", { type: "button" });
@@ -26,7 +29,7 @@
   const valueOf = (row, place) => {
     const cell = row.cells[place];
     const text = (cell.dataset.value ?? cell.textContent).trim();
-    const number = text === "" ? NaN : Number(text);
+    const number = text === "" ? NaN : Number(text.replaceAll(",", ""));
     return { text, number };
   };
   const compare = (a, b) => {
@@ -36,10 +39,11 @@
   for (const table of document.querySelectorAll("table[data-tools]")) {
     const body = table.tBodies[0];
     const rows = [...body.rows];
-    [...table.tHead.rows[0].cells].forEach((heading, place) => {
-      const button = make("button", heading.textContent, { type: "button" });
+    const addHeading = (heading, name) => {
+      const button = make("button", name, { type: "button" });
       heading.replaceChildren(button);
       button.addEventListener("click", () => {
+        const place = heading.cellIndex;
         const down = heading.getAttribute("aria-sort") === "ascending";
         for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         heading.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -50,27 +54,37 @@
           if ((left.text === "") !== (right.text === "")) return left.text === "" ? 1 : -1;
           return sign * compare(left, right);
         });
-        body.append(...rows);
+        body.replaceChildren(...rows);
+        refresh();
       });
-    });
+    };
+    for (const heading of table.tHead.rows[0].cells) addHeading(heading, heading.textContent);
     const label = make("label", "Filter ");
     const input = make("input", "", { type: "search" });
     const status = make("span", "");
     status.setAttribute("role", "status");
     label.append(input);
-    const box = make("div", "", { className: "filter" });
-    box.append(label, status);
-    table.closest(".scroll").before(box);
+    const bar = make("div", "", { className: "filter" });
+    bar.append(label, status);
+    table.closest(".scroll").before(bar);
     const words = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
-    input.addEventListener("input", () => {
+    const filters = [], after = [];
+    const refresh = () => {
       const wanted = input.value.trim().toLowerCase();
+      const seen = new Map();
       let kept = 0;
       for (const row of rows) {
-        row.hidden = !words.get(row).includes(wanted);
+        row.hidden = !(words.get(row).includes(wanted) && filters.every((keeps) => keeps(row, seen)));
+        const below = row.nextElementSibling;
+        if (row.hidden && below?.classList.contains("detail")) below.remove();
         kept += row.hidden ? 0 : 1;
       }
-      status.textContent = wanted ? kept + " of " + rows.length + " rows" : "";
-    });
+      for (const tell of after) tell(seen);
+      status.textContent = kept < rows.length || wanted ? kept + " of " + rows.length + " rows" : "";
+    };
+    input.addEventListener("input", refresh);
+    const shown = () => rows.filter((row) => !row.hidden);
+    views.set(table, { rows, bar, input, filters, after, refresh, shown, addHeading });
   }
 
   // Paper has no folds; whole rows stay folded, or the table would not end.

@@ -1,0 +1,47 @@
+"""What the commands of ``kpca denoise`` print as JSON beside the result of a run."""
+
+from __future__ import annotations
+
+from kpca_apps.denoise.batch.measuring import MeasuredFile
+from kpca_apps.denoise.dictionary.choosing import LevelChoice
+from kpca_apps.report.document import Document, ListOf, Part
+
+PLANNED_IMAGES = Document(
+    "planned images",
+    "Which file becomes which: kpca denoise run --dry-run --json.",
+    added={
+        "images": ListOf(
+            Part("PlannedImage", "An image and its result.", added={"name": str, "output": str})
+        )
+    },
+)
+EXAMPLE_IMAGES = Document(
+    "example images",
+    "Images that a dictionary would be learned from: kpca denoise fit --dry-run --json.",
+    added={
+        "images": ListOf(
+            Part("Example", "An image.", added={"name": str, "shape": tuple[int, ...]})
+        )
+    },
+)
+FITTED_DICTIONARY = Document(
+    "fitted dictionary",
+    "A dictionary that was learned: kpca denoise fit --json.",
+    added={
+        "model": str,
+        "n_examples": int,
+        "shape": tuple[int, ...],
+        "patch_size": int | None,
+        "rule": str,
+        "choices": tuple[LevelChoice, ...],
+    },
+)
+_MEASURED = "The noise of an image's first page, or why it could not be measured."
+MEASURED_NOISE = Document(
+    "measured noise",
+    'The noise of images, status "ok", or why it could not be measured: kpca denoise noise --json.',
+    added={
+        "images": ListOf(Part("MeasuredImage", _MEASURED, ((MeasuredFile, ()),), {"status": str}))
+    },
+)
+DOCUMENTS = (PLANNED_IMAGES, EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE)

@@ -1,0 +1,1 @@
+"""A server of the Model Context Protocol: what assistants may ask of tables and images."""

@@ -1,0 +1,59 @@
+"""``kpca mcp``: the server as a command."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kpca_apps.errors import ConfigError
+
+
+def mcp(
+    root: Annotated[
+        list[Path],
+        typer.Option(
+            "--root",
+            help="Folder that files are read from and runs are written to. Repeatable.",
+            metavar="DIR",
+        ),
+    ],
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hide",
+            help="Column whose values are never told or written, whatever the table. Repeatable.",
+            metavar="COL",
+        ),
+    ] = None,
+    largest: Annotated[
+        int, typer.Option("--largest", help="Largest file that is read, in MB.", metavar="MB")
+    ] = 200,
+) -> None:
+    """Serve assistants over standard input and output (Model Context Protocol).
+
+    An assistant starts this command and asks it to screen and score tables, explain rows, accept
+    rows and screen again, compare runs, find and check rules, and preview denoising. Files outside
+    the folders of --root are neither read nor written. It needs the extra mcp.
+    """
+    if not _has_extra():
+        raise ConfigError('kpca mcp needs an extra; install it with: pip install "kpca-apps[mcp]"')
+    from kpca_apps.cli.server.roots import MEGABYTE, Roots
+
+    if largest < 1:
+        raise ConfigError(f"--largest must be at least 1, got {largest}")
+    roots = Roots.of(root, largest * MEGABYTE)
+    from kpca_apps.cli.server.serve import serve
+    from kpca_apps.cli.server.tools import Tools
+
+    serve(Tools(roots, tuple(hide or ())))
+
+
+def _has_extra() -> bool:
+    """Whether the protocol's package is there, of a version that has this kind of server."""
+    try:
+        return find_spec("mcp.server.mcpserver") is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,127 @@
+"""Folders that a server works in: what a caller names is found in them, or refused."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
+
+MEGABYTE = 1_000_000
+MOST_LISTED = 200  # files of a folder
+IMAGE_SUFFIXES = (
+    ".png", ".tif", ".tiff", ".jpg", ".jpeg", ".webp", ".jp2", ".jxl", ".bmp", ".pgm", ".ppm",
+    ".pnm",
+)  # fmt: skip
+_RESULT = "result.json"
+_LISTED = (*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca")
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The folders served, without links in their paths, and the size of the largest file read.
+
+    A relative name is looked for in each in turn. Nothing outside is read or written: neither by
+    ``..``, nor by an absolute path, nor through a link.
+    """
+
+    folders: tuple[Path, ...]
+    largest: int  # bytes
+
+    @classmethod
+    def of(cls, folders: list[Path], largest: int) -> Roots:
+        """Take the folders that were asked for, or refuse what is none."""
+        for folder in folders:
+            if not folder.is_dir():
+                raise ConfigError(f"--root {one_line(str(folder), 200)}: there is no such folder")
+        return cls(tuple(folder.resolve() for folder in folders), largest)
+
+    def file(self, name: str) -> Path:
+        """Return a file that is there."""
+        path = self.existing(name)
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{_said(name)}: is not a file; name one.")
+        if found.st_size > self.largest:
+            raise InputError(
+                f"{_said(name)}: has {found.st_size / MEGABYTE:,.0f} MB, and files of at most "
+                f"{self.largest / MEGABYTE:,.0f} MB are read; start the server with a larger "
+                "--largest."
+            )
+        return path
+
+    def run(self, name: str) -> Path:
+        """Return the folder of a finished run, none of whose files lies outside or is too large."""
+        path = self.existing(name)
+        if not path.is_dir():
+            raise InputError(f"{_said(name)}: is not a folder; name that of an earlier run.")
+        for item in path.iterdir():
+            if item.is_file():
+                self.file(str(item))
+        return path
+
+    def new(self, name: str) -> Path:
+        """Return where something may be written: a name in a folder that is there."""
+        for place in self._places(name):
+            if place.name and self._inside(place.parent) and place.parent.is_dir():
+                if place.is_symlink():
+                    raise InputError(f"{_said(name)}: is a link, which is never replaced.")
+                return place.parent.resolve() / place.name
+        raise InputError(f"{_said(name)}: lies in no folder that is there and served.")
+
+    def shown(self, path: Path) -> str:
+        """Name a path as a caller may name it again."""
+        first = self.folders[0]
+        return str(path.relative_to(first) if path.is_relative_to(first) else path)
+
+    def listed(self, name: str) -> list[str]:
+        """Name tables, images, models and runs in a folder, the first 200 in order."""
+        folder = self.existing(name)
+        if not folder.is_dir():
+            raise InputError(f"{_said(name)}: is not a folder.")
+        return [*islice(self._items(folder), MOST_LISTED)]
+
+    def _items(self, folder: Path) -> Iterator[str]:
+        for item in sorted(folder.iterdir()):
+            if item.name.startswith(".") or not self._inside(item):
+                continue
+            if item.is_dir():
+                yield f"{self.shown(item)}/" + " (a run)" * (item / _RESULT).is_file()
+            elif item.suffix.lower() in _LISTED:
+                yield self.shown(item)
+
+    def existing(self, name: str) -> Path:
+        """Return what has a name, its links followed, if it lies inside."""
+        places = [place for place in self._places(name) if self._inside(place)]
+        for place in places:
+            if place.exists():
+                return place.resolve()
+        near = "" if not places else self._near(places[0])
+        raise InputError(f"{_said(name)}: there is no such file in the folders served.{near}")
+
+    def _near(self, place: Path) -> str:
+        if not place.parent.is_dir():
+            return ""
+        return suggest(place.name, [item.name for item in place.parent.iterdir()])
+
+    def _places(self, name: str) -> list[Path]:
+        """Return where a name may be meant to be; nothing is asked of the disk."""
+        if "\0" in name or not name.strip() or ".." in Path(name).parts:
+            raise InputError(f'{_said(name)}: is not a name to use; name a file without "..".')
+        return [folder / name for folder in self.folders]
+
+    def _inside(self, place: Path) -> bool:
+        """Whether a path, its links followed, lies in a folder served."""
+        try:
+            real = place.resolve()
+        except (OSError, RuntimeError, ValueError):
+            return False
+        return any(real.is_relative_to(folder) for folder in self.folders)
+
+
+def _said(name: str) -> str:
+    return one_line(name, 200) or '""'

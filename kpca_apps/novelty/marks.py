@@ -1,0 +1,311 @@
+"""What a reader marked in a report: rows that are wrong, fine or known, found again in a table.
+
+A row is known again by its *key*: a hash of the cells that the report could show, each with the
+name of its column. So a mark says nothing of what was hidden from who made it. Where columns were
+hidden, equal keys may be different rows: there a mark holds for the row of its number, or for the
+only row of its key that a visible identifier names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, about, opening
+from kpca_apps.names import one_line
+from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part
+from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
+from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import Column
+from kpca_apps.tables.write import as_written
+
+HashArray = NDArray[np.uint64]
+Kind = Literal["wrong", "fine", "known"]
+
+KEY = "row_key"  # the column of a list of marks that names its rows
+LARGEST = 64_000_000  # bytes of a page or a list
+MOST_MARKS = 100_000
+_LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
+_BLOCK = re.compile(rb'<script type="application/json" id="marks">(.*?)</script>', re.DOTALL)
+_PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
+# v for keys of all cells, h for those of tables of which columns are hidden; a hash of the names of
+# the columns, and one of the cells.
+_KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
+# Digits of a number, in powers of two, that a file written by another program still has.
+_BITS = 40
+_MISSING = 0x9E3779B97F4A7C15
+_MAX_NAMED = 5
+
+
+class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mark as the page holds it."""
+
+    key: Annotated[str, msgspec.Meta(pattern=_KEY_FORM)]
+    mark: Kind
+    row: Annotated[int, msgspec.Meta(ge=1)]
+    line: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    id: Annotated[str, msgspec.Meta(max_length=_LONGEST)] = ""
+    note: Annotated[str, msgspec.Meta(max_length=_LONGEST_NOTE)] = ""
+
+
+class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All marks of a page, and the names of the columns whose cells the keys are of."""
+
+    format: int
+    columns: tuple[str, ...]
+    marks: Annotated[tuple[_Mark, ...], msgspec.Meta(max_length=MOST_MARKS)] = ()
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a page or a list."""
+
+    name: str  # of the file
+    marks: tuple[_Mark, ...]
+    columns: tuple[str, ...] | None  # whose cells the keys are of, where the file says so
+
+
+def row_keys(table: Table, hidden: Collection[str]) -> list[str]:
+    """Return the key of each row, of its cells that are not hidden."""
+    names = [name for name in table.frame.columns if name not in hidden]
+    start = _start(names, is_part=len(names) < len(table.frame.columns))
+    return [f"{start}-{value:016x}" for value in _row_hashes(table, names).tolist()]
+
+
+def _start(names: Iterable[str], *, is_part: bool) -> str:
+    of_names = sum(_text_hash(name) for name in names) & 0xFFFFFFFF
+    return f"{'h' if is_part else 'v'}{of_names:08x}"
+
+
+def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
+    """Hash some cells of each row: the same in any order of columns, and in any version."""
+    total = np.zeros(table.frame.height, dtype=np.uint64)
+    for name in names:
+        total += _mixed(_cell_hashes(table.column(name)) ^ np.uint64(_text_hash(name)))
+    return _mixed(total)
+
+
+def _cell_hashes(column: Column) -> HashArray:
+    """Hash what cells say: numbers by their value, however they are written, the rest as text."""
+    if column.cells.dtype.is_numeric():
+        return _number_hashes(column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
+    levels = column.levels
+    numbers = levels.texts.cast(pl.Float64, strict=False)
+    hashes = _number_hashes(numbers.fill_null(np.nan).to_numpy())
+    is_text = np.flatnonzero(numbers.is_null().to_numpy())
+    hashes[is_text] = [_text_hash(levels.texts[place]) for place in is_text.tolist()]
+    return levels.each(hashes, _MISSING)
+
+
+def _number_hashes(values: NDArray[np.float64]) -> HashArray:
+    mantissas, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    whole = np.round(np.ldexp(mantissas, _BITS)).astype(np.int64)
+    # Of 0.99..9, rounded up to 1, the other form.
+    is_one = np.abs(whole) == 1 << _BITS
+    whole, exponents = np.where(is_one, whole // 2, whole), exponents + is_one
+    hashes = _mixed(whole.astype(np.uint64) + (exponents.astype(np.uint64) << np.uint64(_BITS + 8)))
+    for special, number in ((np.inf, 1), (-np.inf, 2)):
+        hashes[values == special] = number
+    hashes[np.isnan(values)] = _MISSING
+    return hashes
+
+
+def _mixed(values: HashArray) -> HashArray:
+    """Spread bits evenly (the finaliser of splitmix64, Steele, Lea and Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _text_hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def read_marks(path: str | Path) -> Marks:
+    """Read the marks of a saved page, or of a list that a page wrote.
+
+    InputError if the file holds none, or is damaged.
+    """
+    path = Path(path)
+    with about(path), opening(path, path):
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
+        if _PAGE.match(data):
+            return _of_page(path.name, data)
+    return marks_of(read_table(path), path.name)
+
+
+def _of_page(name: str, data: bytes) -> Marks:
+    blocks = _BLOCK.findall(data)
+    if len(blocks) != 1:
+        raise InputError(
+            'no page of a screening with marks: save one with its button "Save page with marks".'
+        )
+    text = blocks[0]
+    # Some editors and mail programs write the signs of a page's texts as entities.
+    if b"&quot;" in text:
+        text = html.unescape(text.decode("utf-8", "replace")).encode()
+    try:
+        block = msgspec.json.decode(text, type=_Block)
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            f"its marks are damaged ({one_line(str(error), _LONGEST)}): save the page again."
+        ) from None
+    if block.format != MARKS_FORMAT:
+        raise InputError(
+            f"its marks have format {block.format}, and this version reads {MARKS_FORMAT}: make "
+            "the report again."
+        )
+    return Marks(name, block.marks, block.columns)
+
+
+def is_list_of_marks(table: Table) -> bool:
+    """Whether the rows of a table name others by keys."""
+    return KEY in table.frame.columns
+
+
+def marks_of(table: Table, name: str) -> Marks:
+    """Read a table as a list of marks: key, row, line, id, mark and note; by default rows are fine.
+
+    InputError names the row that cannot be read.
+    """
+    if not is_list_of_marks(table):
+        raise InputError(
+            f"{name}: no list of marks, for it has no column {KEY!r}: give a saved page, or the "
+            "accept.csv that its button wrote."
+        )
+    marks = []
+    for number, record in enumerate(_records(table), start=1):
+        try:
+            marks.append(msgspec.convert(record, _Mark, strict=False))
+        except msgspec.MsgspecError as error:
+            place = f"row {number}" if table.lines is None else f"line {table.lines[number - 1]}"
+            raise InputError(
+                f"{name}, {place}: no mark that a page wrote ({one_line(str(error), _LONGEST)})."
+            ) from None
+    return Marks(name, tuple(marks), None)
+
+
+def _records(table: Table) -> Iterator[dict[str, str | None]]:
+    """Return the rows of a list of marks, what lacks a value left out."""
+    names = {KEY: "key", "row": "row", "line": "line", "id": "id", "mark": "mark", "note": "note"}
+    columns = {
+        field: as_written(table.column(name).texts)
+        for name, field in names.items()
+        if name in table.frame.columns
+    }
+    for place in range(table.frame.height):
+        found = {field: cells[place] for field, cells in columns.items()}
+        yield {"mark": "fine", "row": "1"} | {f: text for f, text in found.items() if text}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Rows of a table, or of a part of it, that have the key of a mark."""
+
+    n_rows: int
+    places: IntArray  # (f,), increasing
+    keys: HashArray  # (f,)
+
+
+def find_marked(
+    marks: Marks, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
+) -> Accepted:
+    """Find the rows of a table that are marked.
+
+    InputError if the keys are of other columns than can be seen of the table.
+    """
+    columns = _columns_of(marks, table, hidden)
+    wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
+    look = partial(_look, columns=columns, wanted=np.unique(wanted))
+    kinds: dict[Kind, list[int]] = {"wrong": [], "fine": [], "known": []}
+    parts, n_rows = list[tuple[IntArray, HashArray]](), 0
+    for part in each_part(table, "Looking for marked rows", look, execution):
+        parts.append((part.places + n_rows, part.keys))
+        n_rows += part.n_rows
+    places, keys = (np.concatenate(of) for of in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
+    found, idle = dict[int, RowMark](), []
+    # The last of several marks of a row counts.
+    for mark, start, stop in zip(marks.marks, starts.tolist(), stops.tolist(), strict=True):
+        alike = np.sort(places[order[start:stop]])
+        if mark.key.startswith("h") and not (mark.id and len(alike) == 1):
+            alike = alike[alike == mark.row - 1]
+        if not len(alike):
+            idle.append(mark)
+        for place in alike.tolist():
+            row = place + 1
+            found[row] = RowMark(row, mark.mark, mark.key, mark.line, mark.id, mark.note)
+    for row, one in sorted(found.items()):
+        kinds[one.mark].append(row - 1)
+    masks = {kind: _mask(n_rows, places) for kind, places in kinds.items()}
+    return Accepted(
+        is_accepted=masks["fine"] | masks["known"],
+        name=marks.name,
+        notes=tuple(_notes(marks, idle, one_line(table.source.name, 60))),
+        is_known=masks["known"],
+        is_wrong=masks["wrong"],
+        marks=tuple(found[row] for row in sorted(found)),
+    )
+
+
+def _mask(n_rows: int, places: list[int]) -> BoolArray:
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[places] = True
+    return mask
+
+
+def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
+    """Name the columns that the keys are of: those that can be seen, or that the page names."""
+    seen = [name for name in table.columns if name not in hidden]
+    if marks.columns is not None and {*marks.columns} <= {*table.columns}:
+        seen = list(marks.columns)
+    start = _start(seen, is_part=False)[1:]
+    for mark in marks.marks:
+        if mark.key[1:9] != start:
+            where = one_line(table.source.name, 60)
+            raise InputError(
+                f"{marks.name}: its rows were seen with other columns than {where} shows: give the "
+                "table of the report with the same --hide, and mark the rows of another one in its "
+                "own report."
+            )
+    return seen
+
+
+def _look(table: Table, columns: list[str], wanted: HashArray) -> _Found:
+    keys = _row_hashes(table, columns)
+    places = np.flatnonzero(np.isin(keys, wanted))
+    return _Found(len(keys), places, keys[places])
+
+
+def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:
+    """Say which marks are of no row of the table."""
+    if not idle:
+        return
+    names = [
+        f"line {mark.line}" if mark.line else mark.id or f"row {mark.row}"
+        for mark in idle[:_MAX_NAMED]
+    ]
+    more = f" and {len(idle) - _MAX_NAMED:,} more" if len(idle) > _MAX_NAMED else ""
+    rows = "1 marked row is" if len(idle) == 1 else f"{len(idle):,} marked rows are"
+    yield (
+        f"{marks.name}: {rows} none of {where} ({', '.join(names)}{more}); a row whose cells have "
+        "changed is another one, and judged again."
+    )

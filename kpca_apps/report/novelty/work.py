@@ -1,0 +1,155 @@
+"""What the script of a page works with: whole rows, usual rows beside them, odd cells and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kpca_apps.novelty.result import (
+    MARKS_FORMAT,
+    OddCell,
+    RankedRow,
+    Reason,
+    ScreeningResult,
+    UsualRow,
+)
+from kpca_apps.report.novelty.text import expected_text, is_missing
+from kpca_apps.report.text import cut, in_prose
+
+MAX_CELL = 200  # characters of one cell
+MAX_WHOLE = 300  # rows that can be opened to all their cells
+# Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
+# that is said of the ranked rows: what does not fit is not listed, and the page keeps below 1.5 MB.
+ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_170_000
+SIDES = {"above": " too high", "below": " too low", "": ""}
+
+
+def marks_of(result: ScreeningResult) -> dict[str, Any]:
+    """Return the marks of a page, and the names of the columns that its keys are of."""
+    marks = []
+    for one in result.marks:
+        mark = {"key": one.key, "mark": one.mark, "row": one.row}
+        optional = {"line": one.line, "id": one.id, "note": one.note}
+        marks.append(mark | {name: value for name, value in optional.items() if value})
+    columns = [column.name for column in result.columns if not column.hidden]
+    return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
+
+
+def work_of(
+    result: ScreeningResult, listed: Sequence[RankedRow], cells: Sequence[OddCell]
+) -> dict[str, Any]:
+    """Return what is known of the rows that are listed, and of the odd `cells` that are shown.
+
+    Columns and kinds of reason go by their numbers.
+    """
+    place = _Places(column.name for column in result.columns)
+    odd: dict[int, list[OddCell]] = {}
+    for cell in result.odd_cells:
+        for row in (cell.row, *cell.more_rows):
+            odd.setdefault(row, []).append(cell)
+    usual = {row.row: row for row in result.usual_rows}
+    kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
+    for number, one in enumerate(listed):
+        shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
+        if number < MAX_WHOLE and left > 0:
+            shown, spent = _affordable(one.cells)
+            near = [usual[row] for row in one.nearest]
+        for other in near:
+            if other.row not in beside:
+                compared, more = _affordable(other.cells)
+                cells_of = {place[name]: text for name, text in compared}
+                beside[other.row] = _place(other) | {"cells": cells_of}
+                spent += more
+        left -= spent
+        reasons = one.reasons[: None if number < MAX_WHOLE else 1]
+        meant = {cell.column: cut(cell.suggestion, MAX_CELL) for cell in odd.get(one.row, ())}
+        is_shown = {name for name, _ in shown}
+        found = {
+            "why": [place[reason.column] for reason in reasons],
+            "cells": {place[name]: text for name, text in shown},
+            "expected": {place[r.column]: _expected(r) for r in reasons},
+            "odd": {place[name]: text for name, text in meant.items()},
+            "near": [other.row for other in near],
+            # What they read, where that is not among the cells.
+            "seen": {
+                place[r.column]: "" if is_missing(r.seen) else cut(r.seen, MAX_CELL)
+                for r in reasons
+                if r.column not in is_shown
+            },
+            "group": cut(one.group, 60),
+            "more": int(len(shown) < len(one.cells)),
+        }
+        rows[one.row] = _place(one) | {
+            "key": one.key,
+            "kind": kinds[_kind(one)],
+            **{name: value for name, value in found.items() if value},
+        }
+    return {
+        "columns": [cut(name, MAX_CELL) for name in place],
+        "kinds": list(kinds),
+        "rows": rows,
+        "usual": beside,
+        "cells": [_cell(cell, result) for cell in cells],
+    }
+
+
+class _Places(dict[str, int]):
+    """Numbers of names, from 0; a new one gets the next."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__((name, number) for number, name in enumerate(names))
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return self[name]
+
+
+def _place(one: RankedRow | UsualRow) -> dict[str, Any]:
+    found: dict[str, Any] = {"row": one.row}
+    if one.line is not None:
+        found["line"] = one.line
+    if one.id:
+        found["id"] = cut(one.id, MAX_CELL)
+    return found
+
+
+def _kind(row: RankedRow) -> str:
+    """Name the kind of reason of a row."""
+    sides = [f"{cut(column, 60)}{SIDES[side]}" for column, side in row.kind_of_reason]
+    return in_prose(sides) if sides else "no reason was sought or found"
+
+
+def _expected(reason: Reason) -> str:
+    if is_missing(reason.expected):
+        return "no value"
+    return "".join(expected_text(reason))
+
+
+def _cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "row": cell.row,
+        "fix": [cut(text, MAX_CELL) for text in (cell.column, cell.seen, cell.suggestion)],
+    }
+    # Rows of several cells that read alike are marked each by itself, where they are listed.
+    key = result.row_keys.get(cell.row)
+    if key and not cell.more_rows:
+        found["key"] = key
+    if cell.line is not None:
+        found["line"] = cell.line
+    if name := result.row_ids.get(cell.row):
+        found["id"] = cut(name, MAX_CELL)
+    return found
+
+
+def _affordable(cells: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], int]:
+    """Keep the leading cells whose texts fit the budget of a row, and say what they take."""
+    kept: list[tuple[str, str]] = []
+    spent = 0
+    for name, whole in cells:
+        text = cut(whole, MAX_CELL)
+        size = len(text.encode()) + 8
+        if spent + size > ROW_BUDGET:
+            break
+        spent += size
+        kept.append((name, text))
+    return kept, spent

@@ -1,0 +1,390 @@
+// The ranked rows as a list to work through: kinds, filters, whole rows, marks, and what they make.
+(() => {
+  const blocks = ["rows", "marks"].map((id) => document.getElementById(id));
+  const table = document.querySelector("table.ranked");
+  if (!table || blocks.includes(null)) return;
+  const [data, saved] = blocks.map((block) => JSON.parse(block.textContent));
+  const view = views.get(table);
+  const list = table.closest("details");
+  const KINDS = { wrong: "w", fine: "f", known: "n" };
+
+  // A mark is of all rows that show the same cells, or of one row where some cells are hidden.
+  const ident = (about) => about.key.startsWith("h") ? about.key + "/" + about.row : about.key;
+  const aboutRow = (row) => data.rows[row.dataset.row];
+  const NONE = { why: [], cells: {}, expected: {}, odd: {}, near: [], seen: {}, group: "" };
+  for (const [row, about] of Object.entries(data.rows)) data.rows[row] = { ...NONE, ...about };
+  const rowsOf = new Map(), aboutOf = new Map();
+  for (const about of [...data.cells.filter((cell) => cell.key), ...Object.values(data.rows)]) {
+    aboutOf.set(ident(about), about);
+  }
+  for (const row of view.rows) {
+    const id = ident(aboutRow(row));
+    rowsOf.set(id, [...(rowsOf.get(id) ?? []), row]);
+  }
+  // Also those of rows that are no longer on the list.
+  const marks = new Map(saved.marks.map((one) => [ident(one), one]));
+  const undone = [];
+  let unsaved = false;
+
+  const placed = (id) => {
+    const about = aboutOf.get(id);
+    const found = { key: about.key, row: about.row };
+    if (about.line != null) found.line = about.line;
+    if (about.id) found.id = about.id;
+    return found;
+  };
+  const change = (changes) => {
+    for (const [id, mark] of changes) mark ? marks.set(id, mark) : marks.delete(id);
+    unsaved = true;
+    show(changes.map(([id]) => id));
+  };
+  const put = (changes) => {
+    undone.push(changes.map(([id]) => [id, marks.get(id)]));
+    change(changes);
+  };
+  const markAs = (ids, kind) => {
+    // What all are marked as already, a second press takes back.
+    const same = ids.every((id) => marks.get(id)?.mark === kind);
+    put(ids.map((id) => {
+      const note = marks.get(id)?.note;
+      return [id, same ? undefined : { ...placed(id), mark: kind, ...(note ? { note } : {}) }];
+    }));
+  };
+  const undo = () => {
+    const last = undone.pop();
+    if (!last) return say("There is nothing to undo.");
+    change(last);
+    say("Undone.");
+  };
+
+  // Buttons of a row, of an odd cell or of all rows of a card.
+  const groups = [];
+  const buttons = (ids, name) => {
+    const box = make("span", "", { className: "marks" });
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", "Mark " + name);
+    for (const kind of Object.keys(KINDS)) {
+      const button = make("button", kind, { type: "button", tabIndex: 0 });
+      button.dataset.kind = kind;
+      button.setAttribute("aria-pressed", "false");
+      button.addEventListener("click", () => markAs(ids, kind));
+      box.append(button);
+    }
+    groups.push({ ids, box });
+    return box;
+  };
+  const show = (ids) => {
+    const changed = new Set(ids);
+    for (const { ids, box } of groups) {
+      if (!ids.some((id) => changed.has(id))) continue;
+      for (const button of box.children) {
+        const pressed = ids.every((id) => marks.get(id)?.mark === button.dataset.kind);
+        button.setAttribute("aria-pressed", String(pressed));
+      }
+    }
+    for (const row of [...changed].flatMap((id) => rowsOf.get(id) ?? [])) {
+      const mark = marks.get(ident(aboutRow(row)));
+      row.dataset.mark = mark?.mark ?? "";
+      const cell = row.querySelector(".mark");
+      cell.dataset.value = mark?.mark ?? "";
+      cell.querySelector(".own").textContent = mark?.note ? "\u201c" + mark.note + "\u201d" : "";
+    }
+    count();
+    view.refresh();
+  };
+
+  // A column of marks.
+  const heading = make("th", "", { scope: "col" });
+  table.tHead.rows[0].append(heading);
+  view.addHeading(heading, "mark");
+  for (const row of view.rows) {
+    const cell = make("td", "", { className: "mark" });
+    cell.append(buttons([ident(aboutRow(row))], "row " + row.dataset.row), make("p", "", { className: "own" }));
+    row.append(cell);
+    row.tabIndex = -1;
+  }
+  for (const card of document.querySelectorAll(".card[data-rows]")) {
+    const rows = card.dataset.rows.split(" ").filter((row) => data.rows[row]);
+    if (!rows.length) continue;
+    const name = rows.length > 1 ? "these " + rows.length + " rows" : "row " + rows[0];
+    card.querySelector(".where").append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
+  }
+  for (const cell of document.querySelectorAll("tr[data-cell]")) {
+    const about = data.cells[Number(cell.dataset.cell)];
+    if (about?.key) cell.querySelector(".why").append(buttons([ident(about)], "row " + about.row));
+  }
+
+  // Filters beside the one for words.
+  const choose = (name, options) => {
+    const label = make("label", name + " ");
+    const select = make("select", "");
+    for (const [value, text] of options) select.append(make("option", text, { value }));
+    label.append(select);
+    select.addEventListener("change", () => view.refresh());
+    view.bar.append(label);
+    return select;
+  };
+  const counted = (names) => {
+    const counts = new Map();
+    for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+    return [...counts].sort((a, b) => b[1] - a[1]);
+  };
+  const aboutRows = view.rows.map(aboutRow);
+  const kinds = counted(aboutRows.map((about) => about.kind));
+  const byKind = choose("kind of reason", [["", "all"], ...kinds.map(([kind, n]) => [kind, data.kinds[kind] + " (" + n + ")"])]);
+  const columns = counted(aboutRows.flatMap((about) => [...new Set(about.why)]));
+  const byColumn = choose("column", [["", "all"], ...columns.map(([column, n]) => [column, data.columns[column] + " (" + n + ")"])]);
+  const groupNames = counted(aboutRows.map((about) => about.group));
+  const byGroup = groupNames.length < 2 ? null : choose("group", [["", "all"], ...groupNames.map(([name, n]) => ["=" + name, (name || "other") + " (" + n + ")"])]);
+  const byMark = choose("marked", [["", "all"], ["none", "not yet"], ["wrong", "wrong"], ["fine", "fine"], ["known", "known"]]);
+  const fold = make("label", "");
+  const folded = make("input", "", { type: "checkbox" });
+  folded.addEventListener("change", () => view.refresh());
+  fold.append(folded, " one row a kind");
+  view.bar.append(fold);
+  view.filters.push((row, seen) => {
+    const about = aboutRow(row);
+    const mark = marks.get(ident(about))?.mark ?? "none";
+    const more = row.querySelector(".alike");
+    if (more) more.remove();
+    if (byKind.value !== "" && String(about.kind) !== byKind.value) return false;
+    if (byColumn.value !== "" && !about.why.includes(Number(byColumn.value))) return false;
+    if (byGroup?.value && "=" + about.group !== byGroup.value) return false;
+    if (byMark.value && byMark.value !== mark) return false;
+    if (!folded.checked) return true;
+    const first = seen.get(about.kind);
+    if (first) {
+      first.n += 1;
+      return false;
+    }
+    seen.set(about.kind, { row, n: 1 });
+    return true;
+  });
+  view.after.push((seen) => {
+    for (const { row, n } of seen.values()) {
+      if (n < 2) continue;
+      row.querySelector(".why").append(make("p", n + " rows of this kind", { className: "alike note" }));
+    }
+  });
+
+  // The whole row beside what was expected and the usual rows most like it.
+  const reads = (about, column) => about.cells[column] ?? about.seen[column] ?? "";
+  const named = (about) => (about.id ? about.id + ", " : "") + (about.line != null ? "line " + about.line : "row " + about.row);
+  const expand = (row) => {
+    const open = row.nextElementSibling;
+    row.querySelector(".more").setAttribute("aria-expanded", String(!open?.classList.contains("detail")));
+    if (open?.classList.contains("detail")) return open.remove();
+    const about = aboutRow(row), id = ident(about);
+    const near = about.near.map((number) => data.usual[number]);
+    const whole = make("table", "", { className: "whole" });
+    const head = whole.createTHead().insertRow();
+    for (const [place, name] of ["column", "reads", "expected", ...near.map((one) => "like it: " + named(one))].entries()) {
+      const th = make("th", place > 2 ? "" : name, { scope: "col" });
+      if (place > 2) th.append(make("bdi", name, { title: "one of the usual rows most like this one" }));
+      head.append(th);
+    }
+    const body = whole.createTBody();
+    // What differs comes first.
+    const differs = (column) => about.expected[column] !== undefined || about.odd[column] !== undefined;
+    const order = [...new Set([...Object.keys(about.cells), ...Object.keys(about.seen)])].map(Number);
+    order.sort((a, b) => differs(b) - differs(a));
+    for (const column of order) {
+      const line = body.insertRow();
+      const th = make("th", "", { scope: "row" });
+      th.append(make("bdi", data.columns[column]));
+      line.append(th);
+      const expected = about.expected[column] ?? "";
+      if (differs(column)) line.className = "differs";
+      for (const text of [reads(about, column), expected, ...near.map((one) => one.cells[column] ?? "")]) {
+        line.insertCell().append(make("bdi", text));
+      }
+    }
+    const box = make("div", "", { className: "scroll" });
+    Object.assign(box, { tabIndex: 0 });
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Row " + about.row + " beside usual rows");
+    box.append(whole);
+    const note = make("input", "", { type: "text", maxLength: 2000, value: marks.get(id)?.note ?? "" });
+    note.addEventListener("change", () => {
+      const mark = marks.get(id) ?? { ...placed(id), mark: "wrong" };
+      put([[id, { ...mark, note: note.value.trim() }]]);
+    });
+    const label = make("label", "Note ", { className: "noting" });
+    label.append(note);
+    const detail = make("tr", "", { className: "detail" });
+    const cell = make("td", "", { colSpan: row.cells.length });
+    cell.append(label, box);
+    if (about.more) cell.append(make("p", "The other columns are in the scored table.", { className: "note" }));
+    detail.append(cell);
+    row.after(detail);
+    return detail;
+  };
+  for (const row of view.rows) {
+    const more = make("button", "whole row", { type: "button", className: "more" });
+    more.setAttribute("aria-expanded", "false");
+    more.addEventListener("click", () => expand(row));
+    row.querySelector(".why").append(more);
+  }
+
+  // What is marked, and what can be made of it.
+  const download = (name, type, text) => {
+    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  // A cell that a spreadsheet would run gets an apostrophe, and loses it where it is read again.
+  const FORMULA = /^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/u;
+  const HARMLESS = /^(?:[+-]?[0-9][0-9.,' ]*(?:[eE][+-]?[0-9]+)?|[+-]?)$/;
+  const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
+    let text = value == null ? "" : String(value);
+    if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
+    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  }).join(",") + "\r\n").join("");
+  const ofKind = (...wanted) => [...marks.values()].filter((mark) => wanted.includes(mark.mark));
+  const writeAccept = () => {
+    const lines = ofKind("fine", "known").map((one) => [one.key, one.row, one.line, one.id, one.mark, one.note]);
+    if (!lines.length) return say("No row is marked fine or known yet.");
+    download("accept.csv", "text/csv", csv([["row_key", "row", "line", "id", "mark", "note"], ...lines]));
+  };
+  const writeToFix = () => {
+    const wrong = ofKind("wrong");
+    if (!wrong.length) return say("No row is marked wrong yet.");
+    const lines = wrong.flatMap((one) => {
+      const place = [one.row, one.line, one.id];
+      const about = aboutOf.get(ident(one));
+      const cells = about?.why
+        ? [...new Set([...Object.keys(about.odd), ...Object.keys(about.expected)])].map((column) =>
+            [data.columns[column], reads(about, column), about.odd[column] || about.expected[column]])
+        : data.cells.filter((cell) => cell.key && ident(cell) === ident(one)).map((cell) => cell.fix);
+      return (cells.length ? cells : [["", "", ""]]).map((cell) => [...place, ...cell, one.note]);
+    });
+    download("to-fix.csv", "text/csv", csv([["row", "line", "id", "column", "reads", "suggested", "note"], ...lines]));
+  };
+  const save = () => {
+    const page = pristine.cloneNode(true);
+    const block = { ...saved, marks: [...marks.values()] };
+    page.querySelector("#marks").textContent = JSON.stringify(block).replaceAll("<", "\\u003c");
+    let name = "report";
+    try {
+      name = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/i, "") || name;
+    } catch { /* a name that is no UTF-8 */ }
+    name = name.replace(/-marked$/, "") + "-marked.html";
+    download(name, "text/html", "<!DOCTYPE html>\n" + page.outerHTML + "\n");
+    unsaved = false;
+    count();
+    say("Saved as " + name + ". Next time: kpca novelty screen TABLE --marks " + name);
+  };
+  addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
+
+  const bar = make("div", "", { className: "workbar" });
+  bar.setAttribute("role", "region");
+  bar.setAttribute("aria-label", "Marks");
+  const tally = make("span", "");
+  const status = make("span", "", { className: "said" });
+  status.setAttribute("role", "status");
+  const act = (text, title, action) => {
+    const button = make("button", text, { type: "button", title });
+    button.addEventListener("click", action);
+    return button;
+  };
+  const actions = [
+    act("Undo", "u", undo),
+    act("Save page with marks", "the same page, which --marks takes", save),
+    act("accept.csv", "rows that are fine or known, for --accept", writeAccept),
+    act("to-fix.csv", "cells of the rows that are wrong", writeToFix),
+    act("?", "keys", () => help.showModal()),
+  ];
+  bar.append(tally, ...actions, status);
+  document.querySelector("main").append(bar);
+  const say = (text) => { status.textContent = text; };
+  const count = () => {
+    const words = Object.keys(KINDS).map((kind) => [ofKind(kind).length, kind]).filter(([n]) => n);
+    tally.textContent = words.length ? words.map(([n, kind]) => n + " " + kind).join(", ") + (unsaved ? ", not saved" : "") : "No row is marked.";
+    bar.classList.toggle("idle", !words.length && !list.open);
+  };
+  list.addEventListener("toggle", count);
+
+  const help = make("dialog", "", { className: "keys" });
+  help.append(make("h2", "Keys"));
+  const keys = make("dl", "");
+  for (const [key, what] of [
+    ["j, k or arrows", "next and previous row"], ["Enter", "whole row, beside usual ones"],
+    ["w", "wrong: stays on top, and the score learns from it"], ["f", "fine: learned as normal, and not listed"],
+    ["n", "known: not listed, and not learned"], ["c", "write a note"], ["u", "undo"],
+    ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
+  ]) {
+    const line = make("div", "");
+    line.append(make("dt", key), make("dd", what));
+    keys.append(line);
+  }
+  const close = make("form", "", { method: "dialog" });
+  close.append(make("button", "Close"));
+  help.append(keys, close);
+  document.body.append(help);
+
+  // Keys: rows are walked through in the order and choice that is shown.
+  let current = null;
+  const go = (row) => {
+    if (!row) return;
+    list.open = true;
+    if (current) { current.tabIndex = -1; current.removeAttribute("aria-current"); }
+    current = row;
+    row.tabIndex = 0;
+    row.setAttribute("aria-current", "true");
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  };
+  const step = (by) => {
+    const shown = view.shown();
+    const place = shown.indexOf(current);
+    go(shown[place < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(place + by, 0), shown.length - 1)]);
+  };
+  const marked = (kind) => {
+    if (!current || current.hidden) return step(1);
+    const shown = view.shown();
+    const next = shown[shown.indexOf(current) + 1];
+    markAs([ident(aboutRow(current))], kind);
+    if (current.hidden) go(next ?? view.shown().at(-1));
+  };
+  table.addEventListener("focusin", (event) => {
+    const row = event.target.closest("tr[data-row]");
+    if (row && row !== current) {
+      current?.removeAttribute("aria-current");
+      current = row;
+      row.setAttribute("aria-current", "true");
+    }
+  });
+  const ON_KEY = {
+    j: () => step(1), k: () => step(-1), w: () => marked("wrong"), f: () => marked("fine"),
+    n: () => marked("known"), u: undo, "?": () => help.showModal(),
+    "/": () => { list.open = true; view.input.focus(); },
+    c: () => {
+      if (!current) return;
+      const open = current.nextElementSibling;
+      const detail = open?.classList.contains("detail") ? open : expand(current);
+      detail.querySelector("input").focus();
+    },
+  };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (event.target.closest("input, select, textarea")) {
+      if (event.key === "Escape") current ? go(current) : event.target.blur();
+      return;
+    }
+    const inList = event.target.matches("tr[data-row]");
+    let action = ON_KEY[event.key];
+    if (inList && event.key === "ArrowDown") action = () => step(1);
+    if (inList && event.key === "ArrowUp") action = () => step(-1);
+    if (inList && event.key === "Enter") action = () => expand(event.target);
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+
+  show([...marks.keys()]);
+  undone.length = 0;
+  unsaved = false;
+  count();
+})();

@@ -1,0 +1,410 @@
+"""An assistant's work with the server, by the client of the protocol's own package."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from kpca_apps.cli.server.roots import MEGABYTE, Roots
+from kpca_apps.cli.server.serve import READS, WRITES, make_server
+from kpca_apps.cli.server.tools import MOST_ROWS, Tools
+from tests.cli.conftest import Run
+from tests.hostile.tables import CELLS, NAMES, as_csv
+from tests.novelty.tables import frame_of
+
+Ask = Callable[..., Any]
+SECRET = "QZsecret"
+
+
+class Refused(Exception):
+    """What a tool said instead of an answer."""
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    """Folder that is served, beside one that is not; each has a table."""
+    for name in ("served", "private"):
+        (tmp_path / name).mkdir()
+        frame_of(60, odd=3).write_csv(tmp_path / name / "birds.csv")
+    return tmp_path / "served"
+
+
+def asking(folder: Path, *hide: str, largest: int = 50 * MEGABYTE) -> Ask:
+    """Return what calls a tool of a server by its name."""
+    server = make_server(Tools(Roots.of([folder], largest), hide))
+
+    async def call(name: str, arguments: dict[str, Any]) -> Any:
+        async with Client(server) as client:
+            return await client.call_tool(name, arguments)
+
+    def ask(name: str, **arguments: Any) -> Any:
+        found = asyncio.run(call(name, arguments))
+        text = found.content[0].text
+        if found.is_error:
+            raise Refused(text)
+        if found.structured_content is None:
+            return json.loads(text), found.content[1:]
+        assert json.loads(text) == found.structured_content
+        assert len(text) < 60_000
+        return found.structured_content
+
+    return ask
+
+
+@pytest.fixture
+def ask(served: Path) -> Ask:
+    return asking(served)
+
+
+def refused(ask: Ask, name: str, **arguments: Any) -> str:
+    """Return the one line that a tool refuses a call with."""
+    with pytest.raises(Refused) as caught:
+        ask(name, **arguments)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert "Traceback" not in text
+    return text
+
+
+def test_the_tools_are_offered_with_words_and_nothing_else() -> None:
+    async def tools() -> Any:
+        async with Client(make_server(Tools(Roots((Path.cwd(),), 1)))) as client:
+            return (await client.list_tools()).tools
+
+    found = asyncio.run(tools())
+    assert {one.name for one in found} == {*READS, *WRITES}
+    for one in found:
+        assert len(one.description) > 60
+        # Each parameter is told of in the words of the tool.
+        missing = [
+            key for key in one.input_schema.get("properties", {}) if key not in one.description
+        ]
+        assert missing == [] or "as for screen_table" in one.description, one.name
+
+
+def test_screen_explain_accept_and_screen_again(served: Path, ask: Ask) -> None:
+    assert ask("list_files")["files"] == ["birds.csv"]
+    first = ask("screen_table", table="birds.csv", count=5, id="name", exclude=["kind"])
+    assert (first["n_flagged"], first["folder"]) == (5, "kpca-novelty-birds")
+    assert {"report.html", "result.json", "model.kpca", "flagged.csv"} <= {*first["files"]}
+    assert [row["rank"] for row in first["rows"]] == [*range(1, 11)]
+    odd = first["rows"][0]
+    assert odd["row"] > 57
+
+    why = ask("explain_row", model="kpca-novelty-birds", table="birds.csv", row=odd["id"])
+    assert (why["row"], why["reasons"][0]["column"]) == (odd["row"], "bill")
+    by_line = ask("explain_row", model=f"{first['folder']}/model.kpca", table="birds.csv",
+                  line=odd["line"])  # fmt: skip
+    assert by_line == why
+
+    rows = [row["row"] for row in first["rows"][:2]]
+    given = {"table": "birds.csv", "count": 5, "id": "name", "exclude": ["kind"]}
+    second = ask("accept_rows", **given, rows=rows[:1])
+    assert second["accepted_rows"] == "kpca-accepted-birds.csv"
+    assert not {rows[0]} & {row["row"] for row in second["rows"] if row["flagged"]}
+    third = ask("accept_rows", **given, rows=rows[1:], out="third")
+    assert not {*rows} & {row["row"] for row in third["rows"] if row["flagged"]}
+    assert "2 rows" in third["accepted"]
+    kept = pl.read_csv(served / "kpca-accepted-birds.csv")
+    assert kept["name"].to_list() == [f"bird {row - 1:04d}" for row in rows]
+
+    compared = ask("diff_runs", old=first["folder"], new="third")
+    assert {row["elsewhere"] for row in compared["gone_from_it"]} >= {"accepted"}
+    assert not (served / "compared").exists()
+    written = ask("diff_runs", old=first["folder"], new="third", out="compared")
+    assert (served / written["folder"] / "report.html").is_file()
+    # Where the run cannot be written, no row is accepted; and no other list is added to.
+    assert "exists already" in refused(ask, "accept_rows", **given, rows=[5], out="third")
+    assert len(pl.read_csv(served / "kpca-accepted-birds.csv")) == 2
+    (served / "kpca-accepted-birds.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert "no list of accepted rows" in refused(ask, "accept_rows", **given, rows=[1], out="x")
+
+
+def test_the_rows_told_are_those_of_the_command(
+    served: Path, ask: Ask, kpca: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(served)
+    told = ask("screen_table", table="birds.csv", share=0.05, hide=["colour"], out="asked")
+    done = kpca("screen", "birds.csv", "--share", 0.05, "--hide", "colour", "--out", "typed")
+    assert done.code == 0
+    asked, typed = (
+        json.loads(Path(name, "result.json").read_text("utf-8")) for name in ("asked", "typed")
+    )
+    assert asked.pop("command") == "kpca novelty screen birds.csv --share 0.05 --hide colour"
+    for name in ("command", "next_steps"):
+        typed.pop(name)
+    assert asked.pop("next_steps") == []
+    assert asked == typed
+    assert told["says"] == asked["sentence"]
+    scored = [Path(name, "scored.csv").read_bytes() for name in ("asked", "typed")]
+    assert scored[0] == scored[1]
+
+
+def test_score_and_rules(served: Path, ask: Ask) -> None:
+    frame_of(80, seed=1).drop("kind").write_csv(served / "clean.csv")
+    run = ask("screen_table", table="clean.csv", id="name", out="clean")
+    told = ask("score_table", model=run["folder"], table="birds.csv", count=3, out="scored")
+    assert {row["row"] for row in told["rows"][:3]} == {58, 59, 60}
+    assert not (served / "scored" / "model.kpca").exists()
+    net = [i * i % 97 for i in range(200)]
+    frame = pl.DataFrame({"net": net, "tax": [i % 31 for i in range(200)]})
+    frame = frame.with_columns(gross=pl.col("net") + pl.col("tax"))
+    frame.write_csv(served / "sums.csv")
+    found = ask("find_rules", table="sums.csv", out="rules.json")
+    assert any("net" in rule and "tax" in rule for rule in found["rules"])
+    frame.with_columns(gross=pl.col("gross") + pl.int_range(200).eq(7)).write_csv(
+        served / "more.csv"
+    )
+    checked = ask("check_rules", table="more.csv", rules=found["file"])
+    assert checked["n_broken_rules"] >= 1
+    assert checked["broken"][0]["rows"][0]["row"] == 8
+
+
+OUTSIDE = (
+    *("../private/birds.csv", "{private}/birds.csv", "link.csv", "linked/birds.csv", "a\0b", ""),
+    *("..", "//{private}/birds.csv", "no/../../private/birds.csv"),
+)
+
+
+def test_nothing_outside_is_read(served: Path, ask: Ask) -> None:
+    private = served.parent / "private"
+    (served / "link.csv").symlink_to(private / "birds.csv")
+    (served / "linked").symlink_to(private)
+    ask("screen_table", table="birds.csv", out="run")
+    (served / "copy").mkdir()
+    (served / "copy" / "result.json").symlink_to(private / "birds.csv")
+    calls = [("diff_runs", {"old": "run", "new": "copy"})]
+    for outside in OUTSIDE:
+        name = outside.format(private=private)
+        calls += [
+            ("screen_table", {"table": name}),
+            ("screen_table", {"table": "birds.csv", "reference": name, "out": "other"}),
+            ("screen_table", {"table": "birds.csv", "accept": name, "out": "other"}),
+            ("accept_rows", {"table": name, "rows": [1]}),
+            ("score_table", {"model": "run", "table": name}),
+            ("score_table", {"model": name, "table": "birds.csv"}),
+            ("explain_row", {"model": "run", "table": name, "row": "1"}),
+            ("explain_row", {"model": name, "table": "birds.csv", "row": "1"}),
+            ("find_rules", {"table": name}),
+            ("check_rules", {"table": "birds.csv", "rules": name}),
+            ("check_rules", {"table": name, "rules": name}),
+            ("diff_runs", {"old": "run", "new": name}),
+            ("denoise_preview", {"image": name}),
+            ("list_files", {"folder": name}),
+        ]
+    for tool, arguments in calls:
+        text = refused(ask, tool, **arguments)
+        assert any(
+            words in text for words in ("no such file in the folders served", "is not a name to")
+        ), (tool, arguments, text)
+    assert not (served / "other").exists()
+
+
+def test_links_are_not_listed(served: Path, ask: Ask) -> None:
+    (served / "link.csv").symlink_to(served.parent / "private" / "birds.csv")
+    (served / "linked").symlink_to(served.parent / "private")
+    assert ask("list_files")["files"] == ["birds.csv"]
+
+
+@pytest.mark.parametrize("out", ["../private/run", "{private}/run", "linked/run", "no/run", "."])
+def test_nothing_outside_is_written(served: Path, ask: Ask, out: str) -> None:
+    private = served.parent / "private"
+    (served / "linked").symlink_to(private)
+    out = out.format(private=private)
+    before = sorted(served.parent.rglob("*"))
+    for tool in ("screen_table", "find_rules"):
+        refused(ask, tool, table="birds.csv", out=out, replace=True)
+    refused(ask, "accept_rows", table="birds.csv", rows=[1], accepted=out)
+    assert sorted(served.parent.rglob("*")) == before
+
+
+def test_nothing_but_a_run_is_replaced(served: Path, ask: Ask) -> None:
+    (served / "mine").mkdir()
+    (served / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert "other than an earlier run" in refused(
+        ask, "screen_table", table="birds.csv", out="mine", replace=True
+    )
+    ask("screen_table", table="birds.csv")
+    assert "exists already" in refused(ask, "screen_table", table="birds.csv")
+    ask("screen_table", table="birds.csv", replace=True)
+    assert "holds no rules" in refused(
+        ask, "find_rules", table="birds.csv", out="birds.csv", replace=True
+    )
+    os.mkfifo(served / "pipe.csv")
+    assert "is not a file" in refused(ask, "screen_table", table="pipe.csv")
+    assert "is not a file" in refused(ask, "screen_table", table="mine")
+
+
+def test_sizes_are_bounded(served: Path) -> None:
+    ask = asking(served, largest=1000)
+    assert "files of at most 0 MB are read" in refused(ask, "screen_table", table="birds.csv")
+    ask = asking(served)
+    for top in (0, MOST_ROWS + 1):
+        assert "from 1 to 50" in refused(ask, "screen_table", table="birds.csv", top=top)
+    frame_of(3000, odd=60).write_csv(served / "many.csv")
+    told = ask("screen_table", table="many.csv", share=0.5, top=MOST_ROWS)
+    assert len(told["rows"]) == MOST_ROWS
+
+
+@pytest.mark.parametrize("by_server", [True, False])
+def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
+    frame = frame_of(120, odd=4)
+    marked = [f"{SECRET}{i % 5}" for i in range(119)] + [f"{SECRET}9"]
+    frame = frame.with_columns(site=pl.Series(marked), mass=pl.Series([*[777.25] * 119, 9e9]))
+    for name in ("a.csv", "b.csv"):
+        frame.write_csv(served / name)
+    columns = ["site", "mass"]
+    ask = asking(served, *(columns if by_server else ()))
+    hide = {} if by_server else {"hide": columns}
+    said = [
+        ask("screen_table", table="a.csv", count=6, **hide),
+        ask("accept_rows", table="a.csv", rows=[120], count=6, **hide),
+        ask("score_table", model="kpca-novelty-a", table="b.csv", **hide),
+        ask("explain_row", model="kpca-novelty-a", table="a.csv", row=120, **hide),
+        ask("diff_runs", old="kpca-novelty-a", new="kpca-novelty-b", out="diff"),
+        ask("find_rules", table="a.csv", out="rules.json", **hide),
+        ask("check_rules", table="b.csv", rules="rules.json", **hide),
+        refused(ask, "screen_table", table="a.csv", exclude=["sight"], **hide),
+        refused(
+            ask, "explain_row", model="kpca-novelty-a", table="a.csv", row="x", id="site", **hide
+        ),
+    ]
+    assert said[0]["hidden_columns"] == ["mass", "site"]
+    (served / "a.csv").unlink()
+    (served / "b.csv").unlink()
+    # The model holds rows, as the table itself does.
+    files = [one for one in served.rglob("*") if one.is_file() and one.suffix != ".kpca"]
+    for text in (*map(str, said), *(one.read_text("utf-8", "replace") for one in files)):
+        assert SECRET not in text
+        assert "777.25" not in text
+        assert "9000000000" not in text
+
+
+def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, ask: Ask) -> None:
+    ask("screen_table", table="birds.csv", out="open")
+    strict = asking(served, "colour")
+    strict("screen_table", table="birds.csv", out="hidden")
+    assert "without hiding colour" in refused(strict, "diff_runs", old="open", new="hidden")
+
+
+def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: Ask) -> None:
+    strict = asking(served, "colour")
+    run = strict("screen_table", table="birds.csv")
+    refused(strict, "screen_table", table=f"{run['folder']}/model.kpca")
+    frame_of(60, odd=3).drop("colour").write_csv(served / "less.csv")
+    asked = {"table": "less.csv", "reference": "birds.csv"}
+    assert "this server hides" in refused(strict, "screen_table", **asked)
+
+
+def test_hostile_names_and_cells_are_told_in_one_line(served: Path, ask: Ask) -> None:
+    rng = np.random.default_rng(0)
+    names = (*NAMES, "size")
+    rows = [
+        (*(CELLS[(i + k) % len(CELLS)] for k in range(len(NAMES))), str(rng.normal()))
+        for i in range(90)
+    ]
+    (served / "hostile.csv").write_bytes(as_csv(names, rows))
+    told = ask("screen_table", table="hostile.csv", count=5)
+    again = ask("accept_rows", table="hostile.csv", rows=[told["rows"][0]["row"]], count=5)
+    assert told["rows"][0]["row"] not in [r["row"] for r in again["rows"] if r["flagged"]]
+    text = json.dumps([told, again], ensure_ascii=False)
+    assert not {"\u202e", "\x1b", "\r"} & {*text}
+    for name in ("x" * 5000, "\u202egnp.exe", "a\nb", "*.csv", "-", "~/birds.csv", "file:///etc"):
+        line = refused(ask, "screen_table", table=name)
+        assert len(line) < 1_100
+        assert "\u202e" not in line
+
+
+def test_calls_that_make_no_sense_are_refused_in_one_line(served: Path, ask: Ask) -> None:
+    assert "no parameter 'hidden'" in refused(
+        ask, "screen_table", table="birds.csv", hidden=["name"]
+    )
+    assert 'Did you mean "share"' in refused(ask, "screen_table", table="birds.csv", shar=0.1)
+    assert "share=" in refused(ask, "screen_table", table="birds.csv", share=0.1, count=3)
+    assert "valid list" in refused(ask, "screen_table", table="birds.csv", hide=3)
+    assert "nknown tool" in refused(ask, "no_such_tool")
+    assert 'Did you mean "birds.csv"' in refused(ask, "screen_table", table="brids.csv")
+    assert "from 1 to 60" in refused(ask, "accept_rows", table="birds.csv", rows=[61])
+    assert "reference" in refused(ask, "screen_table", table="birds.csv", alpha=0.1)
+
+
+def test_a_bug_is_told_in_one_line(
+    served: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("first\nsecond")
+
+    monkeypatch.setattr("kpca_apps.cli.server.tools.find_table_rules", fail)
+    assert refused(ask, "find_rules", table="birds.csv").startswith("a bug in kpca, KeyError")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_preview_of_an_image(served: Path, ask: Ask, compiled: None) -> None:
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    grey = np.clip(128 + 20 * rng.normal(size=(40, 48)), 0, 255).astype(np.uint8)
+    Image.fromarray(grey).save(served / "noisy.png")
+    told, pictures = ask("denoise_preview", image="noisy.png", quality="fast", sigma=20.0)
+    assert len(told["strengths"]) == 3
+    assert [one.mime_type for one in pictures] == ["image/jpeg"] * 2
+    assert (served / told["folder"] / "report.html").is_file()
+    assert "quality" in refused(ask, "denoise_preview", image="noisy.png", quality="best", out="x")
+
+
+def test_over_standard_input_and_output_nothing_else_is_written(served: Path) -> None:
+    code = "import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-c", code, "mcp", "--root", str(served)], env=environment
+    )
+
+    async def work() -> Any:
+        async with Client(stdio_client(parameters)) as client:
+            tools = await client.list_tools()
+            found = await client.call_tool("screen_table", {"table": "birds.csv", "count": 3})
+            return len(tools.tools), found
+
+    n_tools, found = asyncio.run(work())
+    assert n_tools == len(READS) + len(WRITES)
+    assert not found.is_error
+    assert found.structured_content["n_flagged"] == 3
+    # The client may pass over what is not of the protocol: the whole stream is looked at.
+    request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "mcp", "--root", str(served)],
+        input=json.dumps(request) + "\n", env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in done.stdout.splitlines())
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_refuses_what_cannot_be_served(
+    run_kpca: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_kpca("mcp", "--root", tmp_path / "none")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "no such folder" in done.err
+    assert run_kpca("mcp").code == 2
+    monkeypatch.setattr("kpca_apps.cli.server.command.find_spec", lambda name: None)
+    done = run_kpca("mcp", "--root", tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert 'pip install "kpca-apps[mcp]"' in done.err
+    monkeypatch.undo()
+    monkeypatch.setattr("kpca_apps.cli.server.serve.serve", served := [].append)
+    assert run_kpca("mcp", "--root", tmp_path, "--hide", "name", "--largest", 0).code == 2
+    assert run_kpca("mcp", "--root", tmp_path, "--hide", "name", "--largest", 3).code == 0
+    (tools,) = served.__self__  # type: ignore[attr-defined]
+    assert tools == Tools(Roots((tmp_path,), 3 * MEGABYTE), ("name",))

@@ -1,0 +1,212 @@
+"""Marks of a reader: rows are known again by what could be seen of them, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps import screen_table
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.columns.encoded import Accepted, Execution
+from kpca_apps.novelty.marks import LARGEST, Marks, find_marked, marks_of, read_marks, row_keys
+from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.tables.frames import table_from_frame
+from kpca_apps.tables.table import Table, parted
+
+PLACES = ("Oslo", "Rome", "Kiel")
+
+
+def table(frame: pl.DataFrame) -> Table:
+    return table_from_frame(frame, "table.csv")
+
+
+def marks(**columns: object) -> Marks:
+    return marks_of(table(pl.DataFrame(columns, strict=False)), "marks.csv")
+
+
+def found(of: Marks, rows: Table, hidden: tuple[str, ...] = ()) -> Accepted:
+    return find_marked(of, rows, Execution(), hidden)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, -0.0, 1.5, 1e300, -2.0, None]), st.sampled_from(PLACES)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+@settings(deadline=None, max_examples=40)
+def test_keys_are_equal_where_the_visible_cells_are(rows: list[tuple], random: object) -> None:
+    schema = {"size": pl.Float64, "place": pl.String}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    keys = row_keys(table(frame), ())
+    for first, left in zip(rows, keys, strict=True):
+        for second, right in zip(rows, keys, strict=True):
+            assert (left == right) == (first == second)
+    secret = frame.with_columns(secret=pl.Series(range(len(rows))))
+    order = list(range(len(rows)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    again = row_keys(table(secret.select("place", "secret", "size")[order]), ("secret",))
+    # Without the letter that says that something was hidden.
+    assert [key[1:] for key in again] == [keys[place][1:] for place in order]
+
+
+def test_numbers_are_known_again_however_they_are_written() -> None:
+    written = table(pl.DataFrame({"x": ["0.1", "1e3", "5", "", "n/a word"]}))
+    held = table(pl.DataFrame({"x": ["0.10", "1000.0", "5.00", None, "n/a word"]}))
+    assert row_keys(written, ()) == row_keys(held, ())
+    exact = table(pl.DataFrame({"x": [0.1, 1000.0, 5.0, None]}))
+    assert row_keys(exact, ()) == row_keys(written, ())[:4]
+    rounded = table(pl.DataFrame({"x": [0.1 + 1e-15, 1000.0 - 1e-12]}))
+    assert row_keys(rounded, ()) == row_keys(exact, ())[:2]
+    other = table(pl.DataFrame({"x": [0.1001, 999.0]}))
+    assert not {*row_keys(other, ())} & {*row_keys(exact, ())}
+
+
+def test_marks_hold_in_parts_and_for_every_row_that_shows_the_same() -> None:
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 2.0, 5.0], "y": ["a", "b", "c", "b", "e"]})
+    keys = row_keys(table(frame), ())
+    of = marks(row_key=[keys[0], keys[1], keys[4]], row=[1, 2, 5], mark=["wrong", "fine", "known"])
+    for rows in (table(frame), parted(table(frame), part_rows=2)):
+        got = found(of, rows)  # type: ignore[arg-type]
+        assert got.is_wrong is not None and got.is_known is not None
+        assert got.is_accepted.tolist() == [False, True, False, True, True]
+        assert got.is_fine.tolist() == [False, True, False, True, False]
+        assert got.is_wrong.tolist() == [True, False, False, False, False]
+        assert [(one.row, one.mark) for one in got.marks] == [
+            *((1, "wrong"), (2, "fine"), (4, "fine"), (5, "known"))
+        ]
+        assert got.notes == ()
+
+
+def test_a_mark_made_without_hidden_cells_accepts_no_more_than_was_seen() -> None:
+    frame = pl.DataFrame({"x": [1.0, 1.0, 2.0], "secret": ["a", "b", "c"]})
+    keys = row_keys(table(frame), ("secret",))
+    assert keys[0] == keys[1]
+    of = marks(row_key=[keys[1]], row=[2], mark=["fine"])
+    assert found(of, table(frame), ("secret",)).is_accepted.tolist() == [False, True, False]
+    assert not found(of, table(frame[[1, 2, 0]]), ("secret",)).is_accepted.any()
+    # What a visible identifier names is that row, wherever it stands.
+    named = frame.with_columns(id=pl.Series(["p", "q", "r"]))
+    key = row_keys(table(named), ("secret",))[1]
+    of = marks(row_key=[key], row=[2], id=["q"], mark=["fine"])
+    got = found(of, table(named[[1, 0, 2]]), ("secret",))
+    assert got.is_accepted.tolist() == [True, False, False]
+
+
+def test_marks_of_other_columns_are_refused_and_those_of_changed_rows_told() -> None:
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
+    of = marks(row_key=row_keys(table(frame), ()), row=[1, 2, 3])
+    with pytest.raises(InputError, match=r"other columns than table\.csv shows"):
+        found(of, table(frame.rename({"x": "y"})))
+    got = found(of, table(pl.DataFrame({"x": [1.0, 2.5, 3.5]})))
+    assert got.is_accepted.tolist() == [True, False, False]
+    assert "2 marked rows are none of table.csv (row 2, row 3)" in got.notes[0]
+
+
+def damaged(block: str) -> str:
+    return f'<!DOCTYPE html><script type="application/json" id="marks">{block}</script>'
+
+
+KEY = "v0123abcd-0123456789abcdef"
+DAMAGED = {
+    "no page with marks": ("<!DOCTYPE html><p>hello", "no page of a screening with marks"),
+    "two blocks": (2 * damaged('{"format":1,"columns":[]}'), "no page of a screening with marks"),
+    "no JSON": (damaged("{"), "its marks are damaged"),
+    "a later format": (damaged('{"format":9,"columns":[]}'), "have format 9"),
+    "another key": (
+        damaged('{"format":1,"columns":[],"marks":[{"key":"k","mark":"fine","row":1}]}'),
+        "its marks are damaged",
+    ),
+    "another mark": (
+        damaged(f'{{"format":1,"columns":[],"marks":[{{"key":"{KEY}","mark":"odd","row":1}}]}}'),
+        "its marks are damaged",
+    ),
+    "a table without keys": ("a,b\n1,2\n", "no list of marks"),
+    "a key cut short": ("row_key,row\nv0123,1\n", "line 2: no mark that a page wrote"),
+    "no row": (f"row_key,row\n{KEY},0\n", "line 2: no mark that a page wrote"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_of_marks_are_told_in_one_line(name: str, tmp_path: Path) -> None:
+    text, message = DAMAGED[name]
+    path = tmp_path / "marks.html"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message) as error:
+        read_marks(path)
+    assert "\n" not in str(error.value) and "marks.html" in str(error.value)
+
+
+def test_a_file_of_marks_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "marks.html"
+    with path.open("wb") as file:
+        file.write(b"<!DOCTYPE html>")
+        file.truncate(LARGEST + 1)
+    with pytest.raises(InputError, match="at most 64,000,000 bytes"):
+        read_marks(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_marks(tmp_path / "none.html")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=150)
+    return pl.DataFrame(
+        {"x": x.round(3), "y": (x + 0.1 * rng.normal(size=150)).round(3), "z": [*PLACES] * 50}
+    )
+
+
+def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path: Path) -> None:
+    first = screen_table(frame, count=6)
+    top = first.ranked[:6]
+    kinds = dict(zip((one.row for one in top), ["fine", "known", "wrong"] * 2, strict=True))
+    block = {
+        "format": 1,
+        "columns": frame.columns,
+        "marks": [{"key": o.key, "mark": kinds[o.row], "row": o.row, "note": "<b>"} for o in top],
+    }
+    page = render_screening(first)
+    empty = json.dumps({"format": 1, "columns": frame.columns, "marks": []}, separators=(",", ":"))
+    assert page.count(empty) == 1
+    path = tmp_path / "marked.html"
+    written = json.dumps(block).replace("<", "\\u003c")
+    path.write_text(page.replace(empty, written), encoding="utf-8")
+    again = screen_table(frame, count=6, marks=path)
+    wrong = [row for row, kind in kinds.items() if kind == "wrong"]
+    assert sorted(one.row for one in again.ranked[:2]) == sorted(wrong)
+    assert again.is_flagged[np.array(wrong) - 1].all()
+    left = [row for row, kind in kinds.items() if kind != "wrong"]
+    assert not again.is_flagged[np.array(left) - 1].any()
+    assert (again.ranks[np.array(left) - 1] > len(frame) - 4 - 1).all()
+    assert again.accepted is not None
+    assert again.accepted.statement == (
+        "Rows marked in marked.html: 2 fine and learned as normal, 2 known and not listed and "
+        "2 wrong and first on the list."
+    )
+    # The next page has them, too.
+    (tmp_path / "next.html").write_text(render_screening(again), encoding="utf-8")
+    assert [(m.row, m.mark, m.note) for m in read_marks(tmp_path / "next.html").marks] == [
+        (row, kinds[row], "<b>") for row in sorted(kinds)
+    ]
+
+
+def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:
+    result = screen_table(frame.select("x", "y"), count=5)
+    usual = {row.row: row for row in result.usual_rows}
+    rows = frame.select("x", "y").to_numpy()
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    for one in result.ranked[:5]:
+        distances = np.abs(rows - rows[one.row - 1]).sum(axis=1)
+        distances[result.is_flagged] = np.inf
+        # The scales of the detector are those of the middle of the rows: the order is nearly this.
+        assert {*one.nearest} <= {*(np.argsort(distances)[:4] + 1).tolist()}
+        assert dict(usual[one.nearest[0]].cells)["x"] == str(frame["x"][one.nearest[0] - 1])

@@ -1,0 +1,218 @@
+"""The list of a report as a place to work, in a real browser and back in the tool."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.marks import read_marks
+from kpca_apps.novelty.result import RowMark
+from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.report.novelty.text import MAX_LISTED
+from tests.report import examples
+from tests.report.pages import rendered
+
+pytestmark = [pytest.mark.browser, pytest.mark.release]
+
+HOSTILE = "</script><script>alert(1)</script>"
+SECRETS = ("quince", "medlar")
+Opened = Callable[[Path], Any]
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=200)
+    columns = {
+        "name": [f"n{i:03d}" for i in range(200)],
+        "size": x.round(2),
+        HOSTILE: (2 * x + 0.1 * rng.normal(size=200)).round(2),
+        "=secret": [SECRETS[i % 2] for i in range(200)],
+    }
+    frame = pl.DataFrame(columns)
+    return frame.with_columns(pl.Series("size", np.where(np.arange(200) < 4, 9.0, x).round(2)))
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Opened]:
+    """Opens pages; none has complained in the end, or asked for anything but itself."""
+    pages, complaints = [], list[str]()
+
+    def open_page(path: Path) -> Any:
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url))
+        page.goto(path.as_uri())
+        assert complaints.pop() == path.as_uri()
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert [one for one in complaints if not one.startswith("blob:")] == []
+
+
+def saved(page: Any, button: str, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def names(rows: Any) -> list[str]:
+    return [str(one.id) for one in rows]
+
+
+def test_what_is_marked_by_keys_is_saved_reopened_and_gone(
+    opened: Opened, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    first = screen_table(frame, count=4, id="name", hide="=secret")
+    path = tmp_path / "report.html"
+    first.save_report(path)
+    page = opened(path)
+    page.keyboard.press("j")
+    page.keyboard.press("f")
+    page.keyboard.press("j")
+    page.keyboard.press("n")
+    page.keyboard.press("c")
+    page.keyboard.type(f"=1+1 {HOSTILE}")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("f")
+    page.keyboard.press("u")
+    page.keyboard.press("w")
+    assert page.locator(".workbar").inner_text().startswith("1 wrong, 1 fine, 1 known, not saved")
+    again = saved(page, "Save page with marks", tmp_path)
+    assert again.name == "report-marked.html"
+    top = first.ranked[:3]
+    assert [(one.id, one.mark, one.note) for one in sorted(read_marks(again).marks, key=str)] == [
+        (one.id, mark, note)
+        for one, mark, note in sorted(
+            zip(top, ("fine", "known", "wrong"), ("", f"=1+1 {HOSTILE}", ""), strict=True),
+            key=lambda of: of[0].key,
+        )
+    ]
+    policy = 'http-equiv="Content-Security-Policy"'
+    assert [line for line in path.read_text().splitlines() if policy in line] == [
+        line for line in again.read_text().splitlines() if policy in line
+    ]
+    reopened = opened(again)
+    marks = reopened.locator("tr[data-row]").evaluate_all("all => all.map(r => r.dataset.mark)")
+    assert marks[:4] == ["fine", "known", "wrong", None]
+    assert "not saved" not in reopened.locator(".workbar").inner_text()
+    accepted = saved(reopened, "accept.csv", tmp_path)
+    to_fix = saved(reopened, "to-fix.csv", tmp_path)
+    for judged in ({"marks": again}, {"accept": accepted}):
+        result = screen_table(frame, count=4, id="name", hide="=secret", **judged)
+        listed = names(result.ranked[:-2])
+        assert not {*names(top[:2])} & {*names(result.flagged_rows)}
+        assert top[2].id in listed
+    assert names(screen_table(frame, count=4, id="name", hide="=secret", marks=again).ranked)[
+        0
+    ] == str(top[2].id)
+    with to_fix.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["id"] for row in rows} == {str(top[2].id)}
+    assert {row["column"] for row in rows} <= {"size", HOSTILE, "(hidden)", "'=secret"}
+    with accepted.open(encoding="utf-8-sig", newline="") as file:
+        notes = [row["note"] for row in csv.DictReader(file)]
+    assert f"'=1+1 {HOSTILE}" in notes
+    for written in (again, accepted, to_fix, path):
+        assert SECRETS[0] not in written.read_text() and SECRETS[1] not in written.read_text()
+
+
+def test_rows_are_chosen_by_kind_column_and_mark(
+    opened: Opened, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    result = screen_table(frame, count=6)
+    result.save_report(tmp_path / "report.html")
+    page = opened(tmp_path / "report.html")
+    page.locator("summary", has_text="Ranked rows").press("Enter")
+    rows = page.locator("tr[data-row]")
+    shown = "all => all.filter(row => !row.hidden).map(row => Number(row.dataset.row))"
+    columns = page.locator("label", has_text="column").locator("select")
+    columns.select_option(label=columns.locator("option", has_text="size").inner_text())
+    expected = [o.row for o in result.ranked if any(r.column == "size" for r in o.reasons)]
+    assert rows.evaluate_all(shown) == expected
+    columns.select_option("")
+    page.get_by_label("one row a kind").check()
+    kinds = list(dict.fromkeys(one.kind_of_reason for one in result.ranked))
+    assert len(rows.evaluate_all(shown)) == len(kinds)
+    page.get_by_label("one row a kind").uncheck()
+    rows.first.get_by_role("button", name="fine").click()
+    page.get_by_label("marked").select_option("fine")
+    assert rows.evaluate_all(shown) == [result.ranked[0].row]
+    page.get_by_label("marked").select_option("none")
+    assert rows.evaluate_all(shown) == [one.row for one in result.ranked[1:]]
+    # Sorted by what is marked, rows without a mark come last.
+    page.get_by_label("marked").select_option("")
+    page.get_by_role("button", name="mark", exact=True).click()
+    assert rows.evaluate_all(shown)[0] == result.ranked[0].row
+
+
+def test_a_row_opens_beside_its_usual_rows(
+    opened: Opened, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    result = screen_table(frame, count=4, id="name")
+    result.save_report(tmp_path / "report.html")
+    page = opened(tmp_path / "report.html")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    heads = page.locator(".whole thead th").all_inner_texts()
+    usual = {row.row: row for row in result.usual_rows}
+    near = [usual[row].id for row in result.ranked[0].nearest]
+    assert heads == [
+        "column",
+        "reads",
+        "expected",
+        *(f"like it: {n}, row {int(n[1:]) + 1}" for n in near),
+    ]
+    cells = dict(result.ranked[0].cells)
+    for line in page.locator(".whole tbody tr").all():
+        name, reads, _, first, _ = line.locator("th, td").all_inner_texts()
+        assert reads == cells[name]
+        assert first == dict(usual[result.ranked[0].nearest[0]].cells)[name]
+    page.keyboard.press("Enter")
+    assert page.locator(".whole").count() == 0
+
+
+def test_all_rows_of_a_card_are_marked_at_once(opened: Opened, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(rendered("usual"), encoding="utf-8")
+    page = opened(tmp_path / "report.html")
+    card = page.locator(".card").filter(has_text="rows like this").first
+    rows = card.get_attribute("data-rows").split()
+    assert len(rows) > 1
+    card.hover()
+    card.get_by_role("button", name="known").click()
+    listed = page.locator("tr[data-row]")
+    marked = "all => all.filter(r => r.dataset.mark === 'known').map(r => r.dataset.row)"
+    assert {*listed.evaluate_all(marked)} <= {*rows}
+
+
+def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
+    wide, usual = examples.huge(), examples.SCREENINGS["usual"]()
+    marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
+    many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
+    # Wide cells of signs that are written longer: fewer rows are listed.
+    page = render_screening(replace(wide, ranked=many, marks=marks))
+    assert len(page.encode()) < 2_200_000
+    assert 200 < page.count("<tr data-row=") < MAX_LISTED
+    row = usual.ranked[0]
+    ordinary = tuple(
+        replace(row, rank=i, row=i, line=i + 1, cells=(("a", "1.25"),) * 20, hints=(), id=f"N{i}")
+        for i in range(1, 3_001)
+    )
+    page = render_screening(replace(usual, ranked=ordinary, marks=marks))
+    assert len(page.encode()) < 1_500_000
+    assert page.count("<tr data-row=") == MAX_LISTED
