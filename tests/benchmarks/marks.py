@@ -57,7 +57,9 @@ def main() -> None:
                     "mark": ["wrong" if one.row - 1 in wrong else "fine" for one in top],
                 }
                 counts.append(found(screen_table(frame, explain=0, marks=marks).ranks, wrong))
-            words = ", ".join(f"{n} marks {c}" for n, c in zip(options.marks, counts[1:]))
+            words = ", ".join(
+                f"{n} marks {c}" for n, c in zip(options.marks, counts[1:], strict=True)
+            )
             print(f"{table.name:>20} seed {seed}: {counts[0]} of {len(wrong)}; {words}", flush=True)
             totals += counts
     print(f"{'all':>20}: {totals[0]}; {', '.join(map(str, totals[1:]))}")
