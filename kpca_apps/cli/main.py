@@ -144,7 +144,10 @@ def _end(error: BaseException) -> int:
         say_error(str(error))
         return error.exit_code
     if isinstance(error, UsageError):
-        # Without a message the help was asked for and shown, as by a bare `kpca`.
+        # By a bare `kpca` the help was asked for: in some versions of click it is the message.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            return USAGE
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path
