@@ -78,7 +78,7 @@ def render_screening(result: ScreeningResult, drawn: ScreeningDrawings | None = 
     work["rows"] = {row["row"]: work["rows"][row["row"]] for row in rows}
     return make_page(
         "screening.html.j2",
-        parts=("work.js", "work.css"),
+        parts=("marks.js", "work.js", "marks.css", "work.css"),
         layout="page.html.j2",
         work=block(work),
         marks=block(marks_of(result)),
