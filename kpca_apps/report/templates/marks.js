@@ -87,7 +87,9 @@ const keyHelp = (keys) => {
 const onKeys = (actionOf, leave) => addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.closest("input:not([type=range]), select, textarea")) {
-    if (event.key === "Escape") leave(event.target);
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // which would empty a field for searching
+    leave(event.target);
     return;
   }
   const action = actionOf(event);

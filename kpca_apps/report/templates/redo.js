@@ -71,7 +71,7 @@
       } else {
         const isNote = option === "note";
         input = make("input", "", { type: "text", maxLength: isNote ? 2000 : 40 });
-        if (!isNote) Object.assign(input, { pattern: "auto|[0-9]*[.]?[0-9]+(e[-+]?[0-9]+)?", placeholder: "a level or auto" });
+        if (!isNote) Object.assign(input, { pattern: "auto|[0-9]*[.]?[0-9]+(e(\\+|-)?[0-9]+)?", placeholder: "a level or auto" });
       }
       input.addEventListener("change", () => {
         if (!input.checkValidity()) return say(option + ": " + input.validationMessage);

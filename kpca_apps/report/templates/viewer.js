@@ -2,7 +2,7 @@
 const viewers = new Map(); // by the element that holds the pictures
 (() => {
   const ZOOMS = [["fit", null, "0"], ["1:1", 1, "1"], ["2:1", 2, "2"], ["4:1", 4, "4"]];
-  const LEAST = 0.25, MOST = 16, NEAR = 24, STEP = 0.1;
+  const LEAST = 0.25, MOST = 32, NEAR = 24, STEP = 0.1;
   const within = (value, low, high) => Math.min(Math.max(value, low), high);
 
   // Before and after, laid over each other: the range input moves the line between them.
