@@ -254,7 +254,7 @@
 
   const help = keyHelp([
     ["j, k or arrows", "next and previous row"], ["Enter", "whole row, beside usual ones"],
-    ["w", "wrong: stays on top, and the score learns from it"], ["f", "fine: learned as normal, and not listed"],
+    ["w", "wrong: stays on top, and in to-fix.csv"], ["f", "fine: learned as normal, and not listed"],
     ["n", "known: not listed, and not learned"], ["c", "write a note"], ["u", "undo"],
     ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
   ]);
