@@ -100,7 +100,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     press(page, "Escape", "j", "s", "h", "j", "r")
     page.keyboard.type("0.5")
     press(page, "Escape", "w", "u", "j", "d", "w", "h")
-    assert page.locator(".workbar").inner_text().startswith("4 images to redo, not saved")
+    assert page.locator(".workbar").inner_text().startswith("4 images marked, not saved")
     again = saved(page, "Save page with marks", tmp_path)
     assert again.name == "report-marked.html"
     policy = 'http-equiv="Content-Security-Policy"'
@@ -109,7 +109,7 @@ def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
         one for one in after.splitlines() if policy in one
     ]
     reopened = opened(again)
-    assert reopened.locator(".workbar").inner_text().startswith("4 images to redo")
+    assert reopened.locator(".workbar").inner_text().startswith("4 images marked")
     assert "not saved" not in reopened.locator(".workbar").inner_text()
     table = saved(reopened, "per-image.csv", tmp_path)
     assert "--per-image per-image.csv --force" in reopened.locator(".said").inner_text()

@@ -71,7 +71,7 @@ def _presets(
     """Return options for one press, by what they do."""
     if is_left(image):
         option, _, value = image.evidence.option.removeprefix("--").partition(" ")
-        if option == "noise":
+        if option == "noise" and value in result.offered[option]:
             return {"denoise it": {option: value}}
         return {"denoise it": {option: float(value)}} if option == "sigma" else {}
     asked = _asked(image, result)

@@ -191,7 +191,7 @@
   ]);
   const count = () => {
     const n = [...items.values()].filter(isNew).length;
-    tally.textContent = n ? n + (n === 1 ? " image" : " images") + " to redo" + (store.unsaved ? ", not saved" : "") : "No image is marked to be redone.";
+    tally.textContent = n ? n + (n === 1 ? " image" : " images") + " marked" + (store.unsaved ? ", not saved" : "") : "No image is marked.";
     bar.classList.toggle("idle", !n);
   };
   const help = keyHelp([
