@@ -131,6 +131,7 @@ const viewers = new Map(); // by the element that holds the pictures
       move(drag.place.map((at, axis) => at - by[axis]));
     });
     for (const end of ["pointerup", "pointercancel"]) group.addEventListener(end, () => { drag = null; });
+    group.addEventListener("dragstart", (event) => event.preventDefault());
     new ResizeObserver(draw).observe(group);
     viewers.set(group, { bar, strength, zoomTo, zoomBy, pan });
     draw();
