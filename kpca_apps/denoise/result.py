@@ -13,7 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kpca_apps.denoise.options import is_relative
+from kpca_apps.denoise.options import NOISES, QUALITIES, STACK_NOISES, is_relative
+
+# A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
+# blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
+WEAKER, STRONGER = 0.6, 1.3
 
 
 @dataclass(frozen=True)
@@ -244,6 +248,12 @@ class DenoisingResult:
     def n_resumed(self) -> int:
         """Number of images an earlier run had denoised."""
         return sum(image.resumed for image in self.images)
+
+    @property
+    def offered(self) -> Mapping[str, tuple[str, ...]]:
+        """Words that may be asked for an image alone, by the option that takes them."""
+        noises = STACK_NOISES if self.settings.get("stack") else NOISES
+        return {"noise": noises, "quality": QUALITIES}
 
     @property
     def mean_comparison(self) -> Comparison | None:

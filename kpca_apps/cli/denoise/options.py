@@ -123,8 +123,8 @@ class RunOptions(Checked):
     )
     per_image: Path | None = _method(
         "Table of images with options of their own: column file, as --dry-run lists it, and any of "
-        "strength, luma, chroma, sigma and noise; an empty cell is as for the others. --preview "
-        "prints lines for it.",
+        "strength, luma, chroma, sigma, noise and quality; an empty cell is as for the others. "
+        "--preview prints lines for it, and marks in a report make it.",
         "FILE",
     )
     stack: bool = _method(

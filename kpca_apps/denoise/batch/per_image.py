@@ -11,9 +11,11 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, suggest
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.values import Column, NumberFormat
+from kpca_apps.tables.write import as_written
 
-FILE, NOISE, SIGMA = "file", "noise", "sigma"
-COLUMNS = ("strength", "luma", "chroma", SIGMA, NOISE)
+FILE, NOTE, SIGMA = "file", "note", "sigma"
+WORDS = ("noise", "quality")  # columns of words, not of numbers
+COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 
 
 def read_per_image(
@@ -21,23 +23,28 @@ def read_per_image(
 ) -> dict[str, Mapping[str, Any]]:
     """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
 
-    InputError, with row and column, where that is no image of the batch or cannot be done.
+    A column of notes is for who reads the table. InputError, with row and column, where that is no
+    image of the batch or cannot be done.
     """
     table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:
-        if name not in (FILE, *COLUMNS):
+        if name not in (FILE, *COLUMNS, NOTE):
+            known = (FILE, *COLUMNS, NOTE)
             raise InputError(
-                f'{label}: the column "{one_line(name)}" is none of {FILE}, {", ".join(COLUMNS)}; '
-                f"rename it or take it out.{suggest(name, (FILE, *COLUMNS))}"
+                f'{label}: the column "{one_line(name)}" is none of {", ".join(known)}; '
+                f"rename it or take it out.{suggest(name, known)}"
             )
     if FILE not in columns:
         raise InputError(f'{label}: has no column "{FILE}"; name the image of each row in it.')
     files, comma = columns.pop(FILE).texts, table.source.delimiter == ";"
+    columns.pop(NOTE, None)
     cells = {name: _values(column, prefer_comma=comma) for name, column in columns.items()}
     rows: dict[str, int] = {}
     found: dict[str, Mapping[str, Any]] = {}
-    for row, name in enumerate(files):
+    for row, (name, bare) in enumerate(zip(files, as_written(files), strict=True)):
+        if name not in names and bare in names:
+            name = bare  # a spreadsheet was kept from running it as a formula
         place = f"row {row + 1}" if table.lines is None else f"line {table.lines[row]}"
         where, own = f"{label}: {place}, column", {}
         if name is None:
@@ -74,7 +81,7 @@ def _values(column: Column, *, prefer_comma: bool) -> list[float | str | None]:
 
 def _check(column: str, own: Mapping[str, Any], denoiser: GroupDenoiser) -> None:
     value = own[column]
-    if column != NOISE and isinstance(value, str):
+    if column not in WORDS and isinstance(value, str):
         raise ConfigError(f'{column} is "{one_line(value, 40)}"; give a number')
     if column == SIGMA and value is not None and value < 0:
         raise ConfigError(f"{column} is {value:g}; give a number of 0 or more, or auto")

@@ -17,13 +17,10 @@ from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.options import Options, Window
-from kpca_apps.denoise.result import Preview, Trial, TrialResult
+from kpca_apps.denoise.result import STRONGER, WEAKER, Preview, Trial, TrialResult
 from kpca_apps.images.types import ImageFile
 
 CROP = 384  # pixels of the piece that is tried, wide and high
-# A weaker result keeps a share of the grain: with a lower noise level, noise would stand out in
-# blotches where it passes for detail. A stronger one takes the noise to be stronger than it is.
-WEAKER, STRONGER = 0.6, 1.3
 
 
 def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:

@@ -19,6 +19,7 @@ from kpca_apps.denoise.result import (
     Preview,
     TrialResult,
 )
+from kpca_apps.report.denoising.redo import can_redo, redo_marks_of, redo_of, strength_of
 from kpca_apps.report.denoising.text import (
     decibels,
     dictionary_sentence,
@@ -40,8 +41,8 @@ from kpca_apps.report.denoising.text import (
     trial_title,
     typical_level,
 )
-from kpca_apps.report.page import MAX_SENTENCE, make_page, setting_text
-from kpca_apps.report.text import count, cut, in_prose, plural
+from kpca_apps.report.page import MAX_SENTENCE, block, make_page, setting_text
+from kpca_apps.report.text import count, cut, in_prose, percent, plural
 
 if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
@@ -64,7 +65,7 @@ KERNELS = (
     "rbf: Mika's fixed-point pre-images on groups of similar patches, for text if auto; linear: "
     "what they come to as the kernel widens, for photographs"
 )
-PARTS = ("denoising.css", "slider.js")
+PARTS = ("marks.js", "viewer.js", "redo.js", "marks.css", "denoising.css")
 View = dict[str, Any]  # what a template sees of one thing, in short, ready text
 MAX_NAME = 200
 MAX_IMAGE_NOTES = 20
@@ -104,6 +105,7 @@ def denoising_pages(
             title=view["name"],
             view=view,
             n_all=len(views),
+            can_redo=can_redo(result),
             previous=views[place - 1] if place else None,
             following=following,
         )
@@ -154,6 +156,8 @@ def _overview(
         dictionary=dictionary,
         dictionary_words=dictionary_sentence(dictionary) if dictionary else "",
         enlarged=enlarged,
+        redo=block(redo_of(result)) if views and can_redo(result) else "",
+        marks=block(redo_marks_of(result)),
         **_how(result),
     )
 
@@ -248,6 +252,7 @@ def _views(
             "number": number,
             "page": f"details/{number:04d}.html" if has_details else f"#image-{number}",
             "law": drawings.get(law_name(number)),
+            "strength": strength_of(image, result),
         }
         for number, image in enumerate(result.done, 1)
     ]
@@ -273,8 +278,19 @@ def _image(image: ImageOutcome, images: str, has_strength: bool) -> View:
         "sentences": _sentences(image, has_strength),
         "notes": [cut(note, 400) for note in image.notes[:MAX_IMAGE_NOTES]],
         "cells": _cells(image.comparison),
+        "share": _share(image),
         **_pictures(image.previews),
     }
+
+
+def _share(image: ImageOutcome) -> str:
+    """Write how much smaller the pictures of an image are than itself, if they are."""
+    if image.previews is None or len(image.shape) < 2:
+        return ""
+    seen, most = image.previews.before, max(image.shape[:2])
+    return (
+        percent(max(seen.width, seen.height) / most) if max(seen.width, seen.height) < most else ""
+    )
 
 
 def _pictures(previews: ImagePreviews | None) -> View:

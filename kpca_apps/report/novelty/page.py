@@ -103,7 +103,7 @@ def _render_screening(
     work["rows"] = {row["row"]: work["rows"][row["row"]] for row in rows}
     return make_page(
         "screening.html.j2",
-        parts=("work.js", "work.css"),
+        parts=("marks.js", "work.js", "marks.css", "work.css"),
         layout="page.html.j2",
         is_to_send=is_to_send,
         work=None if is_to_send else block(work),

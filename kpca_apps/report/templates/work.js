@@ -22,9 +22,8 @@
     rowsOf.set(id, [...(rowsOf.get(id) ?? []), row]);
   }
   // Also those of rows that are no longer on the list.
-  const marks = new Map(saved.marks.map((one) => [ident(one), one]));
-  const undone = [];
-  let unsaved = false;
+  const store = markStore(saved.marks.map((one) => [ident(one), one]), (ids) => show(ids));
+  const { marks, put } = store;
 
   const placed = (id) => {
     const row = rowsOf.get(id)?.[0];
@@ -34,15 +33,6 @@
     if (about.id) found.id = about.id;
     return found;
   };
-  const change = (changes) => {
-    for (const [id, mark] of changes) mark ? marks.set(id, mark) : marks.delete(id);
-    unsaved = true;
-    show(changes.map(([id]) => id));
-  };
-  const put = (changes) => {
-    undone.push(changes.map(([id]) => [id, marks.get(id)]));
-    change(changes);
-  };
   const markAs = (ids, kind) => {
     // What all are marked as already, a second press takes back.
     const same = ids.every((id) => marks.get(id)?.mark === kind);
@@ -51,12 +41,7 @@
       return [id, same ? undefined : { ...placed(id), mark: kind, ...(note ? { note } : {}) }];
     }));
   };
-  const undo = () => {
-    const last = undone.pop();
-    if (!last) return say("There is nothing to undo.");
-    change(last);
-    say("Undone.");
-  };
+  const undo = () => say(store.undo() ? "Undone." : "There is nothing to undo.");
 
   // Buttons of a row, of an odd cell or of all rows of a card.
   const groups = [];
@@ -234,21 +219,6 @@
   }
 
   // What is marked, and what can be made of it.
-  const download = (name, type, text) => {
-    const link = make("a", "", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  };
-  // A cell that a spreadsheet would run gets an apostrophe, and loses it where it is read again.
-  const FORMULA = /^(?:[\t\r\n]|[\p{Cf}\p{Cc}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/u;
-  const HARMLESS = /^(?:[+-]?[0-9][0-9.,' ]*(?:[eE][+-]?[0-9]+)?|[+-]?)$/;
-  const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
-    let text = value == null ? "" : String(value);
-    if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
-    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-  }).join(",") + "\r\n").join("");
   const ofKind = (...wanted) => [...marks.values()].filter((mark) => wanted.includes(mark.mark));
   const writeAccept = () => {
     const lines = ofKind("fine", "known").map((one) => [one.key, one.row, one.line, one.id, one.mark, one.note]);
@@ -275,67 +245,32 @@
     download("to-fix.csv", "text/csv", csv([heads, ...lines]));
   };
   const save = () => {
-    const page = pristine.cloneNode(true);
-    const block = { ...saved, marks: [...marks.values()] };
-    page.querySelector("#marks").textContent = JSON.stringify(block).replaceAll("<", "\\u003c");
-    let name = "report";
-    try {
-      name = decodeURIComponent(location.pathname.split("/").pop()).replace(/\.html?$/i, "") || name;
-    } catch { /* a name that is no UTF-8 */ }
-    name = name.replace(/-marked$/, "") + "-marked.html";
-    download(name, "text/html", "<!DOCTYPE html>\n" + page.outerHTML + "\n");
-    unsaved = false;
+    const name = savePage({ ...saved, marks: [...marks.values()] });
+    store.unsaved = false;
     count();
     say("Saved as " + name + ". Next time: kpca novelty screen TABLE --marks " + name);
   };
-  addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
-
-  const bar = make("div", "", { className: "workbar" });
-  bar.setAttribute("role", "region");
-  bar.setAttribute("aria-label", "Marks");
-  const tally = make("span", "");
-  const status = make("span", "", { className: "said" });
-  status.setAttribute("role", "status");
-  const act = (text, title, action) => {
-    const button = make("button", text, { type: "button", title });
-    button.addEventListener("click", action);
-    return button;
-  };
-  const actions = [
-    act("Undo", "u", undo),
-    act("Save page with marks", "the same page, which --marks takes", save),
-    act("accept.csv", "rows that are fine or known, for --accept", writeAccept),
-    act("to-fix.csv", "cells of the rows that are wrong", writeToFix),
-    act("?", "keys", () => help.showModal()),
-  ];
-  bar.append(tally, ...actions, status);
-  document.querySelector("main").append(bar);
-  const say = (text) => { status.textContent = text; };
+  const { bar, tally, say } = markBar([
+    ["Undo", "u", undo],
+    ["Save page with marks", "the same page, which --marks takes", save],
+    ["accept.csv", "rows that are fine or known, for --accept", writeAccept],
+    ["to-fix.csv", "cells of the rows that are wrong", writeToFix],
+    ["?", "keys", () => help.showModal()],
+  ]);
   const nRows = (kind) => ofKind(kind).reduce((n, mark) => n + (rowsOf.get(ident(mark))?.length ?? 1), 0);
   const count = () => {
     const words = Object.keys(KINDS).map((kind) => [nRows(kind), kind]).filter(([n]) => n);
-    tally.textContent = words.length ? words.map(([n, kind]) => n + " " + kind).join(", ") + (unsaved ? ", not saved" : "") : "No row is marked.";
+    tally.textContent = words.length ? words.map(([n, kind]) => n + " " + kind).join(", ") + (store.unsaved ? ", not saved" : "") : "No row is marked.";
     bar.classList.toggle("idle", !words.length && !list.open);
   };
   list.addEventListener("toggle", count);
 
-  const help = make("dialog", "", { className: "keys" });
-  help.append(make("h2", "Keys"));
-  const keys = make("dl", "");
-  for (const [key, what] of [
+  const help = keyHelp([
     ["j, k or arrows", "next and previous row"], ["Enter", "whole row, beside usual ones"],
     ["w", "wrong: stays on top, and in to-fix.csv"], ["f", "fine: learned as normal, and not listed"],
     ["n", "known: not listed, and not learned"], ["c", "write a note (of a row without a mark: it is wrong)"], ["u", "undo"],
     ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
-  ]) {
-    const line = make("div", "");
-    line.append(make("dt", key), make("dd", what));
-    keys.append(line);
-  }
-  const close = make("form", "", { method: "dialog" });
-  close.append(make("button", "Close"));
-  help.append(keys, close);
-  document.body.append(help);
+  ]);
 
   // Keys: rows are walked through in the order and choice that is shown.
   let current = null;
@@ -380,27 +315,16 @@
       detail.querySelector("input").focus();
     },
   };
-  addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    if (event.target.closest("input, select, textarea")) {
-      if (event.key === "Escape") current ? go(current) : event.target.blur();
-      return;
-    }
+  onKeys((event) => {
     const inList = event.target.matches("tr[data-row]");
-    let action = ON_KEY[event.key];
-    if (inList && event.key === "ArrowDown") action = () => step(1);
-    if (inList && event.key === "ArrowUp") action = () => step(-1);
-    if (inList && event.key === "Enter") action = () => {
+    if (inList && event.key === "ArrowDown") return () => step(1);
+    if (inList && event.key === "ArrowUp") return () => step(-1);
+    if (inList && event.key === "Enter") return () => {
       expand(event.target)?.scrollIntoView({ block: "nearest" });
       event.target.scrollIntoView({ block: "nearest" });
     };
-    if (!action) return;
-    event.preventDefault();
-    action();
-  });
+    return ON_KEY[event.key];
+  }, (field) => { current ? go(current) : field.blur(); });
 
   show([...marks.keys()]);
-  undone.length = 0;
-  unsaved = false;
-  count();
 })();

@@ -42,6 +42,22 @@ def test_an_empty_cell_is_as_for_the_others(tmp_path: Path) -> None:
     }
 
 
+def test_a_quality_is_taken_and_a_note_is_not(tmp_path: Path) -> None:
+    found = read(tmp_path, "file,quality,note\na.png,high,too soft; see the eyes\nsub/b.png,,1\n")
+    assert found == {"a.png": {"quality": "high"}, "sub/b.png": {}}
+
+
+def test_a_name_kept_from_running_as_a_formula_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("file,strength\n'=a.png,0.5\n'-b.png,0.7\n'c.png,0.9\n", encoding="utf-8")
+    found = read_per_image(path, ("=a.png", "'-b.png", "'c.png"), FAST)
+    assert {name: own["strength"] for name, own in found.items()} == {
+        "=a.png": 0.5,
+        "'-b.png": 0.7,
+        "'c.png": 0.9,
+    }
+
+
 def test_other_kinds_of_table_say_the_same(tmp_path: Path) -> None:
     assert read(tmp_path, "file;strength;chroma\na.png;0,6;1\n") == {
         "a.png": {"strength": 0.6, "chroma": 1.0}
@@ -67,6 +83,10 @@ def test_other_kinds_of_table_say_the_same(tmp_path: Path) -> None:
         ("file,sigma\na.png,some\n", 'line 2, column "sigma": sigma is "some"'),
         ("file,noise\na.png,pink\n", "line 2, column \"noise\": noise is 'pink'; give one of"),
         ("file,noise\na.png,3\n", 'line 2, column "noise": noise is'),
+        (
+            "file,quality\na.png,best\n",
+            "line 2, column \"quality\": quality is 'best'; give one of",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_row_and_column(

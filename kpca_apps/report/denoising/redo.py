@@ -1,0 +1,85 @@
+"""What the script of a page works with: options that images may be denoised with once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kpca_apps.denoise.result import STRONGER, WEAKER, DenoisingResult, ImageOutcome
+from kpca_apps.report.denoising.text import is_left
+
+MARKS_FORMAT = 1
+# Columns of the table that ``--per-image`` takes.
+OPTIONS = ("strength", "luma", "chroma", "sigma", "noise", "quality")
+FACTORS = ("strength", "luma", "chroma")
+BEST = "high"  # quality
+
+
+def can_redo(result: DenoisingResult) -> bool:
+    """Whether images may have options of their own, as without a dictionary."""
+    return result.dictionary is None and result.settings.get("mode") != "dictionary"
+
+
+def redo_of(result: DenoisingResult) -> dict[str, Any]:
+    """Return what may be asked for each image, by its number on the page, and what was."""
+    return {
+        "options": OPTIONS,
+        "offered": result.offered,
+        "images": {number: _image(image, result) for number, image in enumerate(result.done, 1)},
+    }
+
+
+def redo_marks_of(result: DenoisingResult) -> dict[str, Any]:
+    """Return the marks of a page: at first, what images had of their own."""
+    marks = [{"file": image.name} | _own(image) for image in result.done if image.own_settings]
+    return {"format": MARKS_FORMAT, "marks": marks}
+
+
+def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
+    """Return the strength that an image was denoised with; 0 where it was left as it was."""
+    if not can_redo(result) or is_left(image):
+        return 0.0
+    return _asked(image, result)["strength"]
+
+
+def _own(image: ImageOutcome) -> dict[str, Any]:
+    return {name: "auto" if one is None else one for name, one in image.own_settings.items()}
+
+
+def _asked(image: ImageOutcome, result: DenoisingResult) -> dict[str, float]:
+    asked = {**result.settings, **image.own_settings}
+    return {name: float(asked.get(name, 1.0)) for name in FACTORS}
+
+
+def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
+    is_raw = image.noise == "raw"
+    has_colours = is_raw or (len(image.shape) == 3 and image.shape[2] >= 3)
+    left_out = {"chroma"} if not has_colours else set()
+    if is_raw:  # whose noise is known or measured
+        left_out |= {"sigma", "noise"}
+    found = {
+        "file": image.name,
+        "options": [name for name in OPTIONS if name not in left_out],
+        "asked": _asked(image, result),
+        "presets": _presets(image, result, has_colours=has_colours),
+    }
+    return found | ({"own": _own(image)} if image.own_settings else {})
+
+
+def _presets(
+    image: ImageOutcome, result: DenoisingResult, *, has_colours: bool
+) -> dict[str, dict[str, float | str]]:
+    """Return options for one press, by what they do."""
+    if is_left(image):
+        option, _, value = image.evidence.option.removeprefix("--").partition(" ")
+        if option == "noise" and value in result.offered[option]:
+            return {"denoise it": {option: value}}
+        return {"denoise it": {option: float(value)}} if option == "sigma" else {}
+    asked = _asked(image, result)
+    smoothing = ("luma", "chroma") if has_colours else ("luma",)
+    presets: dict[str, dict[str, float | str]] = {
+        "weaker": {"strength": round(WEAKER * asked["strength"], 3)},
+        "stronger": {name: round(STRONGER * asked[name], 3) for name in smoothing},
+    }
+    if {**result.settings, **image.own_settings}.get("quality") != BEST:
+        presets["high quality"] = {"quality": BEST}
+    return presets

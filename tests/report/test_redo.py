@@ -1,0 +1,350 @@
+"""Pages of a batch as a place to work, in a real browser and back in the tool."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.per_image import read_per_image
+from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.result import DenoisingResult, Evidence, Residual
+from kpca_apps.report.denoising.page import render_trial
+from tests.report import denoising_examples as examples
+from tests.report.pages import render_denoising
+
+pytestmark = [pytest.mark.browser, pytest.mark.release]
+
+Opened = Callable[..., Any]
+NAMES = ("=1+1,a.png", examples.HOSTILE, "c.png", "left.png", "own.png")
+RGB = (40, 60, 3)
+NOISE = Residual(0.0, 0.0, 0.0, structured=False)
+
+
+def batch() -> DenoisingResult:
+    """Images of which one was left as it was, and one had options of its own."""
+    left = Evidence(why="may be fine texture", option="--sigma 4.2")
+    colour = examples.previews(1, RGB)
+    images = (
+        examples.image(NAMES[0], 10.0, residual=replace(NOISE, sd=9.0)),
+        examples.image(NAMES[1], 30.0, residual=replace(NOISE, sd=8.0), shape=RGB, previews=colour),
+        examples.image(NAMES[2], 20.0, residual=replace(NOISE, sd=18.0)),
+        examples.image(NAMES[3], 4.2, established=False, evidence=left, residual=NOISE),
+        examples.image(
+            NAMES[4], own_settings={"strength": 0.8, "sigma": None}, residual=replace(NOISE, sd=1.0)
+        ),
+    )
+    return DenoisingResult(images, {"quality": "balanced", "noise": "auto", "luma": 1.2})
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
+    """Opens pages; none has complained in the end, or asked for anything but itself."""
+    pages, complaints = [], list[str]()
+
+    def open_page(html: str | Path, **options: Any) -> Any:
+        path = tmp_path / "report.html" if isinstance(html, str) else html
+        if isinstance(html, str):
+            path.write_text(html, encoding="utf-8")
+        page = browser.new_page(
+            viewport={"width": 1280, "height": 900}, accept_downloads=True, **options
+        )
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url[:80]))
+        page.goto(path.as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    outside = [one for one in complaints if not one.startswith(("blob:", "data:image/", "file:"))]
+    assert outside == []
+    assert {one for one in complaints if one.startswith("file:")} <= {
+        (tmp_path / name).as_uri()[:80] for name in ("report.html", "report-marked.html")
+    }
+
+
+def saved(page: Any, button: str, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    path = folder / str(download.value.suggested_filename)
+    download.value.save_as(path)
+    return path
+
+
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def asked_of(path: Path) -> dict[str, dict[str, Any]]:
+    """Return what the batch reads in a table for ``--per-image``."""
+    found = read_per_image(path, NAMES, GroupDenoiser(Options(luma=1.2)))
+    return {name: dict(own) for name, own in found.items()}
+
+
+def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
+    opened: Opened, tmp_path: Path
+) -> None:
+    page = opened(render_denoising(batch())["report.html"])
+    assert page.locator(".workbar").inner_text().startswith("No image is marked")
+    press(page, "j", "w", "c")
+    page.keyboard.type("=too soft; see </script>, the eyes")
+    press(page, "Escape", "j", "s", "h", "j", "r")
+    page.keyboard.type("0.5")
+    press(page, "Escape", "w", "u", "j", "d", "w", "h")
+    assert page.locator(".workbar").inner_text().startswith("4 images marked, not saved")
+    again = saved(page, "Save page with marks", tmp_path)
+    assert again.name == "report-marked.html"
+    policy = 'http-equiv="Content-Security-Policy"'
+    before, after = ((tmp_path / name).read_text() for name in ("report.html", again.name))
+    assert [one for one in before.splitlines() if policy in one] == [
+        one for one in after.splitlines() if policy in one
+    ]
+    reopened = opened(again)
+    assert reopened.locator(".workbar").inner_text().startswith("4 images marked")
+    assert "not saved" not in reopened.locator(".workbar").inner_text()
+    table = saved(reopened, "per-image.csv", tmp_path)
+    assert "--per-image per-image.csv --force" in reopened.locator(".said").inner_text()
+    assert asked_of(table) == {
+        NAMES[0]: {"strength": 0.6},
+        NAMES[1]: {"luma": 1.56, "chroma": 1.3, "quality": "high"},
+        NAMES[2]: {"strength": 0.5},
+        NAMES[3]: {"sigma": 4.2},
+        # What it had of its own goes on.
+        NAMES[4]: {"strength": 0.8, "sigma": None},
+    }
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["file"]: row["note"] for row in csv.DictReader(file)}
+    assert rows[f"'{NAMES[0]}"] == "'=too soft; see </script>, the eyes"
+
+
+def test_every_option_of_an_image_can_be_asked_for(opened: Opened, tmp_path: Path) -> None:
+    page = opened(render_denoising(batch())["report.html"])
+    colour = page.locator("article.image").nth(1)
+    colour.get_by_role("button", name="options").click()
+    for name, value in (("luma", "1.5"), ("chroma", "2"), ("sigma", "auto")):
+        colour.get_by_label(name, exact=True).fill(value)
+        colour.get_by_label(name, exact=True).press("Tab")
+    colour.get_by_role("combobox", name="noise").select_option("camera")
+    colour.get_by_role("combobox", name="quality").select_option("draft")
+    strength = colour.locator(".options").get_by_label("strength")
+    strength.press("ArrowDown")
+    strength.press("ArrowDown")
+    assert strength.input_value() == "0.9"
+    grey = page.locator("article.image").nth(2)
+    grey.get_by_role("button", name="options").click()
+    assert grey.get_by_label("chroma").count() == 0
+    grey.locator(".options").get_by_label("strength").fill("7")
+    grey.locator(".options").get_by_label("strength").press("Tab")
+    assert page.locator(".said").inner_text().startswith("strength: ")
+    found = asked_of(saved(page, "per-image.csv", tmp_path))
+    assert found[NAMES[1]] == {
+        "strength": 0.9, "luma": 1.5, "chroma": 2.0, "sigma": None, "noise": "camera",
+        "quality": "draft",
+    }  # fmt: skip
+    assert set(found) == {NAMES[1], NAMES[4]}
+
+
+def test_images_of_a_large_batch_are_marked_in_the_list(opened: Opened, tmp_path: Path) -> None:
+    names = [image.name for image in examples.many(30).done]
+    page = opened(render_denoising(examples.many(30))["report.html"])
+    page.get_by_role("button", name="removed").click()
+    page.get_by_role("button", name="removed").click()
+    press(page, "j", "w", "j", "j", "h", "c")
+    page.keyboard.type("dark")
+    press(page, "Escape", "ArrowUp", "s")
+    link = page.get_by_role("link", name=names[0], exact=True).last
+    assert link.get_attribute("target") == "_blank"
+    page.get_by_label("Filter").last.fill("029")
+    press(page, "Escape")
+    assert page.locator("table.batch tbody tr:visible").count() == 1
+    table = saved(page, "per-image.csv", tmp_path)
+    found = read_per_image(table, names, GroupDenoiser(Options()))
+    assert {name: dict(own) for name, own in found.items()} == {
+        names[29]: {"strength": 0.6},
+        names[27]: {"quality": "high"},
+        names[28]: {"luma": 1.3},
+    }
+    # Rows that were marked can be brought to the top.
+    page.get_by_label("Filter").last.fill("")
+    page.get_by_role("button", name="redo with", exact=True).click()
+    rows = page.locator("table.batch tbody tr")
+    marked = "all => all.map(row => row.hasAttribute('data-redo'))"
+    assert rows.evaluate_all(marked) == [True] * 3 + [False] * 27
+
+
+def test_nothing_is_to_be_marked_where_images_have_no_options_of_their_own(
+    opened: Opened,
+) -> None:
+    page = opened(render_denoising(examples.with_dictionary())["report.html"])
+    assert page.locator(".workbar, .redo, #redo, #marks").count() == 0
+    assert page.get_by_label("strength").count() == 0
+    assert page.locator(".views .viewer").count() == 2
+
+
+def test_images_are_ordered_by_change_or_level(opened: Opened) -> None:
+    page = opened(render_denoising(batch())["report.html"])
+    names = page.locator("article.image > h2")
+    first = names.all_inner_texts()
+    choice = page.get_by_label("Images by")
+    choice.select_option("taken")
+    assert names.all_inner_texts() == [first[n] for n in (2, 0, 1, 4, 3)]
+    choice.select_option("level")
+    assert names.all_inner_texts() == [first[n] for n in (1, 2, 4, 0, 3)]
+    choice.select_option("")
+    assert names.all_inner_texts() == first
+
+
+def places(page: Any, inside: str = ".views") -> list[tuple[float, float, float]]:
+    """Return of each picture of the first view its scale and the place of its middle, in its own
+    pixels: so pictures in frames of other sizes agree.
+    """
+    middle = """all => all.map(one => {
+        const m = new DOMMatrix(getComputedStyle(one).transform), box = one.closest(".frame");
+        const shown = m.a * one.clientWidth / one.naturalWidth;
+        return [shown, (box.clientWidth / 2 - m.e) / shown, (box.clientHeight / 2 - m.f) / shown];
+    })"""
+    found = page.locator(inside).first.locator(".frame img:last-child").evaluate_all(middle)
+    return [tuple(one) for one in found]
+
+
+def test_before_after_and_residual_are_seen_at_one_place_and_zoom(opened: Opened) -> None:
+    page = opened(render_denoising(examples.many(30))["details/0003.html"])
+    view = page.locator(".views")
+    for name, scale in (("2:1", 2), ("1:1", 1), ("4:1", 4)):
+        view.get_by_role("button", name=name).click()
+        for shown, x, y in places(page):
+            assert (shown, x, y) == pytest.approx((scale, 30, 20), abs=0.05)
+    press(page, "0")
+    fitted = places(page)
+    assert view.get_by_role("button", name="fit").get_attribute("aria-pressed") == "true"
+    press(page, "+", "+", "+", "Shift+ArrowRight", "Shift+ArrowUp")
+    first, *others = places(page)
+    assert first[0] == pytest.approx(fitted[0][0] * 2**1.5, rel=1e-4)
+    assert first[1] > 31 and first[2] < 19
+    for other in others:
+        assert other == pytest.approx(first, abs=0.5)
+    # The picture does not leave its frame.
+    press(page, *["Shift+ArrowRight"] * 20)
+    box = view.locator(".over .frame").bounding_box()
+    edge = places(page)[0]
+    assert edge[1] + box["width"] / 2 / edge[0] == pytest.approx(60, abs=0.05)
+    # The line still moves by arrows alone.
+    line = view.locator(".stage input")
+    line.focus()
+    press(page, "ArrowRight")
+    assert line.input_value() == "51"
+    assert places(page)[0] == pytest.approx(edge)
+
+
+def test_the_pointer_drags_the_picture_or_the_line_and_zooms_with_the_wheel(
+    opened: Opened,
+) -> None:
+    page = opened(render_denoising(examples.many(30))["details/0003.html"])
+    box = page.locator(".over .frame").bounding_box()
+    x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.25 * box["height"]
+    page.mouse.move(x, y)
+    page.mouse.wheel(0, -100)
+    fitted = places(page)[0]
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -250)
+    page.keyboard.up("Control")
+    page.wait_for_function("document.querySelector('.magnified')")
+    shown, middle, _ = places(page)[0]
+    assert shown == pytest.approx(2 * fitted[0], rel=0.01)
+    # What was under the pointer is still there: at a quarter of the picture.
+    assert middle - 0.25 * box["width"] / shown == pytest.approx(15, abs=0.1)
+    box = page.locator(".over .frame").bounding_box()
+    x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 40, y, steps=3)
+    page.mouse.up()
+    assert places(page)[0][1] == pytest.approx(middle + 40 / shown, abs=0.1)
+    line = page.locator(".stage input")
+    assert line.input_value() == "50"
+    page.mouse.move(box["x"] + 0.5 * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], y, steps=3)
+    page.mouse.up()
+    assert float(line.input_value()) == pytest.approx(80, abs=1)
+
+
+def test_the_pictures_of_a_trial_move_together(opened: Opened) -> None:
+    page = opened(render_trial(examples.trial()))
+    page.get_by_role("button", name="2:1").click()
+    press(page, "+", "+", "+", "+", "Shift+ArrowLeft")
+    first, *others = places(page, ".trials")
+    assert len(others) == 8
+    for other in others:
+        assert other == pytest.approx(first, abs=0.6)
+
+
+def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
+    opened: Opened, tmp_path: Path
+) -> None:
+    page = opened(render_denoising(batch())["report.html"])
+    own = page.locator("article.image").nth(4)
+    slider = own.locator(".viewer input")
+    assert (slider.get_attribute("max"), slider.input_value()) == ("0.8", "0.8")
+    slider.fill("0.6")
+    opacity = "all => all.map(one => getComputedStyle(one).opacity)"
+    # Three quarters of what was removed, over the picture before.
+    assert own.locator(".over img").evaluate_all(opacity) == ["1", "0.75"]
+    assert own.locator(".residual img").evaluate_all(opacity) == ["0.75"]
+    sources = own.locator(".over img:first-child, .under img").evaluate_all(
+        "all => new Set(all.map(one => one.src)).size"
+    )
+    assert sources == 1
+    assert "0.6, a preview" in own.locator("output").inner_text()
+    own.get_by_role("button", name="Redo with this strength").click()
+    assert asked_of(saved(page, "per-image.csv", tmp_path)) == {
+        NAMES[4]: {"strength": 0.6, "sigma": None}
+    }
+    # Nothing is to be seen of a strength where nothing was removed.
+    assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
+
+
+def test_reduced_pictures_say_so(opened: Opened) -> None:
+    large = examples.image("large.png", shape=(400, 600))
+    page = opened(render_denoising(DenoisingResult((large, examples.image())))["report.html"])
+    words = page.locator(".viewer").all_inner_texts()
+    assert "of pictures at 10 % of the size of the image" in words[0]
+    assert "of pictures" not in words[1]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_word_of_the_list_is_broken(opened: Opened, width: int) -> None:
+    long = "a" * 70 + ".png"
+    images = tuple(examples.image(f"{n} {long}", shape=(4000, 6000, 3)) for n in range(14))
+    page = opened(render_denoising(DenoisingResult(images))["report.html"])
+    page.set_viewport_size({"width": width, "height": 800})
+    links = page.locator("table.batch td.file a")
+    assert links.count() == 14
+    for rectangles in links.evaluate_all("all => all.map(one => one.getClientRects().length)"):
+        assert rectangles == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_script_and_on_paper_all_is_as_it_was(opened: Opened) -> None:
+    page = opened(render_denoising(batch())["report.html"], java_script_enabled=False)
+    assert page.locator("button, input, select").count() == 0
+    assert page.locator(".stage img:visible").count() == 2 * len(NAMES)
+    page = opened(render_denoising(batch())["report.html"])
+    press(page, "j", "w", "r", "Escape", "4")
+    page.locator("article .viewer input").first.fill("0.3")
+    page.emulate_media(media="print")
+    shown = page.locator(".over img:visible").first.evaluate(
+        "one => [getComputedStyle(one).transform, getComputedStyle(one).opacity]"
+    )
+    assert shown == ["none", "1"]
+    for part in (".workbar", ".viewer", ".redo", ".options", "select"):
+        assert not page.locator(part).first.is_visible()
