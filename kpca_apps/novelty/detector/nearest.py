@@ -1,0 +1,137 @@
+"""The rows nearest to one row when some groups of columns are left out, for many such sets.
+
+Compiled. Distances without a set are the sum over all groups less its parts, which rounding moves
+by no more than a known part of the sum; only the few rows that may be among the nearest are
+summed again, over the other groups alone. So a huge part drowns none of the small ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.compiling import compiled
+
+EVERY = 8  # rows, the nearest of which bounds how far the nearest of all may be
+# What rounding moves a sum by, relatively, for each number added.
+ROUNDED = 2.0**-51
+
+
+@compiled
+def _keep_nearest(distance: float, row: int, distances: FloatArray, rows: IntArray) -> None:
+    """Put a row into the lists (k,) of the nearest ones, in order; of equals the first stays."""
+    if distance < distances[-1]:
+        place = len(distances) - 1
+        while place > 0 and distances[place - 1] > distance:
+            distances[place], rows[place] = distances[place - 1], rows[place - 1]
+            place -= 1
+        distances[place], rows[place] = distance, row
+
+
+@compiled
+def nearest_without(
+    parts: FloatArray, sets: IntArray, own: IntArray, nearest: IntArray, radius: FloatArray
+) -> None:
+    """Find the rows nearest in all groups outside each set, and their mean squared distance.
+
+    `parts` (groups, s) are squared distances to all rows, `sets` (e, w) groups that are left out
+    (-1: none more), `own` rows that are not asked. Fills `nearest` (e, k) and `radius` (e,).
+    """
+    (n_groups, n_rows), k = parts.shape, nearest.shape[1]
+    total = np.zeros(n_rows)
+    for g in range(n_groups):
+        for u in range(n_rows):
+            total[u] += parts[g, u]
+    for u in own:
+        total[u] = np.inf
+    error, rest = np.empty(n_rows), np.empty(n_rows)
+    for u in range(n_rows):
+        error[u] = ROUNDED * n_groups * total[u]
+    n_bounds = n_rows // EVERY
+    bounds, distances, unused = np.empty(n_bounds), np.empty(k), np.zeros(k, np.int64)
+    left_out = np.zeros(n_groups, np.bool_)
+    for e in range(len(sets)):
+        rest[:] = total
+        left_out[:] = False
+        for g in sets[e]:
+            if g >= 0:
+                left_out[g] = True
+                for u in range(n_rows):
+                    rest[u] -= parts[g, u]
+        # The tenth of the nearest of each few is no nearer than the tenth of all.
+        bounds[:] = np.inf
+        for first in range(0, EVERY * n_bounds, n_bounds):
+            for j in range(n_bounds):
+                bounds[j] = min(bounds[j], rest[first + j] + error[first + j])
+        distances[:] = np.inf
+        for j in range(n_bounds):
+            _keep_nearest(bounds[j], 0, distances, unused)
+        bound = distances[-1]
+        distances[:] = np.inf
+        for u in range(n_rows):
+            # Of a row that is not asked this is no number.
+            if rest[u] - error[u] <= bound:
+                distance = 0.0
+                for g in range(n_groups):
+                    if not left_out[g]:
+                        distance += parts[g, u]
+                _keep_nearest(distance, u, distances, nearest[e])
+        radius[e] = distances.mean()
+
+
+@compiled
+def _median(values: FloatArray) -> float:
+    """Median of some values (k,), which are sorted in place."""
+    gap = 1
+    while 3 * gap < len(values):
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(values)):
+            value, place = values[i], i
+            while place >= gap and values[place - gap] > value:
+                values[place] = values[place - gap]
+                place -= gap
+            values[place] = value
+        gap //= 3
+    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+
+
+@compiled
+def middle_of(
+    raw: FloatArray, scaled: FloatArray, own: FloatArray, columns: IntArray, ends: IntArray,
+    are_categories: BoolArray, asked: IntArray, of_row: IntArray, lines: IntArray,
+    values: FloatArray, standardised: FloatArray, distances: FloatArray,
+) -> None:  # fmt: skip
+    """Find what groups of columns should read, by the middle of some rows, a line (m, k) for each.
+
+    Of columns the medians; of the indicators of a category its most frequent level. The columns of
+    group g end before `columns[ends[g]]`; `asked` (m,) are groups, `of_row` whose. Fills `values`
+    as they come and `standardised`, one group after the other, and how far each row of `own` is
+    from the medians (m,).
+    """
+    cells, first = np.empty(lines.shape[1]), 0
+    for i in range(len(asked)):
+        g, nearest, most, level = asked[i], lines[i], -np.inf, -1
+        start = ends[g - 1] if g > 0 else 0
+        distances[i] = 0.0
+        for j in range(start, ends[g]):
+            c, at, total = columns[j], first + j - start, 0.0
+            for place in range(len(nearest)):
+                cells[place] = raw[nearest[place], c]
+                total += cells[place]
+            if total > most:
+                most, level = total, c
+            values[at] = _median(cells)
+            for place in range(len(nearest)):
+                cells[place] = scaled[nearest[place], c]
+            standardised[at] = _median(cells)
+            distances[i] += abs(standardised[at] - own[of_row[i], c])
+        if are_categories[g]:
+            like = nearest[0]
+            for u in nearest:
+                if raw[u, level] > raw[like, level]:
+                    like = u
+            for j in range(start, ends[g]):
+                values[first + j - start] = raw[like, columns[j]]
+                standardised[first + j - start] = scaled[like, columns[j]]
+        first += ends[g] - start
