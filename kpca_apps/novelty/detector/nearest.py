@@ -18,37 +18,58 @@ ROUNDED = 2.0**-51
 
 
 @compiled
+def squares_from(
+    lines: FloatArray, row: FloatArray, places: IntArray, largest: float, squares: FloatArray
+) -> None:
+    """Squared distance of a row (g,) in each line (g, s), at most `largest`, at their places."""
+    for i in range(len(lines)):
+        line, out, own = lines[i], squares[places[i]], row[i]
+        for u in range(len(line)):
+            squared = (line[u] - own) * (line[u] - own)
+            out[u] = squared if squared < largest else largest
+
+
+@compiled
 def _keep_nearest(distance: float, row: int, distances: FloatArray, rows: IntArray) -> None:
     """Put a row into the lists (k,) of the nearest ones, in order; of equals the first stays."""
-    if distance < distances[-1]:
-        place = len(distances) - 1
-        while place > 0 and distances[place - 1] > distance:
-            distances[place], rows[place] = distances[place - 1], rows[place - 1]
-            place -= 1
-        distances[place], rows[place] = distance, row
+    if distance > distances[-1] or (distance == distances[-1] and row >= rows[-1]):
+        return
+    place = len(distances) - 1
+    while place > 0 and (
+        distances[place - 1] > distance
+        or (distances[place - 1] == distance and rows[place - 1] > row)
+    ):
+        distances[place], rows[place] = distances[place - 1], rows[place - 1]
+        place -= 1
+    distances[place], rows[place] = distance, row
 
 
 @compiled
 def nearest_without(
-    parts: FloatArray, sets: IntArray, own: IntArray, nearest: IntArray, radius: FloatArray
-) -> None:
+    parts: FloatArray, most: float, sets: IntArray, own: IntArray, nearest: IntArray,
+    radius: FloatArray,
+) -> None:  # fmt: skip
     """Find the rows nearest in all groups outside each set, and their mean squared distance.
 
-    `parts` (groups, s) are squared distances to all rows, `sets` (e, w) groups that are left out
-    (-1: none more), `own` rows that are not asked. Fills `nearest` (e, k) and `radius` (e,).
+    `parts` (groups, s) are squared distances to all rows, of which none counts more than `most`;
+    `sets` (e, w) groups that are left out (-1: none more), `own` rows that are not asked. Fills
+    `nearest` (e, k) and `radius` (e,).
     """
     (n_groups, n_rows), k = parts.shape, nearest.shape[1]
-    total = np.zeros(n_rows)
+    total, error, rest = np.zeros(n_rows), np.empty(n_rows), np.empty(n_rows)
     for g in range(n_groups):
+        part = parts[g]
         for u in range(n_rows):
-            total[u] += parts[g, u]
+            total[u] += min(part[u], most)
     for u in own:
         total[u] = np.inf
-    error, rest = np.empty(n_rows), np.empty(n_rows)
     for u in range(n_rows):
         error[u] = ROUNDED * n_groups * total[u]
-    n_bounds = n_rows // EVERY
-    bounds, distances, unused = np.empty(n_bounds), np.empty(k), np.zeros(k, np.int64)
+    # Rows n_few apart are looked at together: the tenth of the nearest of each few is no nearer
+    # than the tenth of all.
+    n_few = (n_rows + EVERY - 1) // EVERY
+    lowest, highest = np.empty(n_few), np.empty(n_few)
+    distances, unused = np.empty(k), np.zeros(k, np.int64)
     left_out = np.zeros(n_groups, np.bool_)
     for e in range(len(sets)):
         rest[:] = total
@@ -56,26 +77,32 @@ def nearest_without(
         for g in sets[e]:
             if g >= 0:
                 left_out[g] = True
+                part = parts[g]
                 for u in range(n_rows):
-                    rest[u] -= parts[g, u]
-        # The tenth of the nearest of each few is no nearer than the tenth of all.
-        bounds[:] = np.inf
-        for first in range(0, EVERY * n_bounds, n_bounds):
-            for j in range(n_bounds):
-                bounds[j] = min(bounds[j], rest[first + j] + error[first + j])
+                    rest[u] -= min(part[u], most)
+        lowest[:], highest[:] = np.inf, np.inf
+        for first in range(0, n_rows, n_few):
+            rest_of, error_of = rest[first : first + n_few], error[first : first + n_few]
+            for j in range(len(rest_of)):
+                low, high = rest_of[j] - error_of[j], rest_of[j] + error_of[j]
+                lowest[j] = low if low < lowest[j] else lowest[j]
+                highest[j] = high if high < highest[j] else highest[j]
         distances[:] = np.inf
-        for j in range(n_bounds):
-            _keep_nearest(bounds[j], 0, distances, unused)
+        for j in range(n_few):
+            if highest[j] < distances[-1]:
+                _keep_nearest(highest[j], j, distances, unused)
         bound = distances[-1]
-        distances[:] = np.inf
-        for u in range(n_rows):
-            # Of a row that is not asked this is no number.
-            if rest[u] - error[u] <= bound:
-                distance = 0.0
-                for g in range(n_groups):
-                    if not left_out[g]:
-                        distance += parts[g, u]
-                _keep_nearest(distance, u, distances, nearest[e])
+        distances[:], nearest[e, :] = np.inf, 0
+        for j in range(n_few):
+            if lowest[j] <= bound:
+                for u in range(j, n_rows, n_few):
+                    # Of a row that is not asked this is no number.
+                    if rest[u] - error[u] <= bound:
+                        distance = 0.0
+                        for g in range(n_groups):
+                            if not left_out[g]:
+                                distance += min(parts[g, u], most)
+                        _keep_nearest(distance, u, distances, nearest[e])
         radius[e] = distances.mean()
 
 

@@ -12,6 +12,7 @@ near to nothing in any two of them: one at a time, its price looks wrong instead
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ import numpy as np
 from msgspec import Meta
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector.nearest import EVERY, middle_of, nearest_without
+from kpca_apps.novelty.detector.nearest import EVERY, middle_of, nearest_without, squares_from
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 GroupSet = tuple[int, ...]
@@ -156,11 +157,12 @@ class GroupDistances:
         self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
     ) -> None:
         self.neighbours, self.columns, self._largest = neighbours, groups, most * most
+        self._room = threading.local()
         as_is, rows = neighbours.as_is, neighbours.standardised
         self.sizes = np.array([len(columns) for columns in groups])
         self.are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
         # Most are one column, whose squares are taken at once.
-        self._single = [g for g, columns in enumerate(groups) if len(columns) == 1]
+        self._single = np.flatnonzero(self.sizes == 1)
         self._single_columns = np.array([groups[g][0] for g in self._single], dtype=np.int64)
         self._lines = np.ascontiguousarray(rows.T[self._single_columns])
         # Of a category one row of each level, and which is whose; other rows as they are.
@@ -175,18 +177,20 @@ class GroupDistances:
                 self._wide[g] = (own[first], which) if alike else (own, np.arange(len(own)))
 
     def squares(self, row: FloatArray) -> FloatArray:
-        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s)."""
-        squared = self._lines - row[self._single_columns, None]
-        squared *= squared
-        np.minimum(squared, self._largest, out=squared)
-        if not self._wide:
-            return np.minimum(squared, LARGEST_SQUARE, out=squared)
-        squares = np.empty((len(self.columns), self._lines.shape[1]))
-        squares[self._single] = squared
+        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s).
+
+        In memory that each thread uses again from row to row: to get it takes longer.
+        """
+        squares: FloatArray | None = getattr(self._room, "squares", None)
+        if squares is None:
+            squares = self._room.squares = np.empty((len(self.columns), self._lines.shape[1]))
+        own, largest = row[self._single_columns], min(self._largest, LARGEST_SQUARE)
+        squares_from(self._lines, own, self._single, largest, squares)
         for g, (distinct, which) in self._wide.items():
             squared = (distinct - row[self.columns[g]]) ** 2
-            squares[g] = np.minimum(squared, self._largest).sum(axis=1)[which]
-        return np.minimum(squares, LARGEST_SQUARE, out=squares)
+            of_levels = np.minimum(squared, self._largest).sum(axis=1)
+            squares[g] = np.minimum(of_levels, LARGEST_SQUARE)[which]
+        return squares
 
 
 class _Near(NamedTuple):
@@ -253,13 +257,9 @@ class _Surroundings:
             asked[place, : len(members)] = members
         k = min(N_NEIGHBOURS, len(self._groups.neighbours.rows) - 1)
         nearest, radius = np.zeros((len(sets), k), dtype=np.int64), np.empty(len(sets))
-        parts = np.minimum(self._squares, most) if most < LARGEST_SQUARE else self._squares
-        nearest_without(parts, asked, self._own, nearest, radius)
+        squares = self._groups.squares(self._row)
+        nearest_without(squares, most, asked, self._own, nearest, radius)
         return nearest, radius
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        return self._groups.squares(self._row)
 
 
 class _Middles(NamedTuple):
