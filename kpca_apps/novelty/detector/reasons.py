@@ -163,7 +163,9 @@ class GroupDistances:
         self.are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
         # Most are one column, whose squares are taken at once.
         self._single = np.flatnonzero(self.sizes == 1)
-        self._single_columns = np.array([groups[g][0] for g in self._single], dtype=np.int64)
+        self._single_columns = np.array(
+            [columns[0] for columns in groups if len(columns) == 1], dtype=np.int64
+        )
         self._lines = np.ascontiguousarray(rows.T[self._single_columns])
         # Of a category one row of each level, and which is whose; other rows as they are.
         self._wide: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -384,10 +386,10 @@ class Attribution:
             tried, found = [*alone[i], *trials], np.concatenate([drops[i], of_sets[i]])
             remaining = np.append(left[i], self._left(i, trials, of_sets[i], radius[i]))
             highest = smallest = int(drops[i].argmax())
-            for size in (1, 2, 3):
-                of_size = [j for j, trial in enumerate(tried) if len(trial.groups) == size]
-                if of_size:
-                    j = min(of_size, key=lambda j: remaining[j])
+            n_pairs = sum(len(trial.groups) == 2 for trial in trials)
+            for of_size in np.split(np.arange(len(tried)), len(alone[i]) + np.array([0, n_pairs])):
+                if len(of_size):
+                    j = int(of_size[remaining[of_size].argmin()])
                     if remaining[j] < LESS_LEFT * remaining[smallest]:
                         smallest = j
             if smallest != highest:
