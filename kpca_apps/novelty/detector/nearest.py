@@ -120,7 +120,8 @@ def _median(values: FloatArray) -> float:
                 place -= gap
             values[place] = value
         gap //= 3
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    middle: float = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    return middle
 
 
 @compiled
