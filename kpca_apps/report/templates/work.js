@@ -311,7 +311,7 @@
   const keys = make("dl", "");
   for (const [key, what] of [
     ["j, k or arrows", "next and previous row"], ["Enter", "whole row, beside usual ones"],
-    ["w", "wrong: stays on top, and the score learns from it"], ["f", "fine: learned as normal, and not listed"],
+    ["w", "wrong: stays on top, and in to-fix.csv"], ["f", "fine: learned as normal, and not listed"],
     ["n", "known: not listed, and not learned"], ["c", "write a note"], ["u", "undo"],
     ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
   ]) {
