@@ -139,6 +139,10 @@ def fit_planned(
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
     fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by)
     detector = fitted.detector
+    if accepted is not None and accepted.is_known is not None and detector.calibration is None:
+        # Rows that are known are no more chosen among than those that are fine.
+        value = rule.threshold(fitted.scores[judged])
+        detector = replace(detector, threshold=float(value) if math.isfinite(value) else None)
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
