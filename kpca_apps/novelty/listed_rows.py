@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
+from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason, UsualRow
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
@@ -81,29 +83,61 @@ def explain_rows(
     encoder: TableEncoder, detector: Detector, rows: JudgedRows, n_jobs: int | None = None
 ) -> list[tuple[Reason, ...]]:
     """Reasons of some rows, most important first."""
-    names = [group.name for group in encoder.groups]
     explained = []
     for row, drops in enumerate(detector.explain(rows.matrix, rows.own, n_jobs=n_jobs)):
-        reasons = []
-        for drop in drops:
-            is_first = drop.group in (drops[0].group, *drops[0].together)
-            if is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE:
-                seen, seen_value = encoder.seen(rows.table, row, drop.group)
-                expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
-                together = tuple(names[group] for group in drop.together)
-                values = seen, expected, seen_value, expected_value
-                reasons.append(Reason(names[drop.group], drop.share, *values, together))
-        # Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
-        differing = [one for one in reasons if one.seen != one.expected] or reasons
-        left = {reason.column for reason in differing}
-        sets = [tuple(name for name in reason.together if name in left) for reason in differing]
-        explained.append(
-            tuple(
-                replace(reason, together=together if len(together) > 1 else ())
-                for reason, together in zip(differing, sets, strict=True)
-            )
-        )
+        told = (drop for drop in drops if _is_told(drop, drops))
+        reasons = [_described(encoder, rows.table, row, drop) for drop in told]
+        explained.append(_differing(reasons))
     return explained
+
+
+def first_reasons(
+    encoder: TableEncoder, detector: Detector, rows: JudgedRows
+) -> list[tuple[Reason, ...]]:
+    """Return the first of the reasons of some rows, of one column or of several together."""
+    first = []
+    for row, drops in enumerate(detector.explain(rows.matrix, rows.own)):
+        told = (drop for drop in drops if _is_told(drop, drops))
+        # Columns of one set follow each other.
+        sets = groupby(told, key=lambda drop: drop.together or drop.group)
+        of_sets = ([_described(encoder, rows.table, row, one) for one in of] for _, of in sets)
+        found: list[Reason] = []
+        for reasons in of_sets:
+            found = found or reasons
+            if any(reason.seen != reason.expected for reason in reasons):
+                found = reasons
+                break
+        first.append(_differing(found))
+    return first
+
+
+def _is_told(drop: ColumnDrop, drops: Sequence[ColumnDrop]) -> bool:
+    is_first = drop.group in (drops[0].group, *drops[0].together)
+    return is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE
+
+
+def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:
+    """Put a column's part in the score of a row of a table into words."""
+    names = encoder.groups
+    seen, seen_value = encoder.seen(table, row, drop.group)
+    expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
+    together = tuple(names[group].name for group in drop.together)
+    values = seen, expected, seen_value, expected_value
+    return Reason(names[drop.group].name, drop.share, *values, together)
+
+
+def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Leave out reasons that read as expected, unless all do.
+
+    Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
+    """
+    differing = [one for one in reasons if one.seen != one.expected] or reasons
+    left = {reason.column for reason in differing}
+    sets = [tuple(name for name in reason.together if name in left) for reason in differing]
+    return tuple(
+        replace(reason, together=together if len(together) > 1 else ())
+        for reason, together in zip(differing, sets, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -400,7 +434,7 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
 def _explain_block(
     block: JudgedRows, encoder: TableEncoder, detector: Detector
 ) -> list[dict[str, Any]]:
-    return [_first_reason(reasons) for reasons in explain_rows(encoder, detector, block)]
+    return [_first_reason(reasons) for reasons in first_reasons(encoder, detector, block)]
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:

@@ -253,7 +253,8 @@ class _Surroundings:
     """Squared distances of one row from the model's rows, by group of columns and in all."""
 
     def __init__(self, compared: GroupDistances, standardised: FloatArray) -> None:
-        self.neighbours, self.parts = compared.neighbours, compared.squares(standardised)
+        self.neighbours = compared.neighbours
+        self.parts = compared.squares(standardised).copy()
         self.total = self.parts.sum(axis=0)
 
     def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:

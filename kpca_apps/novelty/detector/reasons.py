@@ -21,15 +21,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from kpca_apps.novelty.detector.nearest import EVERY, middle_of, nearest_without, squares_from
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 GroupSet = tuple[int, ...]
 
 N_NEIGHBOURS = 10
-EVERY = 8  # row, and nearest of so many, that bound how far the nearest of all may be
 CANDIDATES_A_BATCH = 4096
 # Of more groups only those that lie farthest from what is expected are tried on a row: replacing
 # a value by nearly itself lowers no score.
@@ -55,10 +54,6 @@ MAX_BESIDE = 8
 MOST_APART = 1.0
 # Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
 LARGEST_SQUARE = 1e200
-# Rows whose squared length in a group is less are compared in float32 first. What rounding to it
-# moves numbers by, relatively, and more than it moves a sum of squares by.
-FAR_SQUARE, NARROW, ROUNDED = 1e24, 2.0**-23, 1e-5
-EVERYONE = slice(None)
 
 
 @dataclass(frozen=True)
@@ -129,14 +124,13 @@ def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, F
     return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
 
 
-def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
+def nearest_rows(distances: FloatArray) -> IntArray:
     """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
 
-    Of rows that are equally near the first are taken. The rows may be some of `n_all`, among which
-    the nearest of all are.
+    Of rows that are equally near the first are taken.
     """
     n_lines, n_rows = distances.shape
-    k = min(N_NEIGHBOURS, (n_rows if n_all is None else n_all) - 1)
+    k = min(N_NEIGHBOURS, n_rows - 1)
     if n_rows > 2 * EVERY * N_NEIGHBOURS:
         # The tenth of every eighth row is no nearer than the tenth of all: few rows are as near.
         bound = np.partition(distances[:, ::EVERY], k - 1, axis=1)[:, k - 1 : k]
@@ -153,14 +147,6 @@ def nearest_rows(distances: FloatArray, n_all: int | None = None) -> IntArray:
     return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
 
 
-def _medians(lines: FloatArray) -> FloatArray:
-    """Return the median of each of some short lines (e, k), which are sorted in place."""
-    lines.sort(axis=1)
-    k = lines.shape[1]
-    middle: FloatArray = (lines[:, (k - 1) // 2] + lines[:, k // 2]) / 2
-    return middle
-
-
 class GroupDistances:
     """Distances of a row to its neighbours in each group of columns.
 
@@ -173,10 +159,13 @@ class GroupDistances:
         self.neighbours, self.columns, self._largest = neighbours, groups, most * most
         self._room = threading.local()
         as_is, rows = neighbours.as_is, neighbours.standardised
-        self.are_categories = [len(g) > 1 and bool(np.isin(g, as_is).all()) for g in groups]
+        self.sizes = np.array([len(columns) for columns in groups])
+        self.are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
         # Most are one column, whose squares are taken at once.
-        self._single = [g for g, columns in enumerate(groups) if len(columns) == 1]
-        self._single_columns = np.array([groups[g][0] for g in self._single], dtype=np.int64)
+        self._single = np.flatnonzero(self.sizes == 1)
+        self._single_columns = np.array(
+            [columns[0] for columns in groups if len(columns) == 1], dtype=np.int64
+        )
         self._lines = np.ascontiguousarray(rows.T[self._single_columns])
         # Of a category one row of each level, and which is whose; other rows as they are.
         self._wide: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -189,90 +178,21 @@ class GroupDistances:
                 alike = (own[first][which] == own).all()
                 self._wide[g] = (own[first], which) if alike else (own, np.arange(len(own)))
 
-    def squares(self, row: FloatArray, of: IntArray | slice = EVERYONE) -> FloatArray:
-        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s)."""
-        lines = self._lines if isinstance(of, slice) else self._lines[:, of]
-        squared = lines - row[self._single_columns, None]
-        squared *= squared
-        np.minimum(squared, self._largest, out=squared)
-        if not self._wide:
-            return np.minimum(squared, LARGEST_SQUARE, out=squared)
-        squares = np.empty((len(self.columns), lines.shape[1]))
-        squares[self._single] = squared
+    def squares(self, row: FloatArray) -> FloatArray:
+        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s).
+
+        In memory that each thread uses again from row to row: to get it takes longer.
+        """
+        squares: FloatArray | None = getattr(self._room, "squares", None)
+        if squares is None:
+            squares = self._room.squares = np.empty((len(self.columns), self._lines.shape[1]))
+        own, largest = row[self._single_columns], min(self._largest, LARGEST_SQUARE)
+        squares_from(self._lines, own, self._single, largest, squares)
         for g, (distinct, which) in self._wide.items():
             squared = (distinct - row[self.columns[g]]) ** 2
-            squares[g] = np.minimum(squared, self._largest).sum(axis=1)[which[of]]
-        return np.minimum(squares, LARGEST_SQUARE, out=squares)
-
-    def shortlist(
-        self, row: FloatArray, own: IntArray, asked: FloatArray, most: float = np.inf
-    ) -> IntArray | slice:
-        """Return neighbours among which the ten nearest to a row (d,) are, by any of some sums.
-
-        What is `asked` (e, groups) has 1 where a sum counts a group and 0 elsewhere; no group
-        counts more than `most` in it. Sums in float32 tell the few that may be among the nearest
-        from the many that are not; all are returned where they cannot.
-        """
-        lengths = self._lengths(row)
-        if len(self.neighbours.rows) <= 2 * EVERY * N_NEIGHBOURS or not lengths.max() < FAR_SQUARE:
-            return EVERYONE
-        lines, distinct = self._narrow
-        parts, sums = self._memory(len(asked))
-        squared = parts if not distinct else np.empty_like(lines)
-        np.subtract(lines, row[self._single_columns, None].astype(np.float32), out=squared)
-        # The squares of absurd numbers are beyond float32, and infinity times 0 is no number.
-        with np.errstate(over="ignore"):
-            np.multiply(squared, squared, out=squared)
-        np.minimum(squared, np.float32(min(self._largest, FAR_SQUARE)), out=squared)
-        if distinct:
-            parts[self._single] = squared
-        for g, of_levels in distinct.items():
-            difference = (of_levels - row[self.columns[g]]) ** 2
-            in_group = np.minimum(difference, self._largest).sum(axis=1).astype(np.float32)
-            parts[g] = in_group[self._wide[g][1]]
-        if most < np.inf:
-            np.minimum(parts, np.float32(most), out=parts)
-        np.matmul(asked.astype(np.float32), parts, out=sums)
-        sums[:, own] = np.inf
-        # The tenth of the nearest of each few is no nearer than the tenth of all.
-        few = sums[:, : sums.shape[1] // EVERY * EVERY].reshape(len(sums), EVERY, -1).min(axis=1)
-        bound = np.partition(few, N_NEIGHBOURS - 1, axis=1)[:, N_NEIGHBOURS - 1]
-        # Rounding moves a distance by no more than this; twice, for the bound is rounded, too.
-        reach = np.sqrt(asked @ lengths) + np.sqrt(asked @ self._largest_lengths)
-        limit = np.sqrt(bound) * (1.0 + ROUNDED) + 2.0 * NARROW * reach
-        limit = np.nextafter((limit * limit).astype(np.float32), np.float32(np.inf))
-        return np.flatnonzero((sums <= limit[:, None]).any(axis=0))
-
-    def _memory(self, n_sums: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Memory used again from row to row, by each thread its own: to get it takes longest."""
-        shape, n_rows = len(self.columns), len(self.neighbours.rows)
-        held = getattr(self._room, "held", None)
-        if held is None or len(held) < shape + n_sums:
-            held = self._room.held = np.empty((shape + n_sums, n_rows), dtype=np.float32)
-        return held[:shape], held[shape : shape + n_sums]
-
-    @cached_property
-    def _narrow(self) -> tuple[NDArray[np.float32], dict[int, FloatArray]]:
-        """Neighbours in float32, a line a single column, and the distinct rows of other groups."""
-        return self._lines.astype(np.float32), {g: own for g, (own, _) in self._wide.items()}
-
-    @cached_property
-    def _members(self) -> FloatArray:
-        """1 where a column is of a group, (d, groups)."""
-        members = np.zeros((self.neighbours.rows.shape[1], len(self.columns)))
-        for g, columns in enumerate(self.columns):
-            members[columns, g] = 1.0
-        return members
-
-    def _lengths(self, row: FloatArray) -> FloatArray:
-        """Squared length of a row in each group."""
-        with np.errstate(over="ignore"):
-            lengths: FloatArray = np.minimum(row * row, LARGEST_SQUARE) @ self._members
-        return lengths
-
-    @cached_property
-    def _largest_lengths(self) -> FloatArray:
-        return self._lengths(np.abs(self.neighbours.standardised).max(axis=0))
+            of_levels = np.minimum(squared, self._largest).sum(axis=1)
+            squares[g] = np.minimum(of_levels, LARGEST_SQUARE)[which]
+        return squares
 
 
 class _Near(NamedTuple):
@@ -305,40 +225,21 @@ class _Surroundings:
 
         The radius is the mean squared distance of the nearest in all groups.
         """
-        n = len(self._groups.columns)
-        asked = np.ones((len(groups) + 1, n))
-        asked[np.arange(len(groups)), groups] = 0.0
-        rows, squares = self._squares(asked)
-        radius = float(self._nearest(squares.sum(axis=0)[None], rows)[1][0])
-        if n == 1:
-            return self.of_all(), radius
-        parts = squares[groups]
-        # Sums over the other groups, forwards and backwards: subtracting a huge part from the
-        # total would leave nothing of the small ones.
-        others = np.zeros_like(parts)
-        if len(groups) < n:
-            others[:] = np.delete(squares, groups, axis=0).sum(axis=0)
-        others[1:] += np.add.accumulate(parts[:-1], axis=0)
-        others[:-1] += np.add.accumulate(parts[:0:-1], axis=0)[::-1]
-        return _Near(groups, *self._nearest(others, rows)), radius
+        nearest, radius = self._without([(g,) for g in groups] + [()])
+        if len(self._groups.columns) == 1:
+            return self.of_all(), float(radius[-1])
+        return _Near(groups, nearest[:-1], radius[:-1]), float(radius[-1])
 
     def of_sets(self, sets: Sequence[GroupSet]) -> _Near:
         """Rows nearest in all groups outside of each set, for the groups of the sets in turn."""
-        asked = np.ones((len(sets), len(self._groups.columns)))
-        for place, members in enumerate(sets):
-            asked[place, list(members)] = 0.0
-        rows, parts = self._squares(asked)
-        # Not a matrix product: its sums are not added in one order everywhere.
-        nearest, radius = self._nearest(np.einsum("eg,gu->eu", asked, parts), rows)
+        nearest, radius = self._without(sets)
         of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         return _Near([g for members in sets for g in members], nearest[of_set], radius[of_set])
 
     def of_most(self) -> _Near:
         """Rows that agree in most groups, for every group."""
         n = len(self._groups.columns)
-        rows, parts = self._squares(np.ones((1, n)), MOST_APART)
-        squares = np.minimum(parts, MOST_APART, out=parts)
-        nearest, radius = self._nearest(squares.sum(axis=0)[None], rows)
+        nearest, radius = self._without([()], MOST_APART)
         return _Near(range(n), np.repeat(nearest, n, axis=0), np.repeat(radius, n))
 
     def of_all(self) -> _Near:
@@ -346,60 +247,71 @@ class _Surroundings:
         n, n_rows = len(self._groups.columns), len(self._groups.neighbours.rows)
         return _Near(range(n), np.tile(np.arange(n_rows), (n, 1)), np.zeros(n))
 
-    def _squares(
-        self, asked: FloatArray, most: float = np.inf
-    ) -> tuple[IntArray | slice, FloatArray]:
-        """Rows among which the nearest by what is asked are, and distances to them, (groups, u)."""
-        rows = self._groups.shortlist(self._row, self._own, asked, most)
-        return rows, self._groups.squares(self._row, rows)
-
-    def _nearest(
-        self, distances: FloatArray, rows: IntArray | slice
+    def _without(
+        self, sets: Sequence[GroupSet], most: float = LARGEST_SQUARE
     ) -> tuple[IntArray, FloatArray]:
-        """Nearest rows (e, k) by the distances (e, u) of some, and how far they are on average."""
-        if isinstance(rows, slice):
-            distances[:, self._own] = np.inf
-        else:
-            distances[:, (rows[:, None] == self._own).any(axis=1)] = np.inf
-        nearest = nearest_rows(distances, len(self._groups.neighbours.rows))
-        radius = distances[np.arange(len(distances))[:, None], nearest].mean(axis=1)
-        return nearest if isinstance(rows, slice) else rows[nearest], radius
+        """Rows nearest in all groups but a set (e, k), and how far they are on average (e,).
+
+        No group counts more than `most`.
+        """
+        asked = np.full((len(sets), max(map(len, sets))), -1, dtype=np.int64)
+        for place, members in enumerate(sets):
+            asked[place, : len(members)] = members
+        k = min(N_NEIGHBOURS, len(self._groups.neighbours.rows) - 1)
+        nearest, radius = np.zeros((len(sets), k), dtype=np.int64), np.empty(len(sets))
+        squares = self._groups.squares(self._row)
+        nearest_without(squares, most, asked, self._own, nearest, radius)
+        return nearest, radius
+
+
+class _Middles(NamedTuple):
+    """What groups of columns should read, one group of one row after the other."""
+
+    values: FloatArray  # as they come
+    standardised: FloatArray
+    ends: IntArray  # (m,), of each group in both
+    distances: FloatArray  # (m,), of the rows from them
+
+
+def _middles(
+    groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
+) -> _Middles:
+    """Return what groups of standardised rows (d,) should read: the middle of rows near to them."""
+    asked = np.array([g for one in near.values() for g in one.groups], dtype=np.int64)
+    of_row = np.repeat(np.arange(len(near)), [len(one.groups) for one in near.values()])
+    ends = np.cumsum(groups.sizes[asked])
+    found = _Middles(np.empty(ends[-1]), np.empty(ends[-1]), ends, np.empty(len(asked)))
+    middle_of(
+        groups.neighbours.rows,
+        groups.neighbours.standardised,
+        np.stack([rows[i] for i in near]),
+        np.concatenate(groups.columns),
+        np.cumsum(groups.sizes),
+        groups.are_categories,
+        asked,
+        of_row,
+        np.concatenate([one.nearest for one in near.values()]),
+        found.values,
+        found.standardised,
+        found.distances,
+    )
+    return found
 
 
 def _read(
     groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
 ) -> dict[int, list[_Expected]]:
-    """Return what groups of standardised rows (d,) should read: the middle of rows near to them."""
+    """Return what groups of rows should read, group by group."""
     if not near:
         return {}
-    asked = np.array([g for one in near.values() for g in one.groups], dtype=np.int64)
-    nearest = np.concatenate([one.nearest for one in near.values()])
+    middles = _middles(groups, near, rows)
     radii = np.concatenate([one.radius for one in near.values()]).tolist()
-    of_row = np.repeat(np.arange(len(near)), [len(one.groups) for one in near.values()])
-    all_sizes = np.array([len(columns) for columns in groups.columns])
-    sizes = all_sizes[asked]
-    starts = np.cumsum(sizes) - sizes
-    within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
-    first = np.cumsum(all_sizes) - all_sizes
-    columns = np.concatenate(groups.columns)[np.repeat(first[asked], sizes) + within]
-    lines = np.repeat(nearest, sizes, axis=0)
-    raw, scaled = groups.neighbours.rows, groups.neighbours.standardised
-    middle = _medians(raw[lines, columns[:, None]])
-    middle_scaled = _medians(scaled[lines, columns[:, None]])
-    own = np.stack([rows[i] for i in near])[np.repeat(of_row, sizes), columns]
-    distances = np.add.reduceat(np.abs(middle_scaled - own), starts).tolist()
-    found, ends = [], (starts + sizes).tolist()
-    for place, (g, start, end) in enumerate(
-        zip(asked.tolist(), starts.tolist(), ends, strict=True)
-    ):
-        values, standardised = middle[start:end], middle_scaled[start:end]
-        if groups.are_categories[g]:
-            # The first row of the level that most of them are of.
-            members = groups.columns[g]
-            levels = raw[nearest[place]][:, members]
-            like = nearest[place][levels[:, levels.sum(axis=0).argmax()].argmax()]
-            values, standardised = raw[like, members], scaled[like, members]
-        found.append(_Expected(values, standardised, distances[place], radii[place]))
+    found, start = [], 0
+    of_each = zip(middles.ends.tolist(), middles.distances.tolist(), radii, strict=True)
+    for end, distance, radius in of_each:
+        part = slice(start, end)
+        start = end
+        found.append(_Expected(middles.values[part], middles.standardised[part], distance, radius))
     read = iter(found)
     return {i: [next(read) for _ in one.groups] for i, one in near.items()}
 
@@ -454,9 +366,8 @@ class Attribution:
         if n_tried < len(self.groups):
             # To ask for each of very many takes long: those off by most from the rows that agree
             # in most columns.
-            for i, most in self._of_most(around).items():
-                distances = [-one.distance for one in most]
-                asked[i] = np.sort(np.argsort(distances, kind="stable")[:n_tried]).tolist()
+            for i, most in self._off_most(around).items():
+                asked[i] = np.sort(np.argsort(-most, kind="stable")[:n_tried]).tolist()
         near: dict[int, _Near] = {}
         radius: dict[int, float] = {}
         for i in rows:
@@ -475,10 +386,10 @@ class Attribution:
             tried, found = [*alone[i], *trials], np.concatenate([drops[i], of_sets[i]])
             remaining = np.append(left[i], self._left(i, trials, of_sets[i], radius[i]))
             highest = smallest = int(drops[i].argmax())
-            for size in (1, 2, 3):
-                of_size = [j for j, trial in enumerate(tried) if len(trial.groups) == size]
-                if of_size:
-                    j = min(of_size, key=lambda j: remaining[j])
+            n_pairs = sum(len(trial.groups) == 2 for trial in trials)
+            for of_size in np.split(np.arange(len(tried)), len(alone[i]) + np.array([0, n_pairs])):
+                if len(of_size):
+                    j = int(of_size[remaining[of_size].argmin()])
                     if remaining[j] < LESS_LEFT * remaining[smallest]:
                         smallest = j
             if smallest != highest:
@@ -525,11 +436,11 @@ class Attribution:
         self, trials: Sequence[_Trial]
     ) -> tuple[tuple[IntArray, IntArray], FloatArray]:
         """Where copies of rows are changed, one a trial, and the values that come there."""
-        members = [self.groups[g] for trial in trials for g in trial.groups]
+        members = [g for trial in trials for g in trial.groups]
         values = [one.values for trial in trials for one in trial.expected]
-        in_trial = [sum(len(self.groups[g]) for g in trial.groups) for trial in trials]
-        copy = np.repeat(np.arange(len(trials)), in_trial)
-        return (copy, np.concatenate(members)), np.concatenate(values)
+        copy = np.repeat(np.arange(len(trials)), [len(trial.groups) for trial in trials])
+        columns = np.concatenate([self.groups[g] for g in members])
+        return (np.repeat(copy, self._by_group.sizes[members]), columns), np.concatenate(values)
 
     def _read(
         self, near: Mapping[int, _Near], rows: Mapping[int, FloatArray] | None = None
@@ -537,13 +448,18 @@ class Attribution:
         """Return what rows, or changed copies of them, should read by the rows near to each."""
         return _read(self._by_group, near, rows or {i: self.standardised[i] for i in near})
 
-    def _of_most(
+    def _off_most(
         self,
         around: Mapping[int, _Surroundings],
         rows: Mapping[int, FloatArray] | None = None,
-    ) -> dict[int, list[_Expected]]:
-        """Return what rows should read by those that agree with them in most columns."""
-        return self._read({i: one.of_most() for i, one in around.items()}, rows)
+    ) -> dict[int, FloatArray]:
+        """Say how far each group of rows is from those that agree with them in most columns."""
+        near = {i: one.of_most() for i, one in around.items()}
+        if not near:
+            return {}
+        rows = rows or {i: self.standardised[i] for i in near}
+        distances = _middles(self._by_group, near, rows).distances
+        return dict(zip(near, distances.reshape(len(near), -1), strict=True))
 
     def _left(self, i: int, trials: list[_Trial], drops: FloatArray, radius: float) -> FloatArray:
         """Say how much of the oddness of a row each trial leaves: 0 nothing, 1 all of it.
@@ -576,8 +492,8 @@ class Attribution:
         sets: dict[int, list[GroupSet]] = {}
         near: dict[int, _Near] = {}
         sizes = [size for size in (2, 3) if size < len(self.groups)]
-        for i, of_most in self._of_most(around).items():
-            most, drop = np.array([one.distance for one in of_most]), drops[i]
+        for i, most in self._off_most(around).items():
+            drop = drops[i]
             order = np.argsort(-drop, kind="stable")
             by_drop = [alone[i][j].groups[0] for j in order[drop[order] > 0].tolist()]
             order = np.argsort(-most, kind="stable")
@@ -603,9 +519,9 @@ class Attribution:
                 rows[i][self.groups[g]] = expected.standardised
         around = {i: _Surroundings(self._by_group, row, self.own[i]) for i, row in rows.items()}
         near: dict[int, _Near] = {}
-        for i, most in self._of_most(around, rows).items():
-            outside = sorted({*range(len(self.groups))} - {*the_sets[i].groups})
-            far = sorted(outside, key=lambda g: -most[g].distance)[:MAX_BESIDE]
+        for i, most in self._off_most(around, rows).items():
+            order: list[int] = np.argsort(-most, kind="stable").tolist()
+            far = [g for g in order if g not in the_sets[i].groups][:MAX_BESIDE]
             if far:
                 near[i] = around[i].of_sets([(g,) for g in far])
         read = self._read(near, rows)

@@ -19,6 +19,7 @@ G. E. Hinton, Training products of experts by minimizing contrastive divergence,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -232,6 +233,18 @@ def joined(codes: Sequence[IntArray], places: tuple[int, ...], sizes: tuple[int,
     return np.where(known, key, -1)
 
 
+def _numbered(key: IntArray, sizes: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """Return the distinct keys, increasing, and the place among them of each row's; -1 is one."""
+    n_keys = math.prod(sizes)
+    if n_keys > len(key):
+        keys, group = np.unique(key, return_inverse=True)
+        return keys, group
+    # Without sorting the rows.
+    is_there = np.zeros(n_keys + 1, dtype=bool)
+    is_there[key + 1] = True
+    return np.flatnonzero(is_there) - 1, (np.cumsum(is_there) - 1)[key + 1]
+
+
 def _known(columns: Sequence[LevelColumn], cells: Sequence[IntArray]) -> Iterator[IntArray]:
     """Codes of levels, -1 where a cell is missing or new."""
     for column, codes in zip(columns, cells, strict=True):
@@ -267,8 +280,8 @@ class _Tried:
         column: LevelColumn,
         value: IntArray,
     ) -> _Tried:
-        key = joined(codes, places, tuple(sizes[place] for place in places))
-        keys, group = np.unique(key, return_inverse=True)
+        of_columns = tuple(sizes[place] for place in places)
+        keys, group = _numbered(joined(codes, places, of_columns), of_columns)
         none = 0 if keys[0] < 0 else -1
         counted = joint_counts(group, value, len(keys), column.n_codes)
         gain, prior = gain_of(*counted, column, missing=none)
@@ -321,7 +334,7 @@ def _counted(
     of_columns = tuple(sizes[place] for place in tried.places)
     key = joined(codes, tried.places, of_columns)
     seen = (key >= 0) & (value < column.n_codes)
-    keys, group = np.unique(key[seen], return_inverse=True)
+    keys, group = _numbered(key[seen], of_columns)
     size = len(keys) * column.n_codes
     counts = np.bincount(group * column.n_codes + value[seen], minlength=size)
     counts = counts.reshape(len(keys), column.n_codes)

@@ -5,15 +5,15 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
+from kpca_apps.novelty.detector import reasons as of_reasons
+from kpca_apps.novelty.detector.nearest import middle_of, nearest_without
 from kpca_apps.novelty.detector.reasons import (
-    EVERYONE,
     Attribution,
-    GroupDistances,
     NeighbourRows,
     nearest_rows,
     rows_without_strays,
 )
-from kpca_apps.novelty.listed_rows import JudgedRows, explain_rows
+from kpca_apps.novelty.listed_rows import JudgedRows, explain_rows, first_reasons
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
@@ -100,31 +100,64 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
 
 
+def nearest_by_sorting(parts, most, sets, own, nearest, radius):
+    """Fill what `nearest_without` does, by sums over the other groups alone."""
+    for place, members in enumerate(sets):
+        others = np.delete(np.minimum(parts, most), members[members >= 0], axis=0)
+        distances = np.zeros(parts.shape[1])
+        for part in others:  # in one order
+            distances += part
+        distances[own] = np.inf
+        nearest[place] = np.argsort(distances, kind="stable")[: nearest.shape[1]]
+        radius[place] = distances[nearest[place]].mean()
+
+
+@pytest.mark.parametrize("n_rows", [12, 83, 2_003])
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e5, 1e150])
-@pytest.mark.parametrize("most", [np.inf, 1.0])
-def test_a_shortlist_holds_the_nearest_rows_by_every_sum(size, most):
+@pytest.mark.parametrize("most", [1e200, 1.0])
+def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(n_rows, size, most):
     rng = np.random.default_rng(3)
-    level = rng.integers(0, 4, 2_000)
-    rows = np.hstack([rng.standard_t(2, size=(2_000, 5)), 0.7 * np.eye(4)[level]])
-    groups = [*singles(5), np.arange(5, 9)]
-    compared = GroupDistances(neighbours(rows, np.arange(5, 9)), groups)
-    asked = (rng.random((40, 6)) < 0.7).astype(float)
-    for row in rows[:20] * ([1.0] * 4 + [size] + [1.0] * 4):
-        own = np.array([7])
-        found = compared.shortlist(row, own, asked, most)
-        some = np.arange(2_000)[found]
-        sums = asked @ np.minimum(compared.squares(row), most)
-        sums[:, own] = np.inf
-        tenth = np.sort(sums, axis=1)[:, 9]
-        inside = np.sort(sums[:, some], axis=1)[:, :10]
-        np.testing.assert_array_equal(inside, np.sort(sums, axis=1)[:, :10])
-        assert (tenth < np.inf).all()
-        if size == 1.0 and most == np.inf:
-            assert len(some) < 1_900
+    parts = rng.gamma(0.5, size=(6, n_rows))
+    parts[:, n_rows // 2 :] = np.round(parts[:, n_rows // 2 :])  # many are equally near
+    parts[4] *= size
+    sets = np.array([[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1]])
+    found, by_hand = ((np.zeros((5, 10), dtype=np.int64), np.zeros(5)) for _ in range(2))
+    nearest_without(parts, most, sets, np.array([7]), *found)
+    nearest_by_sorting(parts, most, sets, np.array([7]), *by_hand)
+    np.testing.assert_allclose(found[1], by_hand[1], rtol=1e-12)
+    if size != 1e150:  # beside which nothing else is seen
+        np.testing.assert_array_equal(found[0], by_hand[0])
+    np.testing.assert_array_equal(found[0][[1, 2]], by_hand[0][[1, 2]])
+
+
+def test_groups_should_read_the_medians_or_the_most_frequent_level():
+    rng = np.random.default_rng(8)
+    rows = np.hstack([rng.normal(size=(40, 3)), 0.7 * np.eye(4)[rng.integers(0, 4, 40)]])
+    scaled, own = 2.0 * rows, rng.normal(size=(2, 7))
+    columns, ends = np.arange(7), np.array([1, 3, 7])
+    asked, of_row = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
+    lines = rng.integers(0, 40, size=(4, 9))
+    values, standardised, distances = np.empty(11), np.empty(11), np.empty(4)
+    middle_of(
+        rows, scaled, own, columns, ends, np.array([False, False, True]), asked, of_row, lines,
+        values, standardised, distances,
+    )  # fmt: skip
+    of_group = [columns[:1], columns[1:3], columns[3:], columns[3:]]
+    middles = [
+        np.median(rows[line][:, of], axis=0) for line, of in zip(lines, of_group, strict=True)
+    ]
+    levels = [0.7 * np.eye(4)[rows[line, 3:].sum(axis=0).argmax()] for line in lines[2:]]
+    np.testing.assert_allclose(values, np.concatenate([*middles[:2], *levels]))
+    np.testing.assert_allclose(standardised, 2.0 * values)
+    off = [
+        np.abs(2.0 * middle - own[i, of]).sum()
+        for middle, i, of in zip(middles, of_row, of_group, strict=True)
+    ]
+    np.testing.assert_allclose(distances, off)
 
 
 @pytest.mark.parametrize("kind", ["usual", "gross", "categories"])
-def test_reasons_of_many_rows_are_those_of_each_row_by_all_neighbours(kind, monkeypatch):
+def test_reasons_of_many_rows_are_those_of_each_row_by_sorted_neighbours(kind, monkeypatch):
     rng = np.random.default_rng(4)
     rows, X = stones(1_500, rng), stones(60, rng)
     X[np.arange(60), np.arange(60) % 7] += rng.normal(scale=4.0, size=60)
@@ -134,7 +167,7 @@ def test_reasons_of_many_rows_are_those_of_each_row_by_all_neighbours(kind, monk
     if kind == "categories":
         rows, X = np.round(rows), np.round(X)
     together = explained(rows, X, np.sqrt)
-    monkeypatch.setattr(GroupDistances, "shortlist", lambda *_, **__: EVERYONE)
+    monkeypatch.setattr(of_reasons, "nearest_without", nearest_by_sorting)
     for row, reasons in zip(X, together, strict=True):
         (alone,) = explained(rows, row[None], np.sqrt)
         assert [drop.group for drop in reasons] == [drop.group for drop in alone]
@@ -355,3 +388,21 @@ def test_stones_without_size_are_told_by_their_three_lengths():
     assert len({row.kind_of_reason for row in result.oddest_of_each_kind}) == len(
         result.oddest_of_each_kind
     )
+
+
+def test_the_first_reason_is_that_of_the_full_explanation():
+    rng = np.random.default_rng(11)
+    frame = pl.DataFrame(stones(600, rng).round(2), schema=list("abcdefg"), orient="row")
+    wrong = frame[:40].with_columns(e=pl.lit(-6.0), f=pl.lit(-6.0), g=pl.lit(-6.0))
+    gaps = frame[40:60].with_columns(b=pl.lit(None, dtype=pl.Float64), a=pl.lit(9.0))
+    table = table_from_frame(pl.concat([wrong, gaps, frame[60:]]))
+    model = screen(table)[1]
+    rows = JudgedRows(table, model.encoder.matrix(table), np.arange(600))
+    full = explain_rows(model.encoder, model.detector, rows)
+    first = first_reasons(model.encoder, model.detector, rows)
+    together = 0
+    for all_of, one in zip(full, first, strict=True):
+        names = all_of[0].together or (all_of[0].column,) if all_of else ()
+        assert one == tuple(reason for reason in all_of if reason.column in names)
+        together += len(names) > 1
+    assert together
