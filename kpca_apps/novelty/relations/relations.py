@@ -25,7 +25,7 @@ from kpca_apps.novelty.relations.checking import (
     expected,
 )
 from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.levels import JudgedCell, LevelRelations
+from kpca_apps.novelty.relations.levels import Evidence, JudgedCell, LevelRelations
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
@@ -183,13 +183,16 @@ class Relations:
 
 def _of_levels(cell: JudgedCell) -> Contradiction:
     """Say what the rows like that of a cell hold instead."""
-    evidence = cell.evidence
-    pairs = zip(evidence.columns, evidence.values, strict=True)
-    given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
-    # Of them, this one reads otherwise.
-    n, others = evidence.n_agreeing, evidence.n_rows - 1
+    first, *more = cell.evidence
+    given, n, others = _shared(first), first.n_agreeing, first.n_rows
     says = f"{n:,} of the {others:,} other rows with {given}"
-    if cell.expected:
+    if more:
+        # Columns that say little each say it together: how many rows read as the cell does, too.
+        second, meant = more[0], one_line(cell.expected, 40)
+        says += f' read "{meant}", {_none(first.n_same)} as this one does; of the'
+        says += f" {second.n_rows:,} with {_shared(second)} {second.n_agreeing:,} do,"
+        says += f" {_none(second.n_same)} as this one."
+    elif cell.expected:
         says += f' read "{one_line(cell.expected, 40)}".'
     elif 2 * n > others:
         says += " have no value there."
@@ -203,8 +206,17 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
         expected=cell.expected,
         clearness=cell.clearness,
         sentence=says,
-        given=evidence.columns,
+        given=tuple(name for of in cell.evidence for name in of.columns),
     )
+
+
+def _shared(evidence: Evidence) -> str:
+    pairs = zip(evidence.columns, evidence.values, strict=True)
+    return " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
+
+
+def _none(n: int) -> str:
+    return f"{n:,}" if n else "none"
 
 
 def _written(value: float, column: RuleColumn) -> str:
