@@ -41,7 +41,7 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.counts import LevelColumn, Prior, gain_of, joint_counts
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import DateFormat, date_text
+from kpca_apps.tables.values import rounded_text
 
 # Values of a category that is judged, and columns and pairs of columns that speak of it.
 MOST_LEVELS, MOST_GIVEN, PAIRED, MOST_PAIRS = 40, 12, 5, 4
@@ -78,15 +78,12 @@ class Intervals:
     def text(self, code: int) -> str:
         """Write an interval: ``31 to 40``, ``below 31``."""
         low, high = (
-            "" if not 0 <= place < len(self.edges) else self._written(float(self.edges[place]))
+            ""
+            if not 0 <= place < len(self.edges)
+            else rounded_text(float(self.edges[place]), self.spec.format)
             for place in (code - 1, code)
         )
         return f"{low} to {high}" if low and high else f"from {low} on" if low else f"below {high}"
-
-    def _written(self, value: float) -> str:
-        if isinstance(self.spec.format, DateFormat):
-            return date_text(value, self.spec.format.has_time)
-        return f"{value:.4g}"
 
     def codes(self, table: Table) -> IntArray:
         """Place of each cell's interval, (n,); -1 where there is no number."""

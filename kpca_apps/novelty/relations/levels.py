@@ -26,6 +26,7 @@ Combining p-values via averaging, Biometrika 107, 2020 (geometric means).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +35,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from kpca_apps.novelty.columns.plan import ColumnPlan
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.relations.categories import (
     Categories,
     OddCategory,
@@ -47,7 +48,7 @@ from kpca_apps.novelty.relations.counts import (
     Said,
     find_relations,
 )
-from kpca_apps.novelty.relations.panels import UsualNumber, find_usual
+from kpca_apps.novelty.relations.panels import OddNumber, UsualNumber, find_usual
 from kpca_apps.novelty.relations.writing import Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -103,6 +104,16 @@ class JudgedCell:
     evidence: tuple[Evidence, ...]  # one, or of other columns a second
 
 
+@dataclass(frozen=True)
+class JudgedNumber:
+    """A number that is far from what it usually is where a level of its row recurs."""
+
+    spec: ColumnSpec
+    given: str  # column of the level
+    level: str
+    odd: OddNumber
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
     """What the cells of n rows are, given the others of the row.
@@ -113,6 +124,7 @@ class JudgedCells:
 
     surprise: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
+    numbers: tuple[JudgedNumber, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +296,25 @@ class _Rows:
         surprise = np.maximum(self._of_levels(table), of_categories)
         cells = [*self._wrong()]
         cells += self._odd_categories(table, odd, {(one.row, one.column) for one in cells})
-        return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)))
+        named = {(one.row, one.column) for one in cells}
+        numbers = tuple(self._odd_numbers(table, named))
+        return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)), numbers)
+
+    def _odd_numbers(
+        self, table: Table, named: Collection[tuple[int, str]]
+    ) -> Iterator[JudgedNumber]:
+        """Name numbers that their level contradicts; where it does most of a row's, it is wrong."""
+        found, asked = dict[tuple[int, int], list[JudgedNumber]](), Counter[int]()
+        for number in self.learned.usual:
+            column, cells = self.learned.columns[number.given], self.cells[number.given]
+            asked[number.given] += 1
+            for odd in number.odd(table, cells, self.own):
+                if (odd.row, column.name) not in named:
+                    one = JudgedNumber(number.spec, column.name, cells.text(odd.row), odd)
+                    found.setdefault((odd.row, number.given), []).append(one)
+        for (_, given), numbers in sorted(found.items()):
+            if len(numbers) == 1 or 2 * len(numbers) <= asked[given]:
+                yield from numbers
 
     def _of_levels(self, table: Table) -> FloatArray:
         """-log of the probability that the oddest cell of a row is as odd by chance, (n,)."""
