@@ -140,6 +140,7 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
     products = [
         *arithmetic.powers(measured, cells, rng),
         *arithmetic.products(measured, cells, rng),
+        *arithmetic.rated(measured, cells, rng),
     ]
     spans = dict(zip(numbers.names, numbers.spans.tolist(), strict=True))
     proven = sample.proven(linear, n_tried), sample.proven(products, n_tried)
@@ -182,7 +183,10 @@ def _independent(
             logs.add({first: 1.0, second: -1.0})
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
         powers = (1.0, *(-e for e in product.exponents))
-        if logs.add(dict(zip(product.columns, powers, strict=True))):
+        names_of = [*product.columns]
+        if product.per:
+            names_of[-1] = f"1 + {product.per:g} {names_of[-1]}"
+        if logs.add(dict(zip(names_of, powers, strict=True))):
             kept.append(product)
     return kept
 
