@@ -214,7 +214,7 @@ def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[
             both = Numbers(
                 (*others.names, name),
                 np.column_stack([others.values, turned]),
-                np.append(others.units, abs(per) * numbers.units[rate]),
+                np.append(others.units, 0.0),  # rates are exact, as counts are
                 np.append(others.precise, _PRECISE),
                 np.append(others.spans, small),
                 np.append(others.n_distinct, numbers.n_distinct[rate]),
