@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
@@ -33,8 +34,18 @@ BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 # exports, whichever copy that is.
 UsageError = typer.BadParameter.__mro__[1]
 
+
+class _Work(TyperGroup):
+    """The groups of commands first, as they are declared; what serves programs last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return sorted(super().list_commands(ctx), key=("schema", "mcp").__contains__)
+
+
 app = typer.Typer(
     name="kpca",
+    cls=_Work,
     help="Kernel PCA: find outliers in tables, denoise images, reproduce the papers.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -144,7 +155,10 @@ def _end(error: BaseException) -> int:
         say_error(str(error))
         return error.exit_code
     if isinstance(error, UsageError):
-        # Without a message the help was asked for and shown, as by a bare `kpca`.
+        # By a bare `kpca` the help was asked for: in some versions of click it is the message.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            return USAGE
         if message := error.format_message():  # type: ignore[attr-defined]
             context = getattr(error, "ctx", None)
             command = "kpca" if context is None else context.command_path

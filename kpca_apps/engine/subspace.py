@@ -113,7 +113,7 @@ class KernelSubspace:
         ``clip`` replaces the tiny negative values that rounding leaves on the subspace by 0.
         ValueError if the kernel is indefinite: then there is no distance to speak of.
         """
-        # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 1e-5 in
+        # The error is a difference of terms the size of k(x, x): below about 1e-13 of it, 5e-5 in
         # float32, nothing is resolved.
         error = map_row_blocks(self.errors(precision), X, block=self._block, n_jobs=n_jobs)
         return np.maximum(error, 0.0, out=error) if clip else error

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part
+from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.opening import read_table
@@ -46,6 +46,9 @@ _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
 _KEY_FORM = "^[vh][0-9a-f]{8}-[0-9a-f]{16}$"
 # Digits of a number, in powers of two, that a file written by another program still has.
 _BITS = 40
+# Whole numbers that have more, and texts of digits that are codes: 0012 is not 12.
+_LONG = float(1 << _BITS)
+_CODE = r"^(?:-?[1-9][0-9]{12,}|0[0-9]+)$"
 _MISSING = 0x9E3779B97F4A7C15
 _MAX_NAMED = 5
 
@@ -101,11 +104,22 @@ def _row_hashes(table: Table, names: Iterable[str]) -> HashArray:
 def _cell_hashes(column: Column) -> HashArray:
     """Hash what cells say: numbers by their value, however they are written, the rest as text."""
     if column.cells.dtype.is_numeric():
-        return _number_hashes(column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        numbers = column.cells.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        hashes = _number_hashes(numbers)
+        # Identifiers of many digits differ in the last; Infinity and NaN are no identifiers.
+        is_long = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) >= _LONG))
+        if is_long.size and column.cells.dtype.is_integer():
+            hashes[is_long] = [_text_hash(str(column.cells[row])) for row in is_long.tolist()]
+        elif is_long.size:
+            whole = is_long[numbers[is_long] == np.floor(numbers[is_long])]
+            hashes[whole] = [_text_hash(str(int(value))) for value in numbers[whole].tolist()]
+        return hashes
     levels = column.levels
-    numbers = levels.texts.cast(pl.Float64, strict=False)
-    hashes = _number_hashes(numbers.fill_null(np.nan).to_numpy())
-    is_text = np.flatnonzero(numbers.is_null().to_numpy())
+    is_number = ~levels.texts.str.contains(_CODE)
+    bare = pl.select(pl.when(is_number).then(levels.texts)).to_series()
+    values = bare.cast(pl.Float64, strict=False)
+    hashes = _number_hashes(values.fill_null(np.nan).to_numpy())
+    is_text = np.flatnonzero(values.is_null().to_numpy())
     hashes[is_text] = [_text_hash(levels.texts[place]) for place in is_text.tolist()]
     return levels.each(hashes, _MISSING)
 
@@ -158,11 +172,14 @@ def _of_page(name: str, data: bytes) -> Marks:
             'no page of a screening with marks: save one with its button "Save page with marks".'
         )
     text = blocks[0]
-    # Some editors and mail programs write the signs of a page's texts as entities.
-    if b"&quot;" in text:
-        text = html.unescape(text.decode("utf-8", "replace")).encode()
     try:
-        block = msgspec.json.decode(text, type=_Block)
+        try:
+            block = msgspec.json.decode(text, type=_Block)
+        except msgspec.DecodeError:
+            # Some editors and mail programs write the signs of a page's texts as entities.
+            if b"&quot;" not in text:
+                raise
+            block = msgspec.json.decode(html.unescape(text.decode("utf-8", "replace")), type=_Block)
     except msgspec.MsgspecError as error:
         raise InputError(
             f"its marks are damaged ({one_line(str(error), _LONGEST)}): save the page again."
@@ -222,6 +239,7 @@ class _Found:
     n_rows: int
     places: IntArray  # (f,), increasing
     keys: HashArray  # (f,)
+    own: list[str]  # their keys of what can be seen now
 
 
 def find_marked(
@@ -233,11 +251,13 @@ def find_marked(
     """
     columns = _columns_of(marks, table, hidden)
     wanted = np.array([int(mark.key[-16:], 16) for mark in marks.marks], dtype=np.uint64)
-    look = partial(_look, columns=columns, wanted=np.unique(wanted))
+    look = partial(_look, columns=columns, wanted=np.unique(wanted), hidden=hidden)
     kinds: dict[Kind, list[int]] = {"wrong": [], "fine": [], "known": []}
-    parts, n_rows = list[tuple[IntArray, HashArray]](), 0
+    parts, own, n_rows = list[tuple[IntArray, HashArray]](), dict[int, str](), 0
     for part in each_part(table, "Looking for marked rows", look, execution):
-        parts.append((part.places + n_rows, part.keys))
+        places = part.places + n_rows
+        parts.append((places, part.keys))
+        own |= zip(places.tolist(), part.own, strict=True)
         n_rows += part.n_rows
     places, keys = (np.concatenate(of) for of in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
@@ -252,7 +272,7 @@ def find_marked(
             idle.append(mark)
         for place in alike.tolist():
             row = place + 1
-            found[row] = RowMark(row, mark.mark, mark.key, mark.line, mark.id, mark.note)
+            found[row] = RowMark(row, mark.mark, own[place], mark.line, mark.id, mark.note)
     for row, one in sorted(found.items()):
         kinds[one.mark].append(row - 1)
     masks = {kind: _mask(n_rows, places) for kind, places in kinds.items()}
@@ -289,10 +309,10 @@ def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[
     return seen
 
 
-def _look(table: Table, columns: list[str], wanted: HashArray) -> _Found:
+def _look(table: Table, columns: list[str], wanted: HashArray, hidden: Collection[str]) -> _Found:
     keys = _row_hashes(table, columns)
     places = np.flatnonzero(np.isin(keys, wanted))
-    return _Found(len(keys), places, keys[places])
+    return _Found(len(keys), places, keys[places], row_keys(rows_of(table, places), hidden))
 
 
 def _notes(marks: Marks, idle: Sequence[_Mark], where: str) -> Iterator[str]:

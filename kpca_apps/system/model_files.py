@@ -42,7 +42,7 @@ from kpca_apps.system.output import atomic_write
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)

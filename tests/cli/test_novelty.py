@@ -156,7 +156,7 @@ def test_rows_marked_in_a_report_are_known_to_every_command(kpca: Run) -> None:
     assert "1 fine and not listed" in " ".join(done.err.split())
     row = str(top[2]["row"])
     done = kpca("explain", "first/model.kpca", "birds.csv", "--row", row, "--marks", "marks.csv")
-    assert done.code == 0 and done.out.startswith("1"), done
+    assert done.code == 0 and done.out.startswith(f"Row {row} "), done
     assert kpca("screen", "birds.csv", "--marks", "birds.csv").code == 3
 
 

@@ -70,6 +70,19 @@ def test_numbers_are_known_again_however_they_are_written() -> None:
     assert not {*row_keys(other, ())} & {*row_keys(exact, ())}
 
 
+def test_long_identifiers_and_codes_are_told_apart() -> None:
+    for first in (4_006_381_333_931, 1_700_000_000_000, 10**15, 2**60):
+        ids = [first + i for i in range(200)]
+        held, written = (table(pl.DataFrame({"x": of})) for of in (ids, [*map(str, ids)]))
+        keys = row_keys(held, ())
+        assert len({*keys}) == 200 and keys == row_keys(written, ())
+        if first < 2**53:
+            floats = table(pl.DataFrame({"x": pl.Series(ids, dtype=pl.Float64)}))
+            assert row_keys(floats, ()) == keys
+    codes = ["0012", "12", "007", "7", "0"]
+    assert len({*row_keys(table(pl.DataFrame({"x": codes})), ())}) == 5
+
+
 def test_marks_hold_in_parts_and_for_every_row_that_shows_the_same() -> None:
     frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 2.0, 5.0], "y": ["a", "b", "c", "b", "e"]})
     keys = row_keys(table(frame), ())
@@ -116,6 +129,23 @@ def damaged(block: str) -> str:
 
 
 KEY = "v0123abcd-0123456789abcdef"
+
+
+def test_a_page_with_entities_in_its_texts_is_read(tmp_path: Path) -> None:
+    mark = f'{{"key":"{KEY}","mark":"fine","row":1,"id":"Bolt 3&quot;"}}'
+    path = tmp_path / "page.html"
+    whole = f'{{"format":1,"columns":[],"marks":[{mark}]}}'
+    for text, name in ((whole, "Bolt 3&quot;"), (whole.replace('"', "&quot;"), None)):
+        path.write_text(damaged(text), encoding="utf-8")
+        if name is None:
+            with pytest.raises(InputError, match="damaged"):  # the id ends its own text
+                read_marks(path)
+        else:
+            assert read_marks(path).marks[0].id == name
+    path.write_text(damaged(whole.replace(" 3&quot;", "").replace('"', "&quot;")), encoding="utf-8")
+    assert read_marks(path).marks[0].id == "Bolt"
+
+
 DAMAGED = {
     "no page with marks": ("<!DOCTYPE html><p>hello", "no page of a screening with marks"),
     "two blocks": (2 * damaged('{"format":1,"columns":[]}'), "no page of a screening with marks"),
@@ -197,6 +227,14 @@ def test_marked_rows_leave_the_list_or_stay_on_top(frame: pl.DataFrame, tmp_path
     assert [(m.row, m.mark, m.note) for m in read_marks(tmp_path / "next.html").marks] == [
         (row, kinds[row], "<b>") for row in sorted(kinds)
     ]
+
+
+def test_known_rows_set_no_threshold_for_later_tables(frame: pl.DataFrame) -> None:
+    top = screen_table(frame, count=8).ranked[:8]
+    known = {"row_key": [o.key for o in top], "row": [o.row for o in top], "mark": ["known"] * 8}
+    again = screen_table(frame, share=0.05, marks=known)
+    assert again.model.detector.threshold == pytest.approx(again.threshold.value)
+    assert again.threshold.value < min(one.score for one in top)
 
 
 def test_usual_rows_beside_a_row_are_the_nearest_that_are_not_flagged(frame: pl.DataFrame) -> None:

@@ -30,7 +30,7 @@ from kpca_apps.novelty.detector.leave_one_out import (
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import rows_without_strays
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
-from kpca_apps.novelty.detector.surprise.combined import CombinedScore, with_surprise
+from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -75,6 +75,7 @@ def fit_detector(
     *,
     kernel: Literal["rbf"] | Kernel | None = None,
     normal: ArrayLike | None = None,
+    wrong: BoolArray | None = None,
     large_groups: LargeGroups | None = None,
     surprise: FloatArray | None = None,
     n_jobs: int | None = None,
@@ -85,14 +86,15 @@ def fit_detector(
     Scalings, landmarks and calibration come from the source's sample; means, covariances and
     trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
     those of each group are learned from like others, and ranked among themselves. A `surprise` (n,)
-    that the numbers do not hold, as -log p, counts in the scores beside that of the cells.
+    that the numbers do not hold, as -log p, counts in the scores beside that of the cells. Rows
+    known to be `wrong` (n,) beside normal ones say how to weigh the parts of the score.
     """
     rng = seeded_generator(random_state)
     _check_sample(source.sample)
     _refuse_contradictions(parameters, kernel)
     is_normal = _normal_rows(normal, source.n_rows, parameters)
     fitting = _Fitting(
-        source, parameters, columns, kernel, is_normal, large_groups, surprise, n_jobs, rng
+        source, parameters, columns, kernel, is_normal, wrong, large_groups, surprise, n_jobs, rng
     )
     # Held here, it is set once and not in each step.
     with one_blas_thread():
@@ -169,6 +171,7 @@ class _Fitting:
     columns: ColumnRoles
     kernel: Literal["rbf"] | Kernel | None
     is_normal: BoolArray
+    is_wrong: BoolArray | None
     large_groups: LargeGroups | None
     surprise: FloatArray | None
     n_jobs: int | None
@@ -316,6 +319,8 @@ class _Fitting:
                 self.columns,
                 contaminated=contaminated,
                 normal=self.is_normal[learned],
+                wrong=None if self.is_wrong is None else self.is_wrong[learned],
+                surprise=None if self.surprise is None else np.asarray(self.surprise[learned]),
                 large_groups=self.large_groups,
             )
             place = combined.large_groups.places(X)
@@ -325,7 +330,7 @@ class _Fitting:
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own
             if self.surprise is not None:
-                scores = with_surprise(scores, self.surprise)
+                scores = combined.with_surprise(scores, self.surprise)
             usual_scores = scores[of_usual]
         else:
             scores = source.map(errors, in_use)

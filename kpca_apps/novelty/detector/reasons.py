@@ -220,9 +220,10 @@ class GroupDistances:
         parts, sums = self._memory(len(asked))
         squared = parts if not distinct else np.empty_like(lines)
         np.subtract(lines, row[self._single_columns, None].astype(np.float32), out=squared)
-        np.multiply(squared, squared, out=squared)
-        if self._largest < np.inf:
-            np.minimum(squared, np.float32(self._largest), out=squared)
+        # The squares of absurd numbers are beyond float32, and infinity times 0 is no number.
+        with np.errstate(over="ignore"):
+            np.multiply(squared, squared, out=squared)
+        np.minimum(squared, np.float32(min(self._largest, FAR_SQUARE)), out=squared)
         if distinct:
             parts[self._single] = squared
         for g, of_levels in distinct.items():

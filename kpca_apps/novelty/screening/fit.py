@@ -137,8 +137,12 @@ def fit_planned(
     rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
     rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by, is_fine)
+    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by)
     detector = fitted.detector
+    if accepted is not None and accepted.is_known is not None and detector.calibration is None:
+        # Rows that are known are no more chosen among than those that are fine.
+        value = rule.threshold(fitted.scores[judged])
+        detector = replace(detector, threshold=float(value) if math.isfinite(value) else None)
     # Whether a rule can flag anything is said of each table that it is applied to (`judge.flag`):
     # the detector's last warning, on a threshold that is infinite, would repeat it.
     of_fit = detector.warnings if detector.threshold is not None else detector.warnings[:-1]
@@ -196,7 +200,8 @@ def _fit_group(
     encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
     n_jobs = options.jobs
     rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
-    fitted, _ = _fit_detector(rows, parameters, options, None, (), is_fine)
+    fine = None if is_fine is None else Accepted(is_fine, "", ())
+    fitted, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, None, ())
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
@@ -213,14 +218,13 @@ def _fit_detector(
     options: ScreeningOptions,
     kernel: Literal["rbf"] | Kernel | None,
     by: Collection[str],
-    is_fine: BoolArray | None,
 ) -> tuple[_Fitted, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
 
     The columns that rows are grouped `by` make no such group.
     """
     is_drawn = rows_learned(options, rows.n_rows) < rows.n_rows
-    learned = _learned_rows(rows, is_fine, is_drawn=is_drawn)
+    learned = _learned_rows(rows, is_drawn=is_drawn)
     encoder, found, notes = rows.encoder, LargeGroups(), list[Note]()
     of_columns = [group.columns for group in encoder.groups]
     roles = ColumnRoles.of(rows.sample.shape[1], encoder.as_is, of_columns)
@@ -232,6 +236,7 @@ def _fit_detector(
         roles,
         kernel=kernel,
         normal=learned.is_fine,
+        wrong=learned.is_wrong,
         surprise=learned.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
@@ -254,7 +259,7 @@ def _fit_detector(
             raise
         raise InputError(f"{rows.source.name}: {' '.join(str(error).split())}") from error
     if is_drawn:
-        return _scoring_all(fitted, rows, is_fine), notes
+        return _scoring_all(fitted, rows), notes
     return _Fitted(fitted.detector, fitted.scores), notes
 
 
@@ -263,20 +268,23 @@ class _Learned(NamedTuple):
 
     source: RowSource
     is_fine: BoolArray | None
+    is_wrong: BoolArray | None
     surprise: FloatArray
 
 
-def _learned_rows(rows: Encoded, is_fine: BoolArray | None, *, is_drawn: bool) -> _Learned:
+def _learned_rows(rows: Encoded, *, is_drawn: bool) -> _Learned:
     """Return the rows to learn from: all, or those drawn, which are in memory."""
+    accepted = rows.accepted
+    is_fine, is_wrong = (accepted.is_fine, accepted.is_wrong) if accepted else (None, None)
     if not is_drawn:
-        return _Learned(rows, is_fine, rows.surprise)
+        return _Learned(rows, is_fine, is_wrong, rows.surprise)
     index = rows.sample_index
     source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
-    of_drawn = None if is_fine is None else is_fine[index]
-    return _Learned(source, of_drawn, np.asarray(rows.surprise[index]))
+    fine, wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
+    return _Learned(source, fine, wrong, np.asarray(rows.surprise[index]))
 
 
-def _scoring_all(fitted: Fit, rows: Encoded, is_fine: BoolArray | None) -> _Fitted:
+def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
     """Score all rows by a detector that was fitted to those drawn, which keep their own scores.
 
     Positions become those among all rows, and what a choice flags is chosen among all.
@@ -286,7 +294,7 @@ def _scoring_all(fitted: Fit, rows: Encoded, is_fine: BoolArray | None) -> _Fitt
     scores[index] = fitted.scores
     threshold, neighbours = detector.threshold, detector.neighbours
     if detector.calibration is None:
-        judged = scores if is_fine is None else scores[~is_fine]
+        judged = scores if rows.accepted is None else scores[~rows.accepted.is_fine]
         chosen = Rule("share", detector.parameters.share).threshold(judged)
         threshold = float(chosen) if math.isfinite(chosen) else None
     whole = replace(

@@ -25,7 +25,6 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
-from kpca_apps.novelty.detector.surprise.combined import part_of_surprise, with_surprise
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
@@ -107,7 +106,8 @@ class Verdict:
         whole = self.pieces[0].model.detector
         if self.groups or whole.combined is None:
             return 0.0
-        return part_of_surprise(float(self.scores[row - 1]), float(self.rows.surprise[row - 1]))
+        score, surprise = float(self.scores[row - 1]), float(self.rows.surprise[row - 1])
+        return whole.combined.part_of_surprise(score, surprise)
 
 
 def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verdict:
@@ -264,15 +264,15 @@ def _mapped(
     if function.combined is None:
         return scores
     learned = np.full(table.frame.height, own)
-    return with_surprise(scores, encoder.judge(table, own=learned).surprise)
+    return function.combined.with_surprise(scores, encoder.judge(table, own=learned).surprise)
 
 
 def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     """Score rows, shape (n,), as new ones."""
     scores = rows.map(detector.row_scores())
-    if detector.combined is not None:
+    if (combined := detector.combined) is not None:
         for block in blocks_of(len(scores)):
-            scores[block] = with_surprise(scores[block], rows.surprise[block])
+            scores[block] = combined.with_surprise(scores[block], rows.surprise[block])
     return scores
 
 

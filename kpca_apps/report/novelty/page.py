@@ -240,7 +240,8 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     places = [count(place) for place in others[:N_PLACES]]
     if n_left := cell.n_cells - 1 - len(places):
         places.append(f"{count(n_left)} more")
-    more = f"Also on {'rows' if cell.line is None else 'lines'} {in_prose(places)}." * bool(places)
+    what = ("row" if cell.line is None else "line") + "s" * (len(others) > 1)
+    more = f"Also on {what} {in_prose(places)}." * bool(places)
     if places and result.row_files:  # where each would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {

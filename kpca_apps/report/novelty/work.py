@@ -17,6 +17,7 @@ from kpca_apps.report.novelty.text import expected_text, is_missing
 from kpca_apps.report.text import cut, in_prose
 
 MAX_CELL = 200  # characters of one cell
+MAJOR = 0.1  # part of the score from which a reason is worth mending
 MAX_WHOLE = 300  # rows that can be opened to all their cells
 # Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
 # that is said of the ranked rows: what does not fit is not listed, and the page keeps below 1.5 MB.
@@ -66,6 +67,7 @@ def work_of(
         is_shown = {name for name, _ in shown}
         found = {
             "why": [place[reason.column] for reason in reasons],
+            "major": sum(reason.share >= MAJOR for reason in reasons),
             "cells": {place[name]: text for name, text in shown},
             "expected": {place[r.column]: _expected(r) for r in reasons},
             "odd": {place[name]: text for name, text in meant.items()},

@@ -11,11 +11,11 @@
   // A mark is of all rows that show the same cells, or of one row where some cells are hidden.
   const ident = (about) => about.key.startsWith("h") ? about.key + "/" + about.row : about.key;
   const aboutRow = (row) => data.rows[row.dataset.row];
-  const NONE = { why: [], cells: {}, expected: {}, odd: {}, near: [], seen: {}, group: "" };
+  const NONE = { why: [], major: 0, cells: {}, expected: {}, odd: {}, near: [], seen: {}, group: "" };
   for (const [row, about] of Object.entries(data.rows)) data.rows[row] = { ...NONE, ...about };
-  const rowsOf = new Map(), aboutOf = new Map();
-  for (const about of [...data.cells.filter((cell) => cell.key), ...Object.values(data.rows)]) {
-    aboutOf.set(ident(about), about);
+  const rowsOf = new Map(), cellsOf = new Map();
+  for (const cell of data.cells) {
+    if (cell.key) cellsOf.set(ident(cell), [...(cellsOf.get(ident(cell)) ?? []), cell]);
   }
   for (const row of view.rows) {
     const id = ident(aboutRow(row));
@@ -27,7 +27,8 @@
   let unsaved = false;
 
   const placed = (id) => {
-    const about = aboutOf.get(id);
+    const row = rowsOf.get(id)?.[0];
+    const about = row ? aboutRow(row) : cellsOf.get(id)[0];
     const found = { key: about.key, row: about.row };
     if (about.line != null) found.line = about.line;
     if (about.id) found.id = about.id;
@@ -84,6 +85,8 @@
     }
     for (const row of [...changed].flatMap((id) => rowsOf.get(id) ?? [])) {
       const mark = marks.get(ident(aboutRow(row)));
+      const open = row.nextElementSibling;
+      if (open?.classList.contains("detail")) open.querySelector("input").value = mark?.note ?? "";
       row.dataset.mark = mark?.mark ?? "";
       const cell = row.querySelector(".mark");
       cell.dataset.value = mark?.mark ?? "";
@@ -107,7 +110,7 @@
     const rows = card.dataset.rows.split(" ").filter((row) => data.rows[row]);
     if (!rows.length) continue;
     const name = rows.length > 1 ? "these " + rows.length + " rows" : "row " + rows[0];
-    card.querySelector(".where").append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
+    card.append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
   }
   for (const cell of document.querySelectorAll("tr[data-cell]")) {
     const about = data.cells[Number(cell.dataset.cell)];
@@ -185,9 +188,11 @@
     }
     const body = whole.createTBody();
     // What differs comes first.
-    const differs = (column) => about.expected[column] !== undefined || about.odd[column] !== undefined;
+    const places = [...about.why, ...Object.keys(about.odd).map(Number)];
+    const differs = (column) => places.includes(column);
     const order = [...new Set([...Object.keys(about.cells), ...Object.keys(about.seen)])].map(Number);
-    order.sort((a, b) => differs(b) - differs(a));
+    const place = (column) => (differs(column) ? places.indexOf(column) : places.length);
+    order.sort((a, b) => place(a) - place(b));
     for (const column of order) {
       const line = body.insertRow();
       const th = make("th", "", { scope: "row" });
@@ -206,8 +211,10 @@
     box.append(whole);
     const note = make("input", "", { type: "text", maxLength: 2000, value: marks.get(id)?.note ?? "" });
     note.addEventListener("change", () => {
-      const mark = marks.get(id) ?? { ...placed(id), mark: "wrong" };
-      put([[id, { ...mark, note: note.value.trim() }]]);
+      const text = note.value.trim();
+      if (!marks.has(id) && !text) return;
+      if (!marks.has(id)) say("Marked wrong, with a note.");
+      put([[id, { ...(marks.get(id) ?? { ...placed(id), mark: "wrong" }), note: text }]]);
     });
     const label = make("label", "Note ", { className: "noting" });
     label.append(note);
@@ -251,16 +258,21 @@
   const writeToFix = () => {
     const wrong = ofKind("wrong");
     if (!wrong.length) return say("No row is marked wrong yet.");
+    // What was probably meant is known of odd cells; of others, what rows like it read.
+    const cellsToFix = (about) => {
+      const odd = Object.keys(about.odd);
+      return (odd.length ? odd : about.why.slice(0, about.major)).map((column) =>
+        [data.columns[column], reads(about, column), about.odd[column], about.expected[column]]);
+    };
     const lines = wrong.flatMap((one) => {
-      const place = [one.row, one.line, one.id];
-      const about = aboutOf.get(ident(one));
-      const cells = about?.why
-        ? [...new Set([...Object.keys(about.odd), ...Object.keys(about.expected)])].map((column) =>
-            [data.columns[column], reads(about, column), about.odd[column] || about.expected[column]])
-        : data.cells.filter((cell) => cell.key && ident(cell) === ident(one)).map((cell) => cell.fix);
-      return (cells.length ? cells : [["", "", ""]]).map((cell) => [...place, ...cell, one.note]);
+      const rows = rowsOf.get(ident(one))?.map(aboutRow);
+      const cells = (cellsOf.get(ident(one)) ?? []).map((cell) => [...cell.fix, ""]);
+      const found = rows ? rows.map((about) => [about, cellsToFix(about)]) : [[one, cells]];
+      return found.flatMap(([about, cells]) =>
+        (cells.length ? cells : [["", "", "", ""]]).map((cell) => [about.row, about.line, about.id, ...cell, one.note]));
     });
-    download("to-fix.csv", "text/csv", csv([["row", "line", "id", "column", "reads", "suggested", "note"], ...lines]));
+    const heads = ["row", "line", "id", "column", "reads", "suggested", "usual here", "note"];
+    download("to-fix.csv", "text/csv", csv([heads, ...lines]));
   };
   const save = () => {
     const page = pristine.cloneNode(true);
@@ -299,8 +311,9 @@
   bar.append(tally, ...actions, status);
   document.querySelector("main").append(bar);
   const say = (text) => { status.textContent = text; };
+  const nRows = (kind) => ofKind(kind).reduce((n, mark) => n + (rowsOf.get(ident(mark))?.length ?? 1), 0);
   const count = () => {
-    const words = Object.keys(KINDS).map((kind) => [ofKind(kind).length, kind]).filter(([n]) => n);
+    const words = Object.keys(KINDS).map((kind) => [nRows(kind), kind]).filter(([n]) => n);
     tally.textContent = words.length ? words.map(([n, kind]) => n + " " + kind).join(", ") + (unsaved ? ", not saved" : "") : "No row is marked.";
     bar.classList.toggle("idle", !words.length && !list.open);
   };
@@ -311,8 +324,8 @@
   const keys = make("dl", "");
   for (const [key, what] of [
     ["j, k or arrows", "next and previous row"], ["Enter", "whole row, beside usual ones"],
-    ["w", "wrong: stays on top, and the score learns from it"], ["f", "fine: learned as normal, and not listed"],
-    ["n", "known: not listed, and not learned"], ["c", "write a note"], ["u", "undo"],
+    ["w", "wrong: stays on top, and in to-fix.csv"], ["f", "fine: learned as normal, and not listed"],
+    ["n", "known: not listed, and not learned"], ["c", "write a note (of a row without a mark: it is wrong)"], ["u", "undo"],
     ["/", "filter by words"], ["Escape", "leave a field"], ["?", "these keys"],
   ]) {
     const line = make("div", "");
@@ -377,7 +390,10 @@
     let action = ON_KEY[event.key];
     if (inList && event.key === "ArrowDown") action = () => step(1);
     if (inList && event.key === "ArrowUp") action = () => step(-1);
-    if (inList && event.key === "Enter") action = () => expand(event.target);
+    if (inList && event.key === "Enter") action = () => {
+      expand(event.target)?.scrollIntoView({ block: "nearest" });
+      event.target.scrollIntoView({ block: "nearest" });
+    };
     if (!action) return;
     event.preventDefault();
     action();

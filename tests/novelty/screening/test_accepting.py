@@ -66,7 +66,7 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
     rows = parted(table(), part_rows=200) if in_parts else table()
     before, _ = screen(rows, options=OPTIONS)
     assert len(flagged(before) & set(RARE)) >= 12
-    after, model = screen(rows, accept=PATTERN, options=OPTIONS)
+    after, model = screen(rows, accept=[PATTERN], options=OPTIONS)
     assert flagged(after).isdisjoint(RARE)
     assert set(FAULTS) <= flagged(after)
     assert set(after.ranks[list(FAULTS)]) == set(range(1, 7))
@@ -84,8 +84,8 @@ def test_a_rare_kind_that_is_fine_leaves_the_list_and_faults_stay(in_parts: bool
 
 @pytest.mark.release
 def test_parts_find_what_the_whole_finds() -> None:
-    whole, _ = screen(table(), accept=SOME, options=OPTIONS)
-    in_parts, _ = screen(parted(table(), part_rows=200), accept=SOME, options=OPTIONS)
+    whole, _ = screen(table(), accept=[SOME], options=OPTIONS)
+    in_parts, _ = screen(parted(table(), part_rows=200), accept=[SOME], options=OPTIONS)
     assert in_parts.is_accepted is not None and whole.is_accepted is not None
     np.testing.assert_array_equal(in_parts.is_accepted, whole.is_accepted)
     np.testing.assert_allclose(in_parts.scores, whole.scores, rtol=1e-6)
@@ -96,7 +96,7 @@ def test_parts_find_what_the_whole_finds() -> None:
 @pytest.mark.release
 def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
     before, old = screen(table(), options=OPTIONS)
-    after, new = screen(table(), accept=SOME, options=OPTIONS)
+    after, new = screen(table(), accept=[SOME], options=OPTIONS)
     others = slice(14, 20)
     places = [
         np.median([(one.scores[14:] >= score).sum() for score in one.scores[others]])
@@ -112,7 +112,7 @@ def test_others_of_the_kind_that_nobody_accepted_score_lower() -> None:
 def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
     changed = parcels()
     changed[3, "price"] = 9_999.0
-    result, _ = screen(table(changed), accept=SOME, options=OPTIONS)
+    result, _ = screen(table(changed), accept=[SOME], options=OPTIONS)
     assert result.is_accepted is not None and not result.is_accepted[3]
     assert result.is_flagged[3] and result.accepted is not None and result.accepted.n_rows == 13
     (note,) = [text for text in result.warnings if "fine.csv" in text]
@@ -124,7 +124,7 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     for ending in (".csv", ".xlsx"):
         path = (tmp_path / "flagged").with_suffix(ending)
         write_flagged_rows(table(), first, model.encoder.plan, path)
-        again, _ = screen(table(), accept=read_table(path), options=OPTIONS)
+        again, _ = screen(table(), accept=[read_table(path)], options=OPTIONS)
         assert again.is_accepted is not None
         assert set(np.flatnonzero(again.is_accepted)) == flagged(first)
         assert not any("flagged" in text for text in again.warnings)
@@ -146,7 +146,7 @@ def test_a_star_of_the_table_itself_is_no_wildcard_on_the_list(tmp_path: Path) -
         listed = read_table(path)
         (place,) = np.flatnonzero(np.array(listed.column("mark").texts.to_list()) == "'*")
         one = table(listed.frame[[int(place)]].select("weight", "mark"), "fine.csv")
-        again, _ = screen(table(frame), accept=one, options=OPTIONS)
+        again, _ = screen(table(frame), accept=[one], options=OPTIONS)
         assert again.is_accepted is not None
         assert np.flatnonzero(again.is_accepted).tolist() == [20]
 
@@ -161,7 +161,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     assert {cell.seen for cell in before.odd_cells} == {"90000.0", "80000.0", "Fr", "fR"}
     fine = table(frame[[40, 50]], "fine.csv")
     for rows in (table(frame), parted(table(frame), part_rows=200)):
-        after, _ = screen(rows, accept=fine, options=OPTIONS)
+        after, _ = screen(rows, accept=[fine], options=OPTIONS)
         assert {cell.seen for cell in after.odd_cells} == {"80000.0", "fR"}
         assert after.n_odd_cells == before.n_odd_cells - 2 == 2
 
@@ -170,7 +170,7 @@ def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
 def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     model, _ = fit_table(table(parcels()[30:], "clean.csv"), clean=True)
     plain = score(model, table())
-    rates = score(model, table(), accept=PATTERN)
+    rates = score(model, table(), accept=[PATTERN])
     assert rates.scores.tobytes() == plain.scores.tobytes()
     assert rates.threshold == plain.threshold
     assert flagged(rates) == flagged(plain) - set(RARE)
@@ -178,18 +178,18 @@ def test_scoring_passes_them_over_and_leaves_the_model_alone() -> None:
     assert rates.accepted.statement == "20 rows are accepted in fine.csv and not listed."
     # A list with a rate, and a choice, are of the others alone.
     options = replace(model.options, fdr=0.1)
-    listed = score(model, table(), accept=PATTERN, options=options)
+    listed = score(model, table(), accept=[PATTERN], options=options)
     others = score(model, table(parcels()[20:]), options=options)
     assert {row - 20 for row in flagged(listed)} == flagged(others)
     with pytest.raises(InputError, match="1 of the 1"):
-        score(model, table(parcels()[:1]), accept=PATTERN)
+        score(model, table(parcels()[:1]), accept=[PATTERN])
 
 
 @pytest.mark.release
 def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path) -> None:
-    result, model = screen(table(), accept=SOME, options=OPTIONS)
+    result, model = screen(table(), accept=[SOME], options=OPTIONS)
     save_model(model, tmp_path / "m.kpca")
-    again = score(load_model(tmp_path / "m.kpca"), table(), accept=SOME)
+    again = score(load_model(tmp_path / "m.kpca"), table(), accept=[SOME])
     assert flagged(again) == flagged(result)
     np.testing.assert_array_equal(again.ranks, result.ranks)
     assert score(load_model(tmp_path / "m.kpca"), table()).is_accepted is None
@@ -197,11 +197,11 @@ def test_a_model_file_knows_nothing_of_them_but_what_was_learned(tmp_path: Path)
 
 @pytest.mark.release
 def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
-    result, model = screen(table(), accept=SOME, options=OPTIONS)
+    result, model = screen(table(), accept=[SOME], options=OPTIONS)
     first = result.ranked[0]
-    row, _ = explain_row(model, table(), row=str(first.row), accept=SOME)
+    row, _ = explain_row(model, table(), row=str(first.row), accept=[SOME])
     assert (row.rank, row.flagged) == (1, True)
-    row, _ = explain_row(model, table(), row="1", accept=SOME)
+    row, _ = explain_row(model, table(), row="1", accept=[SOME])
     assert not row.flagged and row.rank > N - 14
 
 
@@ -209,7 +209,7 @@ def test_one_row_is_explained_at_the_place_it_has_in_the_list() -> None:
 def test_they_join_a_clean_reference() -> None:
     reference = table(parcels(seed=1)[30:], "clean.csv")
     plain, _ = screen(table(), reference=reference)
-    result, model = screen(table(), reference=reference, accept=SOME)
+    result, model = screen(table(), reference=reference, accept=[SOME])
     assert model.source.n_rows == N - 30 + 14
     assert model.source.name == "clean.csv and 14 accepted rows"
     assert result.threshold.n_calibration == N - 30 + 14
@@ -220,7 +220,7 @@ def test_they_join_a_clean_reference() -> None:
     levels = model.encoder.coders[[c.spec.name for c in model.encoder.coders].index("country")]
     assert "CH" in str(levels)
     # Rows of the reference itself are in it.
-    same, fitted = screen(reference, reference=reference, accept=table(parcels(seed=1)[40:41]))
+    same, fitted = screen(reference, reference=reference, accept=[table(parcels(seed=1)[40:41])])
     assert fitted.source.n_rows == N - 30
     assert same.is_accepted is not None and same.is_accepted.sum() == 1
 
@@ -233,7 +233,7 @@ def test_a_reference_in_parts_takes_them_as_one_in_memory_does(tmp_path: Path) -
         screen(
             open_table(tmp_path / "parcels.csv", in_memory_rows=most, part_rows=200),
             reference=open_table(tmp_path / "clean.csv", in_memory_rows=most, part_rows=200),
-            accept=SOME,
+            accept=[SOME],
         )
         for most in (1_000, 100)
     ]
@@ -253,7 +253,7 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
         plain, old = screen(first, reference=reference, options=ScreeningOptions(alpha=0.1))
         fine = table(first.frame.filter(plain.is_flagged), "fine.csv")
         _, new = screen(
-            first, reference=reference, accept=fine, options=ScreeningOptions(alpha=0.1)
+            first, reference=reference, accept=[fine], options=ScreeningOptions(alpha=0.1)
         )
         rates.append([score(model, later).is_flagged.mean() for model in (old, new)])
     before, after = np.mean(rates, axis=0)
@@ -262,7 +262,7 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
 
 
 def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
-    result, _ = screen(table(), accept=PATTERN, options=OPTIONS)
+    result, _ = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
     told = result_to_json(result)
     assert '"n_rows": 20' in told and "is_accepted" not in told
@@ -277,12 +277,12 @@ def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
 def test_what_leaves_no_usual_rows_is_refused() -> None:
     many = table(pl.DataFrame({"currency": ["EUR"]}), "fine.csv")
     with pytest.raises(InputError, match="480 of the 600"):
-        screen(table(), accept=many)
+        screen(table(), accept=[many])
     with pytest.raises(ConfigError, match="580 rows"):
-        screen(table(), accept=PATTERN, options=ScreeningOptions(count=580))
+        screen(table(), accept=[PATTERN], options=ScreeningOptions(count=580))
     typed = table(parcels(seed=1).with_columns(pl.col("weight").cast(pl.String)), "clean.csv")
     with pytest.raises(InputError, match='column "weight" is numbers, and in clean'):
-        screen(table(), reference=typed, accept=SOME)
+        screen(table(), reference=typed, accept=[SOME])
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
@@ -294,7 +294,7 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
     rows = parted(whole, part_rows=300) if in_parts else whole
     some = table(frame.filter(country="CH")[:8], "fine.csv")
     for accept, n_accepted, groups in ((some, 8, {"DE", "FR", "CH"}), (PATTERN, 60, {"DE", "FR"})):
-        result, model = screen(rows, accept=accept, options=options)
+        result, model = screen(rows, accept=[accept], options=options)
         # A group needs rows enough that are judged.
         assert {group.values[0] for group in model.groups if group.values} == groups
         accepted = result.is_accepted
@@ -312,14 +312,14 @@ def test_groups_of_rows_leave_accepted_ones_out_too(in_parts: bool) -> None:
 def test_groups_of_a_clean_reference_leave_accepted_rows_out_too(rule: dict[str, float]) -> None:
     options = ScreeningOptions(**rule, columns=ColumnOptions(by=("country",)))
     clean = table(parcels(seed=2)[26:], "clean.csv")
-    result, model = screen(table(), reference=clean, accept=PATTERN, options=options)
+    result, model = screen(table(), reference=clean, accept=[PATTERN], options=options)
     assert result.is_accepted is not None and result.p_values is not None
     judged = ~result.is_accepted
     assert not result.is_flagged[~judged].any() and set(FAULTS) <= flagged(result)
     above = result.scores > result.threshold.value
     np.testing.assert_array_equal(result.is_flagged, above & judged)
     assert sum(group.n_flagged for group in result.groups) == result.n_flagged
-    again = score(model, table(), accept=PATTERN)
+    again = score(model, table(), accept=[PATTERN])
     np.testing.assert_array_equal(again.is_flagged, result.is_flagged)
-    found, _ = explain_row(model, table(), row="22", accept=PATTERN)
+    found, _ = explain_row(model, table(), row="22", accept=[PATTERN])
     assert found.flagged and found.group.startswith("country ")

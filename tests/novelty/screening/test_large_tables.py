@@ -199,7 +199,7 @@ def test_a_model_of_a_sample_is_that_of_the_sample_as_a_table(birds: Path, clean
 def test_accepted_rows_are_never_listed_though_few_of_them_are_drawn(birds: Path) -> None:
     accept = table_from_frame(mixed(700).select("bird")[20:320:50])
     told = replace(OPTIONS, count=14, share=None)
-    result, model = screen(in_parts(birds), accept=accept, options=told)
+    result, model = screen(in_parts(birds), accept=[accept], options=told)
     assert result.is_accepted is not None
     assert (result.is_accepted.sum(), result.n_flagged) == (6, 14)
     assert not (result.is_flagged & result.is_accepted).any()

@@ -6,10 +6,11 @@ Three scores become p-values among the rows learned from: the reconstruction err
 however ordinary its others are: its oddest cell counts once it is rarer than that of one row in
 150, and then by a power. The score is
 
-    s = log(h + (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
+    s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
 with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
-have one absurd cell in common.
+have one absurd cell in common. What the relations between columns say of a row counts as one more
+term, of weight f (`with_surprise`). A reader's marks of some rows change the weights (`marked`).
 
 References
 ----------
@@ -18,8 +19,8 @@ D. J. Wilson, The harmonic mean p-value for combining dependent tests, PNAS 116,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -27,18 +28,22 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise
+from kpca_apps.novelty.detector.surprise.marked import factors_by_marks
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
-# e, a, b, o and c. Among rows that may be anything an absurd cell is more often what is sought than
-# beside a clean reference, which says how far its columns reach; there, too, a row beyond all of
-# the reference is distinguished from another by the error and the oddest cell alone.
-CONTAMINATED, CLEAN = (1.0, 0.2, 0.2, 0.0, 3.0), (1.0, 0.05, 0.05, 0.0, 0.3)
+# e, a, b, o, c, w and f. Among rows that may be anything an absurd cell is more often what is
+# sought than beside a clean reference, which says how far its columns reach; there, too, a row
+# beyond all of the reference is distinguished from another by the error and the oddest cell alone.
+# f is the weight of what the numbers of a row do not hold: which of its cells do not go together,
+# which is more often what is sought than a row far out.
+CONTAMINATED = (1.0, 0.2, 0.2, 0.0, 3.0, 1.0, 3.0)
+CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
 # columns: there a row is as odd as its cells are, given the others.
-WIDE = (0.05, 0.05, 0.2, 1.0, 3.0)
+WIDE = (0.05, 0.05, 0.2, 1.0, 3.0, 1.0, 3.0)
 LARGEST_WEIGHT = 100.0
 LARGEST = 1e7
 """A score that none reaches: cells' surprises grow as logarithms, and tails have a steepest."""
@@ -52,31 +57,11 @@ MORE = 2.0
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
 
-# The weight f of what the numbers of a row do not hold. It says which cells of a row do not go
-# together, which is more often what is sought than a row far out.
-BESIDE = 3.0
+class _Terms(NamedTuple):
+    """Logarithms of the terms of the sum that the score is the logarithm of, each (r,)."""
 
-
-def with_surprise(scores: FloatArray, surprise: FloatArray) -> FloatArray:
-    """Count in the scores of rows (n,) how improbable each is for other reasons, as r = -log p_r.
-
-    One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0) the
-    score stays.
-    """
-    joined: FloatArray = np.logaddexp(scores, _term(surprise))
-    return joined
-
-
-def part_of_surprise(score: float, surprise: float) -> float:
-    """Part of a row's score, 0..1, that it has by its surprise."""
-    return float(np.exp(min(float(_term(np.array(surprise))) - score, 0.0)))
-
-
-def _term(surprise: FloatArray) -> FloatArray:
-    """Return log(f (exp(r) - 1)), -inf where r = 0."""
-    with np.errstate(divide="ignore"):
-        term: FloatArray = np.log(BESIDE) + surprise + np.log(-np.expm1(-surprise))
-    return term
+    whole: tuple[FloatArray, ...]  # of h
+    oddest: FloatArray  # w (1/(150 p_c))^c
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +77,8 @@ class CombinedScore:
     # Of their oddest cells: the exponential tail slope (oddest - zero).
     oddest_zero: Annotated[float, SQUARABLE]
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
-    weights: Annotated[FloatArray, "5", Meta(ge=0, le=LARGEST_WEIGHT)]  # e, a, b, o and c
+    # e, a, b, o, c, w and f
+    weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
 
     def validate(self) -> None:
         """Refuse large groups without their tails."""
@@ -109,11 +95,15 @@ class CombinedScore:
         *,
         contaminated: bool,
         normal: BoolArray,
+        wrong: BoolArray | None = None,
+        surprise: FloatArray | None = None,
         large_groups: LargeGroups | None = None,
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out.
 
-        Those known to be `normal` (n,) are learned from whatever their errors are.
+        Those known to be `normal` (n,) are learned from whatever their errors are; those known to
+        be `wrong` and these say how to weigh the parts of the score, the `surprise` (n,) of
+        relations among them.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -140,7 +130,39 @@ class CombinedScore:
             oddest_slope=slope,
             weights=np.array(weights),
         )
+        if wrong is not None:
+            terms = model._terms(X, errors, rows)
+            beside = model._beside(np.zeros(len(X)) if surprise is None else surprise)
+            parts = np.array([*terms.whole, terms.oddest, beside])
+            factors = factors_by_marks(parts, wrong, normal)
+            model = replace(model, weights=model._weighted(factors))
         return model, model(X, errors, rows)
+
+    def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
+        """Count in the scores of rows (n,) how improbable each is for other reasons, r = -log p_r.
+
+        One more term of the harmonic mean, f (1/p_r - 1): of a row of which nothing is said (r = 0)
+        the score stays.
+        """
+        joined: FloatArray = np.logaddexp(scores, self._beside(surprise))
+        return joined
+
+    def part_of_surprise(self, score: float, surprise: float) -> float:
+        """Part of a row's score, 0..1, that it has by its surprise."""
+        return float(np.exp(min(float(self._beside(np.array(surprise))) - score, 0.0)))
+
+    def _beside(self, surprise: FloatArray) -> FloatArray:
+        """Return log(f (exp(r) - 1)), -inf where r = 0."""
+        with np.errstate(divide="ignore"):
+            term: FloatArray = np.log(self.weights[6]) + surprise + np.log(-np.expm1(-surprise))
+        return term
+
+    def _weighted(self, factors: FloatArray) -> FloatArray:
+        """Return the weights times factors of the terms, in the order of `_terms`."""
+        weights = self.weights.copy()
+        places = [0, 1, 2, *([3] if weights[3] else []), 5, 6]
+        weights[places] = np.minimum(weights[places] * factors, LARGEST_WEIGHT)
+        return weights
 
     def __call__(
         self, X: FloatArray, errors: FloatArray, rows: RowSurprise | None = None
@@ -149,7 +171,12 @@ class CombinedScore:
 
         Of new rows, which are all but those of the fit, the cells are asked here.
         """
-        rows = self.cells(X) if rows is None else rows
+        terms = self._terms(X, errors, self.cells(X) if rows is None else rows)
+        whole = np.logaddexp.reduce(terms.whole, axis=0)
+        scores: FloatArray = np.logaddexp(whole, terms.oddest) + APART * whole
+        return scores
+
+    def _terms(self, X: FloatArray, errors: FloatArray, rows: RowSurprise) -> _Terms:
         place = self.large_groups.places(X)
 
         def surprise(tails: tuple[UpperTail, ...], scores: FloatArray) -> FloatArray:
@@ -158,7 +185,7 @@ class CombinedScore:
                 found[place == group] = tail(scores[place == group])
             return found
 
-        e, a, b, o, c = self.weights
+        e, a, b, o, c, w, _ = self.weights
         surprises = [
             surprise(self.error, eight_digits(errors)) + np.log(e),
             surprise(self.mean, rows.mean) + np.log(a),
@@ -167,7 +194,5 @@ class CombinedScore:
         oddest = self.oddest_slope * (rows.oddest - self.oddest_zero)
         if o:
             surprises.append(np.maximum(oddest, 0.0) + np.log(o))
-        whole = np.logaddexp.reduce(surprises, axis=0)
         of_oddest = np.minimum(oddest, rows.oddest + MORE)
-        scores: FloatArray = np.logaddexp(whole, c * (of_oddest - RARE)) + APART * whole
-        return scores
+        return _Terms(tuple(surprises), c * (of_oddest - RARE) + np.log(w))

@@ -114,8 +114,8 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     X = mixed(6)[0][:, :5]
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)
-    e, a, b, o, c = CONTAMINATED if contaminated else CLEAN
-    assert (e, o) == (1.0, 0.0)
+    e, a, b, o, c, w, _ = CONTAMINATED if contaminated else CLEAN
+    assert (e, o, w) == (1.0, 0.0, 1.0)
     columns, normal = ColumnRoles.of(5), np.zeros(len(X), dtype=bool)
     _, rows = type(model.cells).fit(X, errors, columns, contaminated=contaminated, normal=normal)
     p_k, p_g, p_l = (
