@@ -21,7 +21,15 @@ from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.marks import row_keys
-from kpca_apps.novelty.result import CONTRADICTED, FlaggedRow, OddCell, RankedRow, Reason, UsualRow
+from kpca_apps.novelty.result import (
+    CONTRADICTED,
+    MISSPELT,
+    FlaggedRow,
+    OddCell,
+    RankedRow,
+    Reason,
+    UsualRow,
+)
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -30,6 +38,8 @@ from kpca_apps.tables.values import Column, ValueFormat
 
 # Reasons below this share are noise to a reader, unless a row has no larger one.
 MIN_SHARE = 0.05
+# Where one other column is more of a row's score than this, a misspelt cell does not come first.
+MOST_SHARE = 0.5
 # Columns whose cells a listed row carries, besides those among its reasons; the scored table has
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
@@ -478,6 +488,7 @@ class Suggestions:
         self._of_row: dict[int, dict[str, OddCell]] = {}
         # Cells of a row that its others contradict, the clearest first.
         self._contradicted: dict[int, list[OddCell]] = {}
+        self._misspelt: dict[int, list[OddCell]] = {}
         self._odd = {
             (row, cell.column)
             for cell in cells
@@ -487,6 +498,8 @@ class Suggestions:
         for cell in cells:
             for row in (cell.row, *cell.more_rows) if cell.kind == CONTRADICTED else ():
                 self._contradicted.setdefault(row, []).append(cell)
+            for row in (cell.row, *cell.more_rows) if cell.kind == MISSPELT else ():
+                self._misspelt.setdefault(row, []).append(cell)
             for row in (cell.row, *cell.more_rows) if cell.suggestion else ():
                 self._of_row.setdefault(row, {})[cell.column] = cell
         self._dropped: set[OddCell] = set()
@@ -515,7 +528,8 @@ class Suggestions:
         """Return the reasons of a row with what is expected of its cells.
 
         Cells that the others of the row contradict come first, with the part of the score that is
-        due to them, unless hardly any is and the first cell is odd by itself.
+        due to them, unless hardly any is and the first cell is odd by itself. Without any, misspelt
+        cells do, unless another is, or has most of the score.
         """
         found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
@@ -530,6 +544,11 @@ class Suggestions:
             reasons = [replace(one, share=shares[one.column]) for one in left]
             if part < MIN_SHARE and reasons and self._is_odd(row, reasons[0].column):
                 reasons, found = [*reasons, *found], []
+        elif misspelt := self._leading(row, reasons):
+            shares = {one.column: one.share for one in reasons}
+            found = [self._reason(cell, shares.get(cell.column, 0.0)) for cell in misspelt]
+            names = {cell.column for cell in misspelt}
+            reasons = [_without(one, names) for one in reasons if one.column not in names]
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
             if expected != reason.expected:
@@ -551,9 +570,28 @@ class Suggestions:
                 own = (listed.share or 0.0) if listed.columns == (first.column,) else 0.0
                 share = part / len(contradicted) + (1.0 - part) * own
                 return replace(listed, **_first_reason([self._reason(first, share)]))
+        elif not contradicted and listed.columns:
+            share = (listed.share or 0.0) / len(listed.columns)
+            given = [
+                Reason(name, share, "", "", together=listed.columns) for name in listed.columns
+            ]
+            if misspelt := self._leading(listed.row, given):
+                own = share if misspelt[0].column in listed.columns else 0.0
+                return replace(listed, **_first_reason([self._reason(misspelt[0], own)]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)
+
+    def _leading(self, row: int, reasons: Sequence[Reason]) -> list[OddCell]:
+        """Return the misspelt cells of a row that come before its other reasons."""
+        cells = self._misspelt.get(row, [])
+        if not cells or not reasons:
+            return []
+        first = {reasons[0].column, *reasons[0].together}
+        if any(self._is_odd(row, column) for column in first):
+            return []
+        share = sum(one.share for one in reasons if one.column in first)
+        return cells if share <= MOST_SHARE else []
 
     def _is_odd(self, row: int, column: str) -> bool:
         """Whether a cell is odd by itself."""
@@ -565,7 +603,7 @@ class Suggestions:
         return tuple(f"{quoted(cell.column)}: {cell.sentence}" for cell in cells)
 
     def _reason(self, cell: OddCell, share: float) -> Reason:
-        """Give a contradicted cell as a reason."""
+        """Give an odd cell as a reason."""
         texts, format = [cell.seen, cell.suggestion], self._formats.get(cell.column)
         seen, expected = (
             [text or None for text in texts]

@@ -27,7 +27,8 @@ MAX_STEPS = 400  # places of the list whose score is kept
 WIDE = 30.0  # a spread of scores that only a logarithmic axis shows
 REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the median to them
 N_KINDS = 5  # kinds of reason that come first
-CONTRADICTED = "contradicted"  # a kind of odd cell: by other cells of its row
+# Kinds of odd cell: by other cells of its row, and a level written like a common one.
+CONTRADICTED, MISSPELT = "contradicted", "misspelt"
 # Odd cells that a page shows; of one column: one bad column does not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 

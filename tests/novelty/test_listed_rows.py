@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.listed_rows import Suggestions
-from kpca_apps.novelty.result import OddCell, Reason
+from kpca_apps.novelty.result import MISSPELT, FlaggedRow, OddCell, Reason
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row, screen
 from kpca_apps.tables.frames import table_from_frame
@@ -126,3 +127,24 @@ def test_letters_say_more_of_a_level_than_neighbours_and_dates_are_dates() -> No
     assert [reason.expected for reason in found] == ["female", "2023-04-05"]
     assert found[0].expected_value == "female"
     assert suggestions.cells == tuple(cells)
+
+
+def test_a_misspelt_cell_comes_first_where_no_larger_reason_exists() -> None:
+    specs = [ColumnSpec(name, "categorical", "") for name in ("town", "sex", "kind")]
+    cell = OddCell("town", MISSPELT, "Amstrdam", "Near Amsterdam.", "Amsterdam", 7, None)
+    suggestions = Suggestions([cell], specs, lambda row: 0.0)
+    small = [Reason("sex", 0.4, "f", "m"), Reason("kind", 0.3, "a", "b")]
+    own = Reason("town", 0.3, "Amstrdam", "Utrecht")
+    first, *others = suggestions.reasons(7, [*small, own])
+    assert (first.column, first.expected, first.share) == ("town", "Amsterdam", 0.3)
+    assert others == small
+    # It may be no reason at all; what is most of the score, or odd by itself, stays first.
+    assert suggestions.reasons(7, small)[0].share == 0.0
+    large = [Reason("sex", 0.7, "f", "m"), own]
+    assert [one.column for one in suggestions.reasons(7, large)] == ["sex", "town"]
+    other = OddCell("sex", "far above", "9", "Far above.", "", 7, None)
+    both = Suggestions([cell, other], specs, lambda row: 0.0)
+    assert [one.column for one in both.reasons(7, [*small, own])] == ["sex", "kind", "town"]
+    listed = FlaggedRow(1, 7, None, None, ("sex",), ("f",), ("m",), 0.4)
+    assert suggestions.row(listed).columns == ("town",)
+    assert suggestions.row(replace(listed, share=0.6)).columns == ("sex",)

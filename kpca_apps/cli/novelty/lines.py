@@ -18,12 +18,13 @@ from kpca_apps.report.novelty.text import (
     headline,
     is_missing,
     scores_text,
+    share_words,
     verdict,
 )
 from kpca_apps.report.text import percent, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kpca_apps.novelty.columns.plan import ColumnPlan
     from kpca_apps.novelty.result import (
@@ -105,10 +106,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
     lines = [top] if is_top else ["The oddest row of each kind of reason:", top]
     for row, line in zip(oddest, body, strict=True):
         lines += [line, f"{'':6}{_first_reason(row)}"]
-        for hint in row.hints:
-            text, width = one_line(hint, MAX_LINE), terminal_width() - 6
-            wrapped = textwrap.wrap(text, width, break_on_hyphens=False)
-            lines += [f"{'':6}{part}" for part in wrapped]
+        lines += _wrapped(row.hints, indent=6)
     return lines
 
 
@@ -227,16 +225,24 @@ def _first_reason(row: RankedRow) -> str:
 def explanation_lines(row: RankedRow) -> list[str]:
     """Lay out all reasons of one row, a line a column, and what may have gone wrong."""
     if not row.reasons:
-        return ["No column differs from what similar rows suggest.", *row.hints]
+        return ["No column differs from what similar rows suggest.", *_wrapped(row.hints)]
     rows: list[tuple[str, ...]] = [("share", "column", "seen", "expected")]
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
-        first = f"{share:.0%}" if share else "farthest"
+        first = f"{share:.0%}" if share >= 0.005 else share_words(share, row)
         for reason in reasons:
             beside = first if reason is reasons[0] else "together"
             texts = (reason.column, reason.seen, reason.expected)
             rows.append((beside, *(one_line(text, 28) for text in texts)))
-    return [*column_lines(rows), "", *row.hints, SHARES]
+    return [*column_lines(rows), "", *_wrapped(row.hints), *_wrapped([SHARES])]
+
+
+def _wrapped(texts: Iterable[str], indent: int = 0) -> Iterator[str]:
+    """Break texts into lines that fit the terminal."""
+    for text in texts:
+        width = terminal_width() - indent
+        lines = textwrap.wrap(one_line(text, MAX_LINE), width, break_on_hyphens=False)
+        yield from (f"{'':{indent}}{line}" for line in lines)
 
 
 def plan_lines(plan: ColumnPlan) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
 
@@ -104,7 +105,7 @@ class SpellingRule:
         for code, seen in enumerate(levels.texts):
             if (meant := self.meant(seen)) is not None:
                 clearness = 3.0 + float(np.log10(self.counts[meant]))
-                yield FoundValue("misspelt", seen, clearness, np.flatnonzero(levels.codes == code))
+                yield FoundValue(MISSPELT, seen, clearness, np.flatnonzero(levels.codes == code))
 
     def explain(self, value: OddValue, spec: ColumnSpec, notation: Notation) -> tuple[str, str]:
         """Name the common level, and how often it stands in the column."""

@@ -11,10 +11,17 @@ weight, and several that say little say much together. What counts against a cel
 of all values at most as likely; of a row, that of its least likely category, and never less than
 the share of the rows learned from that have one as unlikely.
 
+A cell is named where another value is nearly sure and stays far likelier whichever column is left
+out: exceptions that are there by right mostly contradict one column alone. The ratio of the values'
+own frequencies does not count for that, nor is a value named that is rare beside the one expected,
+as what is rare goes with little. Of the cells left, those are named that few would be by chance
+(Benjamini and Hochberg 1995).
+
 References
 ----------
 G. E. Hinton, Training products of experts by minimizing contrastive divergence, Neural Computation
 14, 2002. C. Genest, J. V. Zidek, Combining probability distributions, Statistical Science 1, 1986.
+Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, JRSS B 57, 1995.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -35,6 +42,7 @@ from kpca_apps.novelty.magnitudes import eight_digits
 from kpca_apps.novelty.relations.counts import LevelColumn, Prior, gain_of, joint_counts
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.values import rounded_text
 
 # Values of a category that is judged, and columns and pairs of columns that speak of it.
 MOST_LEVELS, MOST_GIVEN, PAIRED, MOST_PAIRS = 40, 12, 5, 4
@@ -49,6 +57,11 @@ WEIGHED, STEPS, LARGEST_WEIGHT = 2_000, 30, 1.5
 # Where the weight of a column is less, it is left out.
 LEAST_WEIGHT = 0.01
 SMALLEST = 1e-12
+# Where a cell is named, the value expected has so much of the probability, and is so many times
+# likelier than its own by all columns but any one; its own is so often as frequent.
+SURE, LIKELIER, AS_FREQUENT = 0.9, 10.0, 0.2
+FALSE_DISCOVERIES = 0.5  # at most, of the cells named in a column: all errors are counted as chance
+LEAST_ODD = 0.05  # cells above this probability are not looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +75,16 @@ class Intervals:
         """Refuse intervals out of order."""
         if self.spec.format is None or (np.diff(self.edges) <= 0).any():
             raise ValueError("intervals of no numbers")
+
+    def text(self, code: int) -> str:
+        """Write an interval: ``31 to 40``, ``below 31``."""
+        low, high = (
+            ""
+            if not 0 <= place < len(self.edges)
+            else rounded_text(float(self.edges[place]), self.spec.format)
+            for place in (code - 1, code)
+        )
+        return f"{low} to {high}" if low and high else f"from {low} on" if low else f"below {high}"
 
     def codes(self, table: Table) -> IntArray:
         """Place of each cell's interval, (n,); -1 where there is no number."""
@@ -93,6 +116,16 @@ class Given:
         if not sound:
             raise ValueError("its counts are not those of columns")
 
+    def counted(
+        self, codes: Sequence[IntArray], row: int, value: int, expected: int, *, own: bool
+    ) -> tuple[int, int, int]:
+        """Other rows with what a row has here: with the value expected, with its own, and all."""
+        here = [of[row : row + 1] for of in codes]
+        key = joined(here, self.places, self.sizes)
+        counts = self.counts[np.searchsorted(self.keys, key)[0]]
+        n_same = int(counts[value]) - own
+        return int(counts[expected]), n_same, int(counts.sum()) - own
+
     def log_ratios(
         self, codes: Sequence[IntArray], value: IntArray, own: BoolArray, log_q: FloatArray
     ) -> FloatArray:
@@ -103,7 +136,7 @@ class Given:
         key = joined(codes, self.places, self.sizes)
         place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
         known = self.keys[place] == key
-        rows = np.flatnonzero(known & own)
+        rows = np.flatnonzero(known & own & (value < self.counts.shape[1]))
         counts = self.counts[place].astype(np.float64)
         counts[rows, value[rows]] -= 1.0
         n_rows = counts.sum(axis=1)
@@ -116,18 +149,37 @@ class Given:
         return of_rows
 
 
+class Pooled(NamedTuple):
+    """What the other columns say of a category of n rows."""
+
+    log_p: FloatArray  # (n,), of a value at most as likely as each row's; 0 of new ones
+    expected: IntArray  # (n,), the likeliest value,
+    p_expected: FloatArray  # and its probability
+
+
+class OddCategory(NamedTuple):
+    """A category of a row that several other columns contradict."""
+
+    row: int
+    target: int  # place of the column
+    expected: int  # code
+    log_p: float
+    against: float  # log of how many times likelier the other is by all columns but any one
+    given: tuple[Given, ...]  # that say most against it, of different columns
+
+
 @dataclass(frozen=True, eq=False)
 class Category:
     """What the other columns say of a category."""
 
     target: Annotated[int, Meta(ge=0)]  # place of the column
     given: tuple[Given, ...]
+    limit: Annotated[float, Meta(le=0)]  # log probability of cells that are named
 
-    def log_p(
+    def pooled(
         self, column: LevelColumn, codes: Sequence[IntArray], value: IntArray, own: BoolArray
-    ) -> FloatArray:
-        """Log probability of a value at most as likely as each row's, (n,); 0 of new ones."""
-        own = own & (value < column.n_codes)
+    ) -> Pooled:
+        """Pool what the columns say of each row."""
         pooled = np.tile(column.log_q, (len(value), 1))
         for of in self.given:
             pooled += of.weight * of.log_ratios(codes, value, own, column.log_q)
@@ -136,8 +188,49 @@ class Category:
         of_value = pooled[np.arange(len(value)), np.where(judged, value, 0)]
         # What is as likely but for rounding is as likely.
         unlikely = np.where(pooled <= of_value[:, None] * (1 + 1e-9), pooled, 0.0).sum(axis=1)
-        log_p: FloatArray = np.log(np.maximum(unlikely / pooled.sum(axis=1), SMALLEST))
-        return np.where(judged, log_p, 0.0)
+        total, expected = pooled.sum(axis=1), pooled.argmax(axis=1)
+        log_p = np.log(np.maximum(unlikely / total, SMALLEST))
+        # The likeliest has 1 before all are divided.
+        return Pooled(np.where(judged, log_p, 0.0), expected, 1.0 / total)
+
+    def odd(
+        self,
+        column: LevelColumn,
+        codes: Sequence[IntArray],
+        value: IntArray,
+        own: BoolArray,
+        pooled: Pooled,
+    ) -> Iterator[OddCategory]:
+        """Find the cells for which nearly all columns expect one other value."""
+        expected = pooled.expected
+        at = (pooled.log_p < np.log(LEAST_ODD)) & (pooled.p_expected >= SURE)
+        at &= (value < column.missing) & (expected < column.missing) & (value != expected)
+        rows = np.flatnonzero(at)
+        counts = column.counts
+        rows = rows[counts[value[rows]] >= AS_FREQUENT * counts[expected[rows]]]
+        if not len(rows):
+            return
+        of_rows, seen, meant = [of[rows] for of in codes], value[rows], expected[rows]
+        every = np.arange(len(rows))
+        said = np.empty((len(self.given), len(rows)))
+        for place, of in enumerate(self.given):
+            ratios = of.log_ratios(of_rows, seen, own[rows], column.log_q)
+            said[place] = of.weight * (ratios[every, meant] - ratios[every, seen])
+        base = np.minimum(column.log_q[meant] - column.log_q[seen], 0.0)
+        names = {place for of in self.given for place in of.places}
+        left = [
+            said[[name not in of.places for of in self.given]].sum(axis=0) + base for name in names
+        ]
+        against = np.min(left, axis=0)
+        for i in np.flatnonzero(against >= np.log(LIKELIER)).tolist():
+            order = np.argsort(-said[:, i], kind="stable").tolist()
+            first = self.given[order[0]]
+            others = (self.given[k] for k in order[1:] if said[k, i] > 0)
+            apart = [of for of in others if {*of.places}.isdisjoint(first.places)][:1]
+            yield OddCategory(
+                int(rows[i]), self.target, int(meant[i]), float(pooled.log_p[rows[i]]),
+                float(against[i]), (first, *apart),
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,38 +271,62 @@ class Categories:
             others = [place for place, name in enumerate(names) if name != columns[b].name]
             given = _weighted(columns[b], codes, sizes, others, cells[b])
             if given:
-                categories.append(Category(b, given))
-        found = replace(cls.none(), intervals=intervals, categories=tuple(categories))
-        surprise = found._smallest(columns, codes, cells, np.ones(len(codes[0]), dtype=bool))
-        return replace(found, tail=UpperTail.fit(surprise))
+                categories.append(Category(b, given, 0.0))
+        own = np.ones(len(codes[0]), dtype=bool)
+        smallest, limited = np.zeros(len(own)), []
+        for of in categories:
+            column, value = columns[of.target], cells[of.target]
+            pooled = of.pooled(column, codes, value, own)
+            smallest = np.minimum(smallest, pooled.log_p)
+            odd = of.odd(column, codes, value, own, pooled)
+            limit = _limit(np.array([one.log_p for one in odd]), len(own))
+            limited.append(replace(of, limit=limit))
+        # Rows alike must tie whatever order their numbers were added in.
+        surprise = eight_digits(of_smallest(smallest, len(categories)))
+        return cls(intervals, tuple(limited), UpperTail.fit(surprise))
 
-    def surprise(
+    def judge(
         self,
         table: Table,
         columns: Sequence[LevelColumn],
         cells: Sequence[IntArray],
         own: BoolArray,
-    ) -> FloatArray:
-        """-log of the probability of a row's least likely category, (n,)."""
-        if not self.categories:
-            return np.zeros(len(own))
-        codes = [*_known(columns, cells), *(of.codes(table) for of in self.intervals)]
-        surprise = self._smallest(columns, codes, cells, own)
-        return np.minimum(surprise, self.tail(surprise))
+    ) -> tuple[FloatArray, tuple[OddCategory, ...]]:
+        """-log of the probability of a row's least likely category, (n,), and the clear cells.
 
-    def _smallest(
-        self,
-        columns: Sequence[LevelColumn],
-        codes: Sequence[IntArray],
-        cells: Sequence[IntArray],
-        own: BoolArray,
-    ) -> FloatArray:
-        log_p = np.zeros(len(own))
+        Of several in a row, the one that most contradicts is named, as it makes the others odd.
+        """
+        if not self.categories:
+            return np.zeros(len(own)), ()
+        codes = self.codes(table, columns, cells)
+        smallest, named = np.zeros(len(own)), dict[int, OddCategory]()
         for of in self.categories:
-            of_cells = of.log_p(columns[of.target], codes, cells[of.target], own)
-            log_p = np.minimum(log_p, of_cells)
-        # Rows alike must tie whatever order their numbers were added in.
-        return eight_digits(of_smallest(log_p, len(self.categories)))
+            column, value = columns[of.target], cells[of.target]
+            pooled = of.pooled(column, codes, value, own)
+            smallest = np.minimum(smallest, pooled.log_p)
+            for one in of.odd(column, codes, value, own, pooled):
+                if one.log_p <= of.limit and (
+                    one.row not in named or one.against > named[one.row].against
+                ):
+                    named[one.row] = one
+        surprise = eight_digits(of_smallest(smallest, len(self.categories)))
+        return np.minimum(surprise, self.tail(surprise)), tuple(named.values())
+
+    def codes(
+        self, table: Table, columns: Sequence[LevelColumn], cells: Sequence[IntArray]
+    ) -> list[IntArray]:
+        """Codes of the columns of levels and of numbers, -1 where a cell is missing or new."""
+        return [*_known(columns, cells), *(of.codes(table) for of in self.intervals)]
+
+
+def _limit(log_p: FloatArray, n: int) -> float:
+    """Log probability below which few of the odd cells of n rows are there by chance."""
+    ordered = np.sort(log_p)
+    allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(ordered) + 1) / n)
+    below = np.flatnonzero(ordered <= allowed)
+    return (
+        float(min(allowed[below[-1]], 0.0)) if len(below) else float(np.log(FALSE_DISCOVERIES / n))
+    )
 
 
 def of_smallest(log_p: FloatArray, n_tried: int) -> FloatArray:

@@ -158,6 +158,8 @@ def expected(rule: Linear | Product, cells: Cells) -> FloatArray:
     if isinstance(rule, Linear):
         terms = zip(rule.coefficients, others, strict=True)
         return rule.offset + sum((k * values for k, values in terms), np.zeros(len(cells)))
+    if rule.per:
+        others[-1] = 1.0 + rule.per * others[-1]
     due = np.full(len(cells), rule.factor)
     for exponent, values in zip(rule.exponents, others, strict=True):
         due = due * values**exponent

@@ -26,7 +26,8 @@ Combining p-values via averaging, Biometrika 107, 2020 (geometric means).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple
@@ -34,8 +35,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from kpca_apps.novelty.columns.plan import ColumnPlan
-from kpca_apps.novelty.relations.categories import Categories, of_smallest
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
+from kpca_apps.novelty.relations.categories import (
+    Categories,
+    OddCategory,
+    of_smallest,
+)
 from kpca_apps.novelty.relations.counts import (
     Cells,
     LevelColumn,
@@ -43,7 +48,7 @@ from kpca_apps.novelty.relations.counts import (
     Said,
     find_relations,
 )
-from kpca_apps.novelty.relations.panels import UsualNumber, find_usual
+from kpca_apps.novelty.relations.panels import OddNumber, UsualNumber, find_usual
 from kpca_apps.novelty.relations.writing import Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -82,8 +87,9 @@ class Evidence:
 
     columns: tuple[str, ...]  # in which they share them: one, or two
     values: tuple[str, ...]
-    n_agreeing: int  # that have the value expected
-    n_rows: int  # that share the values, that of the cell among them
+    n_agreeing: int  # others that have the value expected,
+    n_same: int  # and that of the cell
+    n_rows: int  # others that share the values
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,17 @@ class JudgedCell:
     seen: str  # stripped; empty where missing
     expected: str  # what most rows of the evidence have; empty where they lack it, or differ
     clearness: float  # in decimal digits
-    is_misspelt: bool  # whether it is written like the value expected
-    evidence: Evidence
+    evidence: tuple[Evidence, ...]  # one, or of other columns a second
+
+
+@dataclass(frozen=True)
+class JudgedNumber:
+    """A number that is far from what it usually is where a level of its row recurs."""
+
+    spec: ColumnSpec
+    given: str  # column of the level
+    level: str
+    odd: OddNumber
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +124,7 @@ class JudgedCells:
 
     surprise: FloatArray  # (n,)
     cells: tuple[JudgedCell, ...]  # the clear ones, in the order of the rows
+    numbers: tuple[JudgedNumber, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,23 +290,78 @@ class _Rows:
 
     def judged(self, table: Table) -> JudgedCells:
         """Say what the rows of the table are as wholes, and name the clear cells."""
-        return JudgedCells(
-            self.surprise(table), tuple(sorted(self._wrong(), key=lambda cell: cell.row))
-        )
+        codes = [of.codes for of in self.cells]
+        learned = self.learned.categories
+        of_categories, odd = learned.judge(table, self.learned.columns, codes, self.own)
+        surprise = np.maximum(self._of_levels(table), of_categories)
+        cells = [*self._wrong()]
+        cells += self._odd_categories(table, odd, {(one.row, one.column) for one in cells})
+        named = {(one.row, one.column) for one in cells}
+        numbers = tuple(self._odd_numbers(table, named))
+        return JudgedCells(surprise, tuple(sorted(cells, key=lambda cell: cell.row)), numbers)
 
-    def surprise(self, table: Table) -> FloatArray:
+    def _odd_numbers(
+        self, table: Table, named: Collection[tuple[int, str]]
+    ) -> Iterator[JudgedNumber]:
+        """Name numbers that their level contradicts; where it does most of a row's, it is wrong."""
+        found, asked = dict[tuple[int, int], list[JudgedNumber]](), Counter[int]()
+        for number in self.learned.usual:
+            column, cells = self.learned.columns[number.given], self.cells[number.given]
+            asked[number.given] += 1
+            for odd in number.odd(table, cells, self.own):
+                if (odd.row, column.name) not in named:
+                    one = JudgedNumber(number.spec, column.name, cells.text(odd.row), odd)
+                    found.setdefault((odd.row, number.given), []).append(one)
+        for (_, given), numbers in sorted(found.items()):
+            if len(numbers) == 1 or 2 * len(numbers) <= asked[given]:
+                yield from numbers
+
+    def _of_levels(self, table: Table) -> FloatArray:
         """-log of the probability that the oddest cell of a row is as odd by chance, (n,)."""
         smallest = self.log_p.min(axis=1, initial=0.0)
         for number in self.learned.usual:
             surprise = number.surprise(table, self.cells[number.given], self.own)
             smallest = np.minimum(smallest, -surprise)
         n_targets = len({relation.target for relation in self.learned.relations})
-        codes = [of.codes for of in self.cells]
-        of_categories = self.learned.categories.surprise(
-            table, self.learned.columns, codes, self.own
-        )
-        of_levels = of_smallest(smallest, n_targets + len(self.learned.usual))
-        return np.maximum(of_levels, of_categories)
+        return of_smallest(smallest, n_targets + len(self.learned.usual))
+
+    def _odd_categories(
+        self, table: Table, odd: Sequence[OddCategory], named: Collection[tuple[int, str]]
+    ) -> Iterator[JudgedCell]:
+        """Describe categories that several columns contradict, none of which is `named` itself."""
+        columns, categories = self.learned.columns, self.learned.categories
+        rows = np.array([one.row for one in odd], dtype=np.int64)
+        by_rule = self._by_rule(self.learned.exceptions, rows)
+        codes = categories.codes(table, columns, [of.codes for of in self.cells]) if odd else []
+        names = [*(of.name for of in columns), *(of.spec.name for of in categories.intervals)]
+
+        def text(place: int, row: int) -> str:
+            if place < len(columns):
+                return self.cells[place].text(row)
+            return categories.intervals[place - len(columns)].text(int(codes[place][row]))
+
+        for one, is_by_rule in zip(odd, by_rule, strict=True):
+            column, row = columns[one.target], one.row
+            places = [one.target, *(place for of in one.given for place in of.places)]
+            if is_by_rule[one.target] or any((row, names[place]) in named for place in places):
+                continue
+            value, is_own = int(codes[one.target][row]), bool(self.own[row])
+            evidence = tuple(
+                Evidence(
+                    tuple(names[place] for place in of.places),
+                    tuple(text(place, row) for place in of.places),
+                    *of.counted(codes, row, value, one.expected, own=is_own),
+                )
+                for of in one.given
+            )
+            yield JudgedCell(
+                row=row,
+                column=column.name,
+                seen=self.cells[one.target].text(row),
+                expected=column.text(one.expected),
+                clearness=-one.log_p / float(np.log(10.0)),
+                evidence=evidence,
+            )
 
     @cached_property
     def odd(self) -> _Odd:
@@ -472,8 +543,7 @@ class _Rows:
                 if is_suspect[i] and log_least > np.log(CLEARLY_WRONG):
                     continue  # what it says of the others is not believed, and nothing said of it
                 clearness = float(log_least if is_suspect[i] else log_p[i, b])
-                alike = likeness[place, b] < 0
-                yield self._cell(rows[place], place, speaking, clearness, is_misspelt=alike)
+                yield self._cell(rows[place], place, speaking, clearness)
             named[active[goes_on], worst[goes_on]] = True
             active = active[goes_on]
 
@@ -483,8 +553,6 @@ class _Rows:
         place: int,
         said: Sequence[tuple[Relation, Said]],
         log_p: float,
-        *,
-        is_misspelt: bool,
     ) -> JudgedCell:
         """Describe a cell, and what the relation says that speaks most against it."""
         relation, of = min(said, key=lambda one: one[0].gain * one[1].log_p[place])
@@ -496,11 +564,13 @@ class _Rows:
             seen=self.cells[relation.target].text(r),
             expected=column.text(int(of.expected[place])) if 2 * n_agreeing > n_rows else "",
             clearness=-float(log_p) / float(np.log(10.0)),
-            is_misspelt=bool(is_misspelt),
-            evidence=Evidence(
-                columns=tuple(self.learned.columns[a].name for a in relation.given),
-                values=tuple(self.cells[a].text(r) for a in relation.given),
-                n_agreeing=n_agreeing,
-                n_rows=n_rows + 1,
+            evidence=(
+                Evidence(
+                    columns=tuple(self.learned.columns[a].name for a in relation.given),
+                    values=tuple(self.cells[a].text(r) for a in relation.given),
+                    n_agreeing=n_agreeing,
+                    n_same=int(of.n_same[place]),
+                    n_rows=n_rows,
+                ),
             ),
         )

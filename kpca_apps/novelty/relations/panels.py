@@ -5,19 +5,28 @@ that of the column by a few rows, as a level that recurs seldom says little. Num
 the inverse hyperbolic sine of their distance from the median, in units of the distance that half of
 them have: neither sizes of several powers of ten nor one absurd value move a mean far. How far a
 number is from what is expected becomes the share of those that are as far.
+
+A number is named by how many times farther from the mean of its level's other rows it is than they
+are. These ratios are taken to have a Pareto tail, through two of their quantiles: numbers that jump
+by their nature have a heavy one, and among them none is named. Of those beyond it, few are named
+that would be there by chance (Benjamini and Hochberg 1995).
+
+References
+----------
+Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, JRSS B 57, 1995.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.detector.surprise.tails import UpperTail
+from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.relations.counting import may_lie_near
 from kpca_apps.novelty.relations.counts import Cells, LevelColumn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -31,6 +40,22 @@ SHRUNK_BY, HOPELESS = (1.0, 0.25, 4.0), 1.5
 NEARER, IN_MOST = 0.5, 0.5
 SMALLEST = 1e-100  # numbers are at most 1e100: ratios stay in range
 FINITE = Meta(ge=-1e9, le=1e9)
+# Other rows that a level must have for a number to be named, and rows of the column that are added
+# to the spread of these.
+LEAST_OTHERS, SPREAD_BY = 4, 3.0
+FAR_SHARES = (0.75, 0.95)  # quantiles of the ratios that their tail goes through
+FALSE_DISCOVERIES = 0.2  # at most, of the numbers named in a column
+SMALLEST_RATIO = 1e-6
+
+
+class OddNumber(NamedTuple):
+    """A number that is far from what it usually is where a level of its row recurs."""
+
+    row: int
+    expected: float  # as the column reads numbers
+    log_p: float
+    times: float  # farther from it than the other rows of the level
+    n_rows: int  # these
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +71,64 @@ class UsualNumber:
     sums: Annotated[FloatArray, "k", Meta(ge=-1e15, le=1e15)]  # of the rows of each level
     counts: Annotated[IntArray, "k", Meta(ge=0, le=2**53)]
     tail: UpperTail  # of distances from what is expected
+    squares: Annotated[FloatArray, "k", Meta(ge=0, le=1e18)]  # sums of squares of each level
+    spread: Annotated[float, Meta(ge=0, le=1e9)]  # usual one within a level; 0: none is named
+    # Pareto tail of the ratios t, t^-slope e^(slope zero), and log of the share of those named.
+    zero: Annotated[float, FINITE]
+    slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
+    limit: Annotated[float, Meta(ge=-1e3, le=0)]
+
+    def odd(self, table: Table, cells: Cells, own: BoolArray) -> Iterator[OddNumber]:
+        """Find the numbers that are farther than few would be by chance."""
+        if not self.spread:
+            return
+        z = _scaled(table, self.spec, self.middle, self.width)
+        ratio, mean, n_rows = self._ratios(z, cells.codes, own)
+        log_p = -self.slope * (np.log(np.maximum(ratio, SMALLEST_RATIO)) - self.zero)
+        for row in np.flatnonzero(log_p <= self.limit).tolist():
+            expected = self.middle + self.width * float(np.sinh(mean[row]))
+            times, n = float(ratio[row]), int(n_rows[row])
+            yield OddNumber(row, expected, float(log_p[row]), times, n)
+
+    def with_limit(self, z: FloatArray, codes: IntArray) -> UsualNumber:
+        """Learn which of its own numbers, scaled (n,), are to be named."""
+        n, means = self.counts, self.sums / np.maximum(self.counts, 1)
+        variance = np.maximum(self.squares / np.maximum(n, 1) - means**2, 0.0)
+        recurs = n > LEAST_OTHERS
+        if not recurs.any():
+            return self
+        order = np.argsort(variance[recurs], kind="stable")
+        rows = np.cumsum(n[recurs][order])
+        usual = variance[recurs][order][np.searchsorted(rows, rows[-1] / 2)]
+        learned = replace(self, spread=float(np.sqrt(usual)))
+        if not learned.spread:
+            return self
+        ratio, _, _ = learned._ratios(z, codes, np.ones(len(z), dtype=bool))
+        logs = np.log(np.maximum(ratio[~np.isnan(ratio)], SMALLEST_RATIO))
+        zero, slope = exponential_tail(logs, FAR_SHARES)
+        ordered = np.sort(-slope * (logs - zero))
+        allowed = np.log(FALSE_DISCOVERIES * np.arange(1, len(logs) + 1) / len(logs))
+        below = np.flatnonzero(ordered <= allowed)
+        limit = allowed[below[-1]] if len(below) else allowed[0]
+        return replace(learned, zero=zero, slope=slope, limit=float(limit))
+
+    def _ratios(
+        self, z: FloatArray, codes: IntArray, own: BoolArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """How many times farther each number is from the mean of the others of its level than they.
+
+        With these means and their rows, (n,) each; NaN where there are too few.
+        """
+        known = (codes < len(self.counts)) & ~np.isnan(z)
+        at = np.where(known, codes, 0)
+        left_out = np.where(own & known, z, 0.0)
+        n_rows = np.where(known, self.counts[at] - own, 0)
+        n = np.maximum(n_rows, 1)
+        mean = (self.sums[at] - left_out) / n
+        sums = np.maximum(self.squares[at] - left_out**2 - n * mean**2, 0.0)
+        spread = np.sqrt((sums + SPREAD_BY * self.spread**2) / (n - 1 + SPREAD_BY))
+        ratio = np.abs(z - mean) / (spread * np.sqrt(1.0 + 1.0 / n))
+        return np.where(n_rows >= LEAST_OTHERS, ratio, np.nan), mean, n_rows
 
     def surprise(self, table: Table, cells: Cells, own: BoolArray) -> FloatArray:
         """-log of the share of numbers as far from what is expected, of each row.
@@ -101,7 +184,13 @@ def find_usual(
         if found is not None:
             place, shrunk_by, sums, counts, distance = found
             tail = UpperTail.fit(distance[~np.isnan(distance)])
-            yield UsualNumber(spec, place, middle, width, mean, shrunk_by, sums, counts, tail)
+            codes = cells[place].codes
+            known = (codes < len(counts)) & ~np.isnan(z)
+            squares = np.bincount(codes[known], z[known] ** 2, len(counts)).astype(np.float64)
+            yield UsualNumber(
+                spec, place, middle, width, mean, shrunk_by, sums, counts, tail, squares,
+                spread=0.0, zero=0.0, slope=0.0, limit=0.0,
+            ).with_limit(z, codes)  # fmt: skip
 
 
 def _scaled(table: Table, spec: ColumnSpec, middle: float, width: float) -> FloatArray:

@@ -25,7 +25,12 @@ from kpca_apps.novelty.relations.checking import (
     expected,
 )
 from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.levels import JudgedCell, LevelRelations
+from kpca_apps.novelty.relations.levels import (
+    Evidence,
+    JudgedCell,
+    JudgedNumber,
+    LevelRelations,
+)
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,
@@ -43,7 +48,7 @@ from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.novelty.result import FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import date_text
+from kpca_apps.tables.values import date_text, rounded_text
 
 
 class Contradiction(NamedTuple):
@@ -97,7 +102,8 @@ class Relations:
         rules about hidden columns nothing is said.
         """
         judged = self.levels.judge(table, own=own)
-        surprise, found = judged.surprise.copy(), map(_of_levels, judged.cells)
+        surprise, found = judged.surprise.copy(), [_of_levels(one) for one in judged.cells]
+        found += [_of_usual(one, table) for one in judged.numbers]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         asked = [
@@ -183,13 +189,16 @@ class Relations:
 
 def _of_levels(cell: JudgedCell) -> Contradiction:
     """Say what the rows like that of a cell hold instead."""
-    evidence = cell.evidence
-    pairs = zip(evidence.columns, evidence.values, strict=True)
-    given = " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
-    # Of them, this one reads otherwise.
-    n, others = evidence.n_agreeing, evidence.n_rows - 1
+    first, *more = cell.evidence
+    given, n, others = _shared(first), first.n_agreeing, first.n_rows
     says = f"{n:,} of the {others:,} other rows with {given}"
-    if cell.expected:
+    if more:
+        # Columns that say little each say it together.
+        read, meant = one_line(cell.seen, 40), one_line(cell.expected, 40)
+        says = f'Of the {others:,} other rows with {given}, {n:,} read "{meant}" and '
+        says += f'{first.n_same or "none"} "{read}"; of the {more[0].n_rows:,} with '
+        says += f"{_shared(more[0])}, {more[0].n_agreeing:,} and {more[0].n_same or 'none'}."
+    elif cell.expected:
         says += f' read "{one_line(cell.expected, 40)}".'
     elif 2 * n > others:
         says += " have no value there."
@@ -203,8 +212,33 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
         expected=cell.expected,
         clearness=cell.clearness,
         sentence=says,
-        given=evidence.columns,
+        given=tuple(name for of in cell.evidence for name in of.columns),
     )
+
+
+def _of_usual(number: JudgedNumber, table: Table) -> Contradiction:
+    """Say what a number usually is in the rows of its level."""
+    name, odd = number.spec.name, number.odd
+    about = f"about {rounded_text(odd.expected, number.spec.format)}"
+    return Contradiction(
+        row=odd.row,
+        column=name,
+        seen=table.column(name).text(odd.row).strip(),
+        suggestion="",
+        expected=about,
+        clearness=-odd.log_p / float(np.log(10.0)),
+        sentence=(
+            f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
+            f"{one_line(number.level, 40)} lie {about}, this one {odd.times:,.0f} times as far "
+            "from that as they do."
+        ),
+        given=(number.given,),
+    )
+
+
+def _shared(evidence: Evidence) -> str:
+    pairs = zip(evidence.columns, evidence.values, strict=True)
+    return " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
 
 
 def _written(value: float, column: RuleColumn) -> str:

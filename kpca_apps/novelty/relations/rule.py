@@ -42,12 +42,15 @@ class Linear(Rule, tag="linear", frozen=True, kw_only=True):
 class Product(Rule, tag="product", frozen=True, kw_only=True):
     """The first is `factor` times the others to their exponents.
 
-    Products, ratios and powers: price x number, weight / height^2. The first may differ from it by
-    `tolerance` plus `relative` times its size. Rows in which it is no number (x / 0) are free.
+    Products, ratios and powers: price x number, weight / height^2. Where `per` is not 0, the last
+    column p counts as 1 + per p: a discount (-1, or -0.01 of per cent) or a rate of tax. The first
+    may differ from it by `tolerance` plus `relative` times its size. Rows in which it is no number
+    (x / 0) are free.
     """
 
     exponents: tuple[float, ...]  # one for each column but the first
     factor: float = 1.0
+    per: float = 0.0
     tolerance: float = 0.0
     relative: float = 0.0
 

@@ -258,6 +258,8 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
     match rule:
         case Linear() if len(rule.coefficients) != len(rule.columns) - 1:
             raise ValueError("one coefficient is needed for each column but the first")
+        case Product() if rule.per and rule.exponents[-1:] != (1.0,):
+            raise ValueError("its rate has another exponent than 1")
         case Product() if len(rule.exponents) != len(rule.columns) - 1:
             raise ValueError("one exponent is needed for each column but the first")
         case PositiveOnlyIf() if not rule.values:

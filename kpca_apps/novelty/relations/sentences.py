@@ -195,6 +195,10 @@ def _unit(seconds: float) -> tuple[str, float]:
 def _factors(rule: Product) -> str:
     """Write a product with its ratios and powers."""
     names = [_name(name) for name in rule.columns[1:]]
+    if rule.per:
+        whole = abs(1 / rule.per)
+        rate = names[-1] if whole == 1 else f"{names[-1]} / {_number(whole)}"
+        names[-1] = f"(1 {'-' if rule.per < 0 else '+'} {rate})"
     above: list[str] = []
     below: list[str] = []
     for name, exponent in zip(names, rule.exponents, strict=True):

@@ -26,6 +26,7 @@ MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those 
 MAX_LISTED = 2_000  # ranked rows of a page
 MAX_NAMED = 3  # tables named in a sentence
 REST = "(all other groups)"  # that have no model of their own
+LEAST_SHARE = 0.001  # of a row's score that is told as a number
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
@@ -102,11 +103,18 @@ def reason_shares(row: RankedRow) -> list[tuple[Reason, str]]:
     written: list[tuple[Reason, str]] = []
     for reasons in row.reason_sets:
         share = sum(reason.share for reason in reasons)
-        text = percent(share) if share else "farthest off"
+        text = share_words(share, row)
         if len(reasons) > 1:
             text = f"together {text}"
         written += zip(reasons, [text, *["with the former"] * (len(reasons) - 1)], strict=True)
     return written
+
+
+def share_words(share: float, row: RankedRow) -> str:
+    """Write a share of the score of a row; one that is shown for another reason, in words."""
+    if share >= LEAST_SHARE:
+        return percent(share)
+    return "hardly scored" if any(one.share for one in row.reasons) else "farthest off"
 
 
 def headline(result: ScreeningResult) -> list[str]:

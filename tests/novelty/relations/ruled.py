@@ -41,6 +41,8 @@ RULES: tuple[AnyRule, ...] = (
     Product(columns=("area", "net", "tax"), exponents=(1.0, 1.0), relative=1e-9),
     Product(columns=("net", "area", "tax"), exponents=(1.0, -1.0), relative=1e-9),
     Product(columns=("area", "net"), exponents=(0.5,), factor=2.0, tolerance=4.0, relative=0.1),
+    Product(columns=("area", "net", "tax"), exponents=(1.0, 1.0), per=-0.01, tolerance=40.0),
+    Product(columns=("net", "area", "tax"), exponents=(-1.0, 1.0), per=1.0, relative=0.5),
     Sorted(columns=("number",)),
     Sorted(columns=("number",), falling=True),
     Unique(columns=("number",)),

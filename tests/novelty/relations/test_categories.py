@@ -20,7 +20,8 @@ def judged(frame: pl.DataFrame) -> tuple[LevelRelations, np.ndarray]:
     learned = LevelRelations.learn(table, infer_plan(table))
     codes = [column.cells(table).codes for column in learned.columns]
     own = np.ones(frame.height, dtype=bool)
-    return learned, learned.categories.surprise(table, learned.columns, codes, own)
+    surprise, _ = learned.categories.judge(table, learned.columns, codes, own)
+    return learned, surprise
 
 
 def parcels(n: int = 1_500, seed: int = 0) -> pl.DataFrame:
@@ -76,7 +77,7 @@ def test_probabilities_are_those_of_brute_force() -> None:
     codes = [np.where((c := x.cells(table).codes) < x.missing, c, -1) for x in columns]
     codes += [interval.codes(table) for interval in learned.categories.intervals]
     own = np.ones(len(value), dtype=bool)
-    log_p = of.log_p(columns[of.target], codes, value, own)
+    log_p = of.pooled(columns[of.target], codes, value, own).log_p
     log_q = columns[of.target].log_q
     for row in range(0, 400, 37):
         pooled = log_q.copy()
@@ -121,3 +122,34 @@ def test_keys_are_numbered_as_by_sorting(n_rows: int) -> None:
         _numbered(key, (3, 4)), np.unique(key, return_inverse=True), strict=True
     ):
         np.testing.assert_array_equal(found, sorted_)
+
+
+def test_a_category_is_named_where_several_columns_contradict_it() -> None:
+    rng = np.random.default_rng(3)
+    n = 2_000
+    kind = rng.integers(0, 4, n)
+    columns = {"kind": [f"k{place}" for place in kind]}
+    for name in ("shelf", "hall", "clerk"):
+        other = np.where(rng.random(n) < 0.97, kind, rng.integers(0, 4, n))
+        columns[name] = [f"{name[0]}{2 * place + rng.integers(2)}" for place in other]
+    # Exceptions that are there by right contradict one column; the wrong rows, all of them.
+    wrong = rng.choice(n, 4, replace=False).tolist()
+    meant = {row: columns["kind"][row] for row in wrong}
+    for row in wrong:
+        columns["kind"][row] = f"k{(kind[row] + 1) % 4}"
+    frame = pl.DataFrame(columns)
+    table = table_from_frame(frame, "table")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    named = learned.judge(table, own=np.ones(n, dtype=bool)).cells
+    assert {*wrong} <= {cell.row for cell in named}
+    for cell in named:
+        if cell.row in wrong:
+            assert (cell.column, cell.expected) == ("kind", meant[cell.row])
+        for of in cell.evidence:
+            pairs = [frame[c] == v for c, v in zip(of.columns, of.values, strict=True)]
+            same = pairs[0] & pairs[-1]
+            values = frame[cell.column].filter(same)
+            assert of.n_rows == same.sum() - 1
+            assert of.n_agreeing == (values == cell.expected).sum()
+            assert of.n_same == (values == cell.seen).sum() - 1
+    assert len(named) < 1.2 * len(wrong) + 1

@@ -58,9 +58,12 @@ def by_hand(rule: Rule, rows: Sequence[dict[str, Number | Text]]) -> list[bool |
                 )
                 holds = abs(row[0] - due) <= rule.tolerance
             case Product():
+                factors = row[1:]
+                if rule.per:
+                    factors = [*factors[:-1], 1 + rule.per * factors[-1]]
                 try:
                     due = rule.factor * np.prod(
-                        [x**e for x, e in zip(row[1:], rule.exponents, strict=True)]
+                        [x**e for x, e in zip(factors, rule.exponents, strict=True)]
                     )
                 except ZeroDivisionError:
                     holds = None

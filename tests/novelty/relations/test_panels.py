@@ -44,6 +44,28 @@ def test_a_number_from_another_country_is_odd_though_it_is_not_in_its_column() -
         ("income", "country")
     ]
     assert surprise.argmax() == low
+    table = table_from_frame(frame.with_columns(pl.Series("income", income)), "panel")
+    (named,) = learned.judge(table, own=np.ones(600, dtype=bool)).numbers
+    others = income[
+        (frame["country"] == frame["country"][low]).to_numpy() & (np.arange(600) != low)
+    ]
+    assert (named.odd.row, named.level) == (low, frame["country"][low])
+    assert others.min() < named.odd.expected < others.max()
+    assert named.odd.n_rows == len(others)
+    # A new row is judged alike, whatever stands beside it.
+    new = learned.judge(table_from_frame(frame[:1].with_columns(income=income[middle]), "panel"))
+    assert len(new.numbers) == (frame["country"][0] != frame["country"][middle])
+
+
+def test_no_number_is_named_where_numbers_jump_by_nature() -> None:
+    rng = np.random.default_rng(7)
+    store = np.repeat(np.arange(30), 60)
+    sales = np.exp(rng.normal(6, 1.2, 30))[store] * np.exp(0.15 * rng.standard_t(2.5, 1_800))
+    frame = pl.DataFrame({"store": [f"S{s}" for s in store], "sales": sales.round(1)})
+    table = table_from_frame(frame, "sales")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    assert learned.usual
+    assert not learned.judge(table, own=np.ones(1_800, dtype=bool)).numbers
 
 
 def test_each_row_is_judged_by_the_others_of_its_level() -> None:

@@ -65,6 +65,8 @@ SAID: tuple[tuple[AnyRule, str], ...] = (
     (Product(columns=("a", "b", "c"), exponents=(1.0, 1.0)), "a = b * c"),
     (Product(columns=("a", "b", "c"), exponents=(1.0, -2.0), factor=703.0), "a = 703 * b / c^2"),
     (Product(columns=("a", "b"), exponents=(-1.0,)), "a = 1 / b"),
+    (Product(columns=("a", "b", "c"), exponents=(1.0, 1.0), per=-1.0), "a = b * (1 - c)"),
+    (Product(columns=("a", "b", "c"), exponents=(1.0, 1.0), per=0.01), "a = b * (1 + c / 100)"),
     (Product(columns=("a", "b", "c"), exponents=(-1.0, -1.0)), "a = 1 / b / c"),
     (Sorted(columns=("a",)), "a never falls from row to row"),
     (Sorted(columns=("a",), falling=True), "a never rises from row to row"),

@@ -50,7 +50,8 @@ def _conditions(rule: NumberRule, language: Language) -> Sequence[str]:
     if rule.relative:
         share = f"{language.constant(rule.relative)} * {language.absolute}({due})"
         allowed = f"{allowed} + {share}" if rule.tolerance else share
-    pairs = zip(others, rule.exponents, strict=True)
+    n_plain = len(others) - bool(rule.per)
+    pairs = zip(others[:n_plain], rule.exponents[:n_plain], strict=True)
     return [*filter(None, (_domain(*pair, language) for pair in pairs)), f"{apart} > {allowed}"]
 
 
@@ -69,6 +70,8 @@ def _due(rule: Equal | Linear | Product, language: Language) -> str:
         return names[0]
     constant = language.constant
     if isinstance(rule, Product):
+        if rule.per:
+            names[-1] = _bracket(f"1.0 + {constant(rule.per)} * {names[-1]}")
         factors = [] if rule.factor == 1 else [constant(rule.factor)]
         for name, exponent in zip(names, rule.exponents, strict=True):
             is_plain = exponent == 1

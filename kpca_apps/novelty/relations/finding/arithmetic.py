@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from kpca_apps.novelty.relations.checking import Cells, check
@@ -47,6 +48,8 @@ _OF_FOUR: tuple[tuple[int, ...], ...] = tuple(
 _MOST_SUMMED, _MOST_MULTIPLIED, _MOST_TIMES = 100, 60, 12
 _MOST_OF_FOUR, _MOST_FACTORS_OF_FOUR = 40, 24
 _MOST_CANDIDATES = 300
+_MOST_RATED = 24  # columns of which rates and their products are sought
+_PER = (-1.0, -0.01, 1.0, 0.01)  # discounts and rates of tax, as parts and in per cent
 _DIGITS = range(1, 11)
 _NO_WORSE = 0.002  # share of the rows that shorter constants may lose
 _CHUNK = 1 << 20  # numbers compared at once
@@ -192,6 +195,54 @@ def products(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterat
                 n_found += 1
                 if n_found <= _MOST_CANDIDATES:
                     yield from _best_product(numbers, cells, logs, group, exponents)
+
+
+def rated(numbers: Numbers, cells: Cells, rng: np.random.Generator) -> Iterator[Product]:
+    """Find products of one or two columns and 1 + or - a rate: price x number x (1 - discount)."""
+    k = min(len(numbers.names), _MOST_RATED)
+    numbers = numbers.take(range(k))
+    for rate, name in enumerate(numbers.names):
+        for per in _PER:
+            turned = 1.0 + per * numbers.values[:, rate]
+            known = turned[np.isfinite(turned)]
+            small = abs(per) * numbers.spans[rate]
+            usual = np.quantile(known, [0.025, 0.975])
+            # Where hardly any row has one, the product without it is told.
+            if not (0.0 < usual[0] and usual[1] <= 2.0 and np.mean(known != 1) > 1 - NEARLY):
+                continue
+            others = numbers.without({name})
+            both = Numbers(
+                (*others.names, name),
+                np.column_stack([others.values, turned]),
+                np.append(others.units, 0.0),  # rates are exact, as counts are
+                np.append(others.precise, _PRECISE),
+                np.append(others.spans, small),
+                np.append(others.n_distinct, numbers.n_distinct[rate]),
+            )
+            yield from _rated(both, cells, per, rng)
+
+
+def _rated(
+    numbers: Numbers, cells: Cells, per: float, rng: np.random.Generator
+) -> Iterator[Product]:
+    """Find products in which the last column is 1 + per times a rate."""
+    logs, errors = _logs(numbers)
+    last = len(numbers.names) - 1
+    rows = _telling_rows(errors < _COARSE, rng)
+    for size in (2, 3):
+        groups = _groups(last, size)
+        groups = np.column_stack([groups, np.full(len(groups), last)])
+        for first in range(size):
+            exponents = tuple(1 if place == first else -1 for place in range(size + 1))
+            for group in _steady(logs[rows].T, errors[rows].T, groups, exponents):
+                others = [i for i in group if i != group[first]]
+                turned = [1.0] * len(others)
+                rule = _product(numbers, cells, logs, group[first], others, turned, per=per)
+                if (
+                    rule is not None
+                    and check(msgspec.structs.replace(rule, per=0.0), cells).share < NEARLY
+                ):
+                    yield rule
 
 
 def _steady(
@@ -484,6 +535,8 @@ def _product(
     first: int,
     others: Sequence[int],
     exponents: Sequence[float],
+    *,
+    per: float = 0.0,
 ) -> Product | None:
     """Fit column `first` as a constant times powers of others."""
     terms = logs[:, list(others)] @ np.array(exponents)
@@ -508,6 +561,7 @@ def _product(
             columns=tuple(numbers.names[i] for i in [first, *others]),
             exponents=tuple(exponents),
             factor=_short(factor, digits),
+            per=per,
             tolerance=tolerance[0],
             relative=tolerance[1],
         )

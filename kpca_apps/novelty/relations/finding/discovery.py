@@ -140,6 +140,7 @@ def _equations(numbers: Numbers, sample: _Sample) -> list[Linear | Product]:
     products = [
         *arithmetic.powers(measured, cells, rng),
         *arithmetic.products(measured, cells, rng),
+        *arithmetic.rated(measured, cells, rng),
     ]
     spans = dict(zip(numbers.names, numbers.spans.tolist(), strict=True))
     proven = sample.proven(linear, n_tried), sample.proven(products, n_tried)
@@ -180,9 +181,23 @@ def _independent(
     for first, second in combinations(sorted(names), 2):
         if whole.ties(first, second):
             logs.add({first: 1.0, second: -1.0})
+    # Of a discount that is the same wherever it is given, powers say the same in fewer rows.
+    rated = {frozenset(rule.columns) for rule in products if rule.per}
+    products = [rule for rule in products if rule.per or frozenset(rule.columns) not in rated]
     for product in sorted(products, key=lambda rule: (len(rule.columns), rule.relative)):
         powers = (1.0, *(-e for e in product.exponents))
-        if logs.add(dict(zip(product.columns, powers, strict=True))):
+        names_of = [*product.columns]
+        if product.per:
+            names_of[-1] = f"1 + {product.per:g} {names_of[-1]}"
+        # Gross is net and tax, which is net times the rate: it says no more.
+        total, *parts = product.columns
+        follows = bool(product.per) and any(
+            isinstance(one, Linear)
+            and total in one.columns
+            and not {*parts}.isdisjoint(one.columns)
+            for one in kept
+        )
+        if logs.add(dict(zip(names_of, powers, strict=True))) and not follows:
             kept.append(product)
     return kept
 

@@ -213,3 +213,24 @@ def test_the_same_seed_finds_the_same_and_a_large_table_takes_seconds() -> None:
     assert time.process_time() - start < 5
     assert rules_of(frame) == first
     assert {type(held.rule) for held in first} >= {Linear, Order}
+
+
+@pytest.mark.parametrize("rates", [[5, 10, 25], [10]])
+@pytest.mark.parametrize(("whole", "frequent"), [(1, 0.4), (100, 0.4), (1, 0.0)])
+def test_a_discount_is_found_where_it_is_given(
+    whole: int, frequent: float, rates: list[int]
+) -> None:
+    rng, n = np.random.default_rng(8), 500
+    price, number = rng.lognormal(3, 1, n).round(2), rng.integers(1, 30, n)
+    discount = np.where(rng.random(n) < frequent, rng.choice(rates, n), 0) / 100
+    total = (price * number * (1 - discount)).round(2)
+    total[:3] += 7
+    other = rng.choice([0.05, 0.1], n)
+    columns = {"price": price, "number": number, "off": discount * whole, "other": other}
+    table = table_from_frame(pl.DataFrame(columns | {"total": total}), "sales")
+    found = find_rules(table, infer_plan(table), seed=0)
+    (rule,) = [held.rule for held in found if isinstance(held.rule, Product)]
+    names = ("total", "price", "number", "off")
+    assert rule.columns == names[: 4 if frequent else 3]
+    assert rule.per == (-1 / whole if frequent else 0.0)
+    assert [int(held.n_broken) for held in found if held.rule == rule] == [3]
