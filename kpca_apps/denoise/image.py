@@ -13,6 +13,7 @@ from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
 from kpca_apps.errors import ConfigError, InputError
 
 SCALE = 255.0  # of the planes
+NARROWEST = 1e-290  # a range of values, of whose inverse float64 has all digits
 MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
 NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
 # Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
@@ -174,6 +175,8 @@ def read_picture(planes: NDArray[Any], axes: Axes, data_range: float | None = No
     # Planes, previews and most results are of single precision, and must not overflow either.
     if not span * SCALE < float(np.finfo(np.float32).max):
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
+    if span and span < NARROWEST:
+        raise InputError(f"image spans {low:g} to {high:g}, too narrow to compute with; rescale it")
     return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span)
 
 

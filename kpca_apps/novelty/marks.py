@@ -39,7 +39,7 @@ KEY = "row_key"  # the column of a list of marks that names its rows
 LARGEST = 64_000_000  # bytes of a page or a list
 MOST_MARKS = 100_000
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
-_BLOCK = re.compile(rb'<script type="application/json" id="marks">(.*?)</script>', re.DOTALL)
+_SIGN = b'<script type="application/json" id="marks">'  # of the marks in a page
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
 # v for keys of all cells, h for those of tables of which columns are hidden; a hash of the names of
 # the columns, and one of the cells.
@@ -67,7 +67,7 @@ class _Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All marks of a page, and the names of the columns whose cells the keys are of."""
 
-    format: int
+    format: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
     columns: tuple[str, ...]
     marks: Annotated[tuple[_Mark, ...], msgspec.Meta(max_length=MOST_MARKS)] = ()
 
@@ -166,12 +166,13 @@ def read_marks(path: str | Path) -> Marks:
 
 
 def _of_page(name: str, data: bytes) -> Marks:
-    blocks = _BLOCK.findall(data)
-    if len(blocks) != 1:
+    # No pattern: of a page of signs it would try each start.
+    _, sign, rest = data.partition(_SIGN)
+    text, end, _ = rest.partition(b"</script>")
+    if not (sign and end) or _SIGN in rest:
         raise InputError(
             'no page of a screening with marks: save one with its button "Save page with marks".'
         )
-    text = blocks[0]
     try:
         try:
             block = msgspec.json.decode(text, type=_Block)
@@ -263,8 +264,10 @@ def find_marked(
     order = np.argsort(keys, kind="stable")
     starts, stops = (np.searchsorted(keys[order], wanted, side=s) for s in ("left", "right"))
     found, idle = dict[int, RowMark](), []
-    # The last of several marks of a row counts.
-    for mark, start, stop in zip(marks.marks, starts.tolist(), stops.tolist(), strict=True):
+    # The last of several marks of a row counts, and only that is looked for.
+    last = {(m.key, m.row * m.key.startswith("h")): n for n, m in enumerate(marks.marks)}
+    for number in sorted(last.values()):
+        mark, start, stop = marks.marks[number], int(starts[number]), int(stops[number])
         alike = np.sort(places[order[start:stop]])
         if mark.key.startswith("h") and not (mark.id and len(alike) == 1):
             alike = alike[alike == mark.row - 1]
@@ -295,8 +298,9 @@ def _mask(n_rows: int, places: list[int]) -> BoolArray:
 def _columns_of(marks: Marks, table: AnyTable, hidden: Collection[str]) -> list[str]:
     """Name the columns that the keys are of: those that can be seen, or that the page names."""
     seen = [name for name in table.columns if name not in hidden]
-    if marks.columns is not None and {*marks.columns} <= {*table.columns}:
-        seen = list(marks.columns)
+    # Keys of hidden cells would tell, guess by guess, what these read.
+    if marks.columns is not None and {*marks.columns} <= {*seen}:
+        seen = list(dict.fromkeys(marks.columns))
     start = _start(seen, is_part=False)[1:]
     for mark in marks.marks:
         if mark.key[1:9] != start:

@@ -186,6 +186,34 @@ def test_a_file_of_marks_is_bounded(tmp_path: Path) -> None:
         read_marks(tmp_path / "none.html")
 
 
+def page(columns: list[str], found: list[dict[str, object]]) -> str:
+    return damaged(json.dumps({"format": 1, "columns": columns, "marks": found}))
+
+
+def test_a_forged_page_cannot_ask_what_hidden_cells_read(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "secret": ["a", "b", "c"]})
+    guesses = row_keys(table(pl.DataFrame({"secret": ["b", "z"]})), ())
+    path = tmp_path / "forged.html"
+    found = [{"key": key, "mark": "fine", "row": 1} for key in guesses]
+    path.write_text(page(["secret"], found), encoding="utf-8")
+    with pytest.raises(InputError, match="other columns"):
+        find_marked(read_marks(path), table(frame), Execution(), ["secret"])
+
+
+def test_pages_made_to_take_long_are_read_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    sign = '<script type="application/json" id="marks">'
+    path.write_text("<!DOCTYPE html>" + 100_000 * sign, encoding="utf-8")
+    with pytest.raises(InputError, match="no page of a screening"):
+        read_marks(path)
+    frame = pl.DataFrame({"x": [1.0] * 3_000})
+    key = row_keys(table(frame.head(1)), ())[0]
+    found = [{"key": key, "mark": "fine", "row": n + 1} for n in range(3_000)]
+    path.write_text(page(["x"] * 100_000, [*found, found[0] | {"mark": "known"}]), encoding="utf-8")
+    got = find_marked(read_marks(path), table(frame), Execution())
+    assert got.is_known is not None and got.is_known.all()
+
+
 @pytest.fixture(scope="module")
 def frame() -> pl.DataFrame:
     rng = np.random.default_rng(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -67,10 +68,11 @@ class Roots:
     def new(self, name: str) -> Path:
         """Return where something may be written: a name in a folder that is there."""
         for place in self._places(name):
-            if place.name and self._inside(place.parent) and place.parent.is_dir():
-                if place.is_symlink():
-                    raise InputError(f"{_said(name)}: is a link, which is never replaced.")
-                return place.parent.resolve() / place.name
+            with suppress(OSError, ValueError):  # a name that no file can have
+                if place.name and self._inside(place.parent) and place.parent.is_dir():
+                    if place.is_symlink():
+                        raise InputError(f"{_said(name)}: is a link, which is never replaced.")
+                    return place.parent.resolve() / place.name
         raise InputError(f"{_said(name)}: lies in no folder that is there and served.")
 
     def shown(self, path: Path) -> str:
@@ -98,15 +100,17 @@ class Roots:
         """Return what has a name, its links followed, if it lies inside."""
         places = [place for place in self._places(name) if self._inside(place)]
         for place in places:
-            if place.exists():
-                return place.resolve()
+            with suppress(OSError, ValueError):  # a name that no file can have
+                if place.exists():
+                    return place.resolve()
         near = "" if not places else self._near(places[0])
         raise InputError(f"{_said(name)}: there is no such file in the folders served.{near}")
 
     def _near(self, place: Path) -> str:
-        if not place.parent.is_dir():
+        try:
+            return suggest(place.name, [item.name for item in place.parent.iterdir()])
+        except (OSError, ValueError):
             return ""
-        return suggest(place.name, [item.name for item in place.parent.iterdir()])
 
     def _places(self, name: str) -> list[Path]:
         """Return where a name may be meant to be; nothing is asked of the disk."""

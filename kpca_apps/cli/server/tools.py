@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -218,7 +219,12 @@ class Tools:
         loaded = self._model(model)
         opened, _, chosen = self._adjusted(loaded, self.roots.file(table), hide, None, {"id": id})
         found, _ = screening.explain_row(
-            loaded, opened, row=None if row is None else str(row), line=line, options=chosen
+            loaded,
+            opened,
+            row=None if row is None else str(row),
+            line=line,
+            by_hidden=False,
+            options=chosen,
         )
         return answers.finite(answers.row(found, MOST_ROWS))  # type: ignore[no-any-return]
 
@@ -403,14 +409,14 @@ class Tools:
 
     def _hidden(self, hide: Sequence[str] | None, table: AnyTable) -> tuple[str, ...]:
         """Return the columns to hide: those asked for, and those of the server."""
-        known = {*table.columns}
-        served = [name for name in self.hide if name in known]
+        wanted = {_plain(name) for name in self.hide}
+        served = [name for name in table.columns if _plain(name) in wanted]
         return tuple(dict.fromkeys([*(hide or ()), *served]))
 
     def _refuse_shown(self, run: Path) -> None:
         """Refuse a run that shows what the server hides."""
-        columns = _columns_of(run)
-        if shown := [name for name in self.hide if columns.get(name) is False]:
+        wanted, hidden = {_plain(name) for name in self.hide}, _columns_of(run)
+        if shown := [name for name in hidden if _plain(name) in wanted and not hidden[name]]:
             raise RefusedError(
                 f"{run.name}: was made without hiding {one_line(shown[0])}, which this server "
                 "hides; screen the table again"
@@ -461,6 +467,12 @@ class Tools:
                 )
         with atomic_write(target) as file:
             file.write(before + csv_bytes(frame, header=False))
+
+
+def _plain(name: str) -> str:
+    """Return a name without what no one sees of it: other spellings are hidden as well."""
+    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    return " ".join(seen.casefold().split())
 
 
 def _top(top: int) -> int:

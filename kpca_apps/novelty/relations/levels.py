@@ -293,7 +293,10 @@ class _Rows:
         codes = [of.codes for of in self.cells]
         learned = self.learned.categories
         of_categories, odd = learned.judge(table, self.learned.columns, codes, self.own)
-        surprise = np.maximum(self._of_levels(table), of_categories)
+        of_levels = self._of_levels(table)
+        # Both may speak of the same cells: of two p-values the smaller one is taken.
+        n_said = bool(self.learned.relations or self.learned.usual) + bool(learned.categories)
+        surprise = of_smallest(-np.maximum(of_levels, of_categories), n_said)
         cells = [*self._wrong()]
         cells += self._odd_categories(table, odd, {(one.row, one.column) for one in cells})
         named = {(one.row, one.column) for one in cells}

@@ -226,6 +226,7 @@ def explain_row(
     *,
     row: str | None = None,
     line: int | None = None,
+    by_hidden: bool = True,
     accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
     execution: Execution | None = None,
@@ -233,13 +234,15 @@ def explain_row(
     """One row with its rank in the table and all its reasons, and the table scored without others.
 
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
+    With `by_hidden` false no hidden column is searched: whether a text is there tells what it reads.
     """
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
         model, rows = rows_to_score(model, table, options, execution, accept)
         id_column = naming_column(rows, options.columns.id)
-        position = np.array([_find_row(rows, id_column, row, line)])
+        sought = id_column if by_hidden or id_column not in hidden else None
+        position = np.array([_find_row(rows, sought, row, line)])
         verdict = judge(model, rows, options)
         result = find_all(model, verdict, options, None, "")
         suggestions = Suggestions(
