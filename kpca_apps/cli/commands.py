@@ -27,6 +27,7 @@ Result = TypeVar("Result", "ScreeningResult", "ComparisonResult")
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
+_IN_RUNS = ("model.kpca", "report-marked.html")
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
@@ -161,7 +162,7 @@ def portable(path: str) -> str:
         return PIPED
     if _is_cut(path):
         # A folder of results is named whole: the file in it alone would not be found.
-        return "/".join(given.parts[-2:]) if given.name == "model.kpca" else given.name
+        return "/".join(given.parts[-2:]) if given.name in _IN_RUNS else given.name
     if given.is_absolute():
         return str(given.relative_to(here))
     # A name that begins like an option is distinguished by its folder.

@@ -72,8 +72,9 @@ def nearest_without(
     distances, unused = np.empty(k), np.zeros(k, np.int64)
     left_out = np.zeros(n_groups, np.bool_)
     for e in range(len(sets)):
-        rest[:] = total
         left_out[:] = False
+        for u in range(n_rows):
+            rest[u] = total[u]
         for g in sets[e]:
             if g >= 0:
                 left_out[g] = True
@@ -103,7 +104,9 @@ def nearest_without(
                             if not left_out[g]:
                                 distance += min(parts[g, u], most)
                         _keep_nearest(distance, u, distances, nearest[e])
-        radius[e] = distances.mean()
+        radius[e] = 0.0
+        for place in range(k):
+            radius[e] += distances[place] / k
 
 
 @compiled
