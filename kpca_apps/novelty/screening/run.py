@@ -234,7 +234,7 @@ def explain_row(
     """One row with its rank in the table and all its reasons, and the table scored without others.
 
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
-    With `by_hidden` false no hidden column is searched: whether a text is there tells what it reads.
+    With `by_hidden` false no hidden column is searched: whether it has a text tells what it reads.
     """
     options = replace(options or inherit_options(model, table), explain=0)
     hidden = hidden_of(model, options)
