@@ -292,6 +292,42 @@ def test_hidden_columns_stay_hidden(served: Path, by_server: bool) -> None:
         assert "9000000000" not in text
 
 
+def test_other_spellings_of_a_hidden_name_are_hidden(served: Path) -> None:
+    sizes = [f"{10 + i % 7},zq{9000 + 7 * i}" for i in range(60)]
+    for name in ("Secret", " secret ", "sec\u200bret"):
+        (served / "s.csv").write_text("\n".join([f"size,{name}", *sizes]), encoding="utf-8")
+        told = asking(served, "secret")("screen_table", table="s.csv", replace=True)
+        folder = served / "kpca-novelty-s"
+        assert [one.strip().casefold().replace("\u200b", "") for one in told["hidden_columns"]] == [
+            "secret"
+        ]
+        for file in folder.iterdir():
+            if file.is_file() and file.name != "model.kpca":
+                assert b"zq9413" not in file.read_bytes()
+
+
+def test_a_hidden_column_is_not_searched_for_a_row(served: Path) -> None:
+    sizes = [f"{10 + i % 7},p{9000 + 7 * i}" for i in range(60)]
+    (served / "s.csv").write_text("\n".join(["size,secret", *sizes]), encoding="utf-8")
+    ask = asking(served, "secret")
+    ask("screen_table", table="s.csv")
+    answers = {
+        refused(ask, "explain_row", model="kpca-novelty-s", table="s.csv", row=row, **by).replace(
+            row, "ID"
+        )
+        for row in ("p9413", "p9414")
+        for by in ({}, {"id": "secret"})
+    }
+    assert len(answers) == 1
+    assert ask("explain_row", model="kpca-novelty-s", table="s.csv", row="60")["row"] == 60
+
+
+def test_a_name_that_no_file_can_have_is_refused(served: Path, ask: Ask) -> None:
+    for tool, name in (("screen_table", "table"), ("list_files", "folder")):
+        assert "there is no such file" in refused(ask, tool, **{name: "a" * 300})
+    assert "lies in no folder" in refused(ask, "screen_table", table="birds.csv", out="a" * 300)
+
+
 def test_a_run_that_shows_what_the_server_hides_is_not_compared(served: Path, ask: Ask) -> None:
     ask("screen_table", table="birds.csv", out="open")
     strict = asking(served, "colour")
