@@ -77,6 +77,11 @@ def eight_digits(scores: FloatArray) -> FloatArray:
     >>> rounded[0] == rounded[1], rounded[1] == rounded[2]
     (np.True_, np.False_)
     """
-    mantissa, exponent = np.frexp(scores)
-    rounded: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, 27)), exponent - 27)
-    return rounded
+    return rounded(scores, 27)
+
+
+def rounded(numbers: FloatArray, bits: int) -> FloatArray:
+    """Round numbers to so many bits."""
+    mantissa, exponent = np.frexp(numbers)
+    found: FloatArray = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+    return found

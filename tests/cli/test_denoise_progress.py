@@ -61,7 +61,7 @@ def test_a_terminal_shows_how_far_one_image_is(
     monkeypatch.setattr("kpca_apps.cli.denoise.processors._START_UP", 1)
     monkeypatch.setenv("TERM", "xterm")
     for number in range(jobs):
-        save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (4, 4)))
+        save(f"large/{number}.png", np.tile(noisy(number, (60, 70)), (7, 7)))
     large = Path("large").resolve()
     assert kpca("run", large, *GIVEN[:2], *GIVEN[4:], "--jobs", jobs).code == 0
     shown = re.findall(r"([0-9]+) of [0-9]+.*?([0-9]+)%", terminal.getvalue())

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -68,6 +68,8 @@ def made(kind: Any, name: str = "") -> Any:
     if origin in (Union, UnionType):
         # Text rather than a number or nothing.
         return made(next((one for one in args if one is str), args[0]), name)
+    if origin is Literal:
+        return args[0]
     if origin is np.ndarray:
         scalar = get_args(args[1])[0]
         return np.full(2, NUMBER if scalar is np.float64 else 1, dtype=scalar)

@@ -58,6 +58,8 @@ WEIGHED, STEPS, LARGEST_WEIGHT = 2_000, 30, 1.5
 # Where the weight of a column is less, it is left out.
 LEAST_WEIGHT = 0.01
 SMALLEST = 1e-12
+# Share of the rows from which those of one value are too many to be odd for having it.
+FREQUENT = 0.05
 # Where a cell is named, the value expected has so much of the probability, and is so many times
 # likelier than its own by all columns but any one; its own is so often as frequent.
 SURE, LIKELIER, AS_FREQUENT = 0.9, 10.0, 0.2
@@ -176,6 +178,8 @@ class Category:
     target: Annotated[int, Meta(ge=0)]  # place of the column
     given: tuple[Given, ...]
     limit: Annotated[float, Meta(le=0)]  # log probability of cells that are named
+    # Of each value that many rows have, its code and the tail of -log p of these rows.
+    frequent: tuple[tuple[Annotated[int, Meta(ge=0)], UpperTail], ...] = ()
 
     def pooled(
         self, column: LevelColumn, codes: Sequence[IntArray], value: IntArray, own: BoolArray
@@ -191,8 +195,22 @@ class Category:
         unlikely = np.where(pooled <= of_value[:, None] * (1 + 1e-9), pooled, 0.0).sum(axis=1)
         total, expected = pooled.sum(axis=1), pooled.argmax(axis=1)
         log_p = np.log(np.maximum(unlikely / total, SMALLEST))
+        for code, tail in self.frequent:
+            # So many rows are not odd by what they are: no rarer than each is among its like.
+            alike = value == code
+            rarity = tail(eight_digits(-log_p[alike]))
+            log_p[alike] = np.maximum(log_p[alike], -rarity)
         # The likeliest has 1 before all are divided.
         return Pooled(np.where(judged, log_p, 0.0), expected, 1.0 / total)
+
+    def among_like(
+        self, column: LevelColumn, codes: Sequence[IntArray], value: IntArray
+    ) -> Category:
+        """Learn how likely the values that many rows have are in these rows."""
+        log_p = self.pooled(column, codes, value, np.ones(len(value), dtype=bool)).log_p
+        many = np.flatnonzero(column.counts[: column.missing] >= FREQUENT * len(value)).tolist()
+        tails = (UpperTail.fit(eight_digits(-log_p[value == code])) for code in many)
+        return replace(self, frequent=tuple(zip(many, tails, strict=True)))
 
     def odd(
         self,
@@ -281,6 +299,9 @@ class Categories:
             if given:
                 categories.append(Category(b, given, 0.0))
         own = np.ones(len(codes[0]), dtype=bool)
+        categories = [
+            of.among_like(columns[of.target], codes, cells[of.target]) for of in categories
+        ]
         smallest, limited = np.zeros(len(own)), []
         for of in categories:
             column, value = columns[of.target], cells[of.target]

@@ -37,7 +37,7 @@ const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
   if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 }).join(",") + "\r\n").join("");
-// The page as it came, with another block of marks; returns the name of the file.
+// The page as it came, with another block of marks; returns its name.
 const savePage = (block) => {
   const page = pristine.cloneNode(true);
   page.querySelector("#marks").textContent = JSON.stringify(block).replaceAll("<", "\\u003c");

@@ -61,7 +61,8 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     flagged = result.is_flagged
     assert flagged[odd_of(is_limited)].mean() > 0.8
     others = np.setdiff1d(np.flatnonzero(flagged), odd_of(is_limited))
-    assert is_limited[others].mean() < 2.5 * part
+    # Relations between the columns count besides, and the group is wider than the others.
+    assert is_limited[others].mean() < 3.5 * part
     (said,) = [text for text in result.warnings if APART in text]
     assert f'{100 * part:.0f} % of the rows have "limits" yes' in said
 

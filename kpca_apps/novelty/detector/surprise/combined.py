@@ -31,7 +31,7 @@ from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise
 from kpca_apps.novelty.detector.surprise.marked import factors_by_marks
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.detector.views import ColumnRoles
-from kpca_apps.novelty.magnitudes import eight_digits
+from kpca_apps.novelty.magnitudes import eight_digits, rounded
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
 # e, a, b, o, c, w and f. Among rows that may be anything an absurd cell is more often what is
@@ -53,6 +53,7 @@ APART = 0.01
 # How much rarer than its oddest cell itself, in logarithms, a row may count as among rows that all
 # lack odd cells, such as those on a circle.
 MORE = 2.0
+SCORE_BITS = 32  # of a score: nearly ten digits
 # -log of one row in 150, and the quantiles of the rows' oddest cells that the tail goes through.
 RARE, OF_CELLS = 5.0, (0.75, 0.95)
 
@@ -174,7 +175,8 @@ class CombinedScore:
         terms = self._terms(X, errors, self.cells(X) if rows is None else rows)
         whole = np.logaddexp.reduce(terms.whole, axis=0)
         scores: FloatArray = np.logaddexp(whole, terms.oddest) + APART * whole
-        return scores
+        # Of a row that was not learned from, the fit and a later call differ by rounding.
+        return rounded(scores, SCORE_BITS)
 
     def _terms(self, X: FloatArray, errors: FloatArray, rows: RowSurprise) -> _Terms:
         place = self.large_groups.places(X)
