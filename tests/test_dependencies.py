@@ -137,7 +137,7 @@ model = KernelPCA(2).fit(rows)
 model.inverse_transform(model.transform(rows[:3]))
 KernelPCANovelty(random_state=0).fit(rows).predict(rows[:3])
 PyodNovelty().fit(rows)
-for name, missing in (("screen_table", "polars"), ("denoise_kpca", "skimage")):
+for name, missing in (("screen_table", "polars"), ("score_table", "polars")):
     try:
         getattr(kpca_apps, name)
     except AttributeError as error:

@@ -158,6 +158,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         ),
         plane=plane,
         row_ids=result.row_ids if has_id else {},
+        marks=result.marks if has_id else tuple(replace(one, id="") for one in result.marks),
         row_files={} if result.source.file_column in hidden else result.row_files,
     )
 

@@ -37,9 +37,9 @@ FREE = {
     "ScoreMark": "score words",
     "ScoreScale": "name statement",
     "ScreeningResult": "scores p_values rarities warnings settings versions command next_steps "
-    "flagged_file",
+    "flagged_file row_keys",
     "ComparisonResult": "warnings settings versions command",
-    "RankedRow": "score p_value",
+    "RankedRow": "score p_value key",
     "Reason": "share",
     "FlaggedRow": "share",
     "ColumnProfile": "role why reason_share",
@@ -53,6 +53,8 @@ FREE = {
     "note",
     "DuplicateRows": "statement",
     "AcceptedRows": "source statement",
+    # A hash of what can be seen, and a reader's own words.
+    "RowMark": "key note",
 }
 
 
