@@ -306,6 +306,7 @@ def test_constant_images_stay_constant(value: int, noise: str) -> None:
         (np.ones((8, 8), complex), {}, "complex128"),
         (np.ones((0, 8)), {}, "no pixels"),
         (np.full((8, 8), 1e308) * np.eye(8), {}, "too wide"),
+        (np.full((8, 8), 1e-310) * np.eye(8), {}, "too narrow"),
         (np.ma.masked_equal(np.eye(8), 0), {}, "masked"),
     ],
 )
