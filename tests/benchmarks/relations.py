@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps import screen_table
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.levels import LevelRelations
+from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.novelty.relations.relations import Relations
 from kpca_apps.tables.frames import table_from_frame
 

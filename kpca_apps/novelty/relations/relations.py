@@ -24,13 +24,13 @@ from kpca_apps.novelty.relations.checking import (
     check,
     expected,
 )
-from kpca_apps.novelty.relations.finding.discovery import find_rules
-from kpca_apps.novelty.relations.levels import (
+from kpca_apps.novelty.relations.conditional.levels import (
     Evidence,
     JudgedCell,
     JudgedNumber,
     LevelRelations,
 )
+from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
     Code,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
-from kpca_apps.novelty.relations import counts as counted
 from kpca_apps.novelty.relations.checking import settles
+from kpca_apps.novelty.relations.conditional import counts as counted
+from kpca_apps.novelty.relations.conditional.counts import LevelColumn
 from kpca_apps.novelty.relations.counting import (
     may_lie_near,
     nearly_equal,
     settled_counts,
 )
-from kpca_apps.novelty.relations.counts import LevelColumn
 from kpca_apps.system.arrays import IntArray
 
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.categories import _numbered
-from kpca_apps.novelty.relations.levels import LevelRelations
+from kpca_apps.novelty.relations.conditional.categories import _numbered
+from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.tables.frames import table_from_frame
 
 SIZES = ["small", "middle", "large"]

@@ -36,20 +36,20 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
-from kpca_apps.novelty.relations.categories import (
+from kpca_apps.novelty.relations.conditional.categories import (
     Categories,
     OddCategory,
     of_smallest,
 )
-from kpca_apps.novelty.relations.counts import (
+from kpca_apps.novelty.relations.conditional.counts import (
     Cells,
     LevelColumn,
     Relation,
     Said,
     find_relations,
 )
-from kpca_apps.novelty.relations.panels import OddNumber, UsualNumber, find_usual
-from kpca_apps.novelty.relations.writing import Writing
+from kpca_apps.novelty.relations.conditional.panels import OddNumber, UsualNumber, find_usual
+from kpca_apps.novelty.relations.conditional.writing import Writing
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 

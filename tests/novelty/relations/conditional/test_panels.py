@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.novelty.columns.plan import infer_plan
-from kpca_apps.novelty.relations.levels import LevelRelations
+from kpca_apps.novelty.relations.conditional.levels import LevelRelations
 from kpca_apps.tables.frames import table_from_frame
 
 

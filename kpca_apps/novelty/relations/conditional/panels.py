@@ -27,8 +27,8 @@ from msgspec import Meta
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
+from kpca_apps.novelty.relations.conditional.counts import Cells, LevelColumn
 from kpca_apps.novelty.relations.counting import may_lie_near
-from kpca_apps.novelty.relations.counts import Cells, LevelColumn
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 

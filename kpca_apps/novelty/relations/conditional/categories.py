@@ -39,7 +39,7 @@ from scipy.optimize import minimize
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
 from kpca_apps.novelty.magnitudes import eight_digits
-from kpca_apps.novelty.relations.counts import LevelColumn, Prior, gain_of, joint_counts
+from kpca_apps.novelty.relations.conditional.counts import LevelColumn, Prior, gain_of, joint_counts
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.tables.table import Table
@@ -195,22 +195,26 @@ class Category:
         unlikely = np.where(pooled <= of_value[:, None] * (1 + 1e-9), pooled, 0.0).sum(axis=1)
         total, expected = pooled.sum(axis=1), pooled.argmax(axis=1)
         log_p = np.log(np.maximum(unlikely / total, SMALLEST))
+        log_p = self._among_like(value, np.where(judged, log_p, 0.0))
+        # The likeliest has 1 before all are divided.
+        return Pooled(log_p, expected, 1.0 / total)
+
+    def _among_like(self, value: IntArray, log_p: FloatArray) -> FloatArray:
+        """Let rows of a value that many have be no rarer than each is among them."""
         for code, tail in self.frequent:
-            # So many rows are not odd by what they are: no rarer than each is among its like.
             alike = value == code
             rarity = tail(eight_digits(-log_p[alike]))
             log_p[alike] = np.maximum(log_p[alike], -rarity)
-        # The likeliest has 1 before all are divided.
-        return Pooled(np.where(judged, log_p, 0.0), expected, 1.0 / total)
+        return log_p
 
-    def among_like(
-        self, column: LevelColumn, codes: Sequence[IntArray], value: IntArray
-    ) -> Category:
-        """Learn how likely the values that many rows have are in these rows."""
-        log_p = self.pooled(column, codes, value, np.ones(len(value), dtype=bool)).log_p
+    def with_frequent(
+        self, column: LevelColumn, value: IntArray, pooled: Pooled
+    ) -> tuple[Category, Pooled]:
+        """Learn the values that many rows have, and judge these rows among their like."""
         many = np.flatnonzero(column.counts[: column.missing] >= FREQUENT * len(value)).tolist()
-        tails = (UpperTail.fit(eight_digits(-log_p[value == code])) for code in many)
-        return replace(self, frequent=tuple(zip(many, tails, strict=True)))
+        tails = (UpperTail.fit(eight_digits(-pooled.log_p[value == code])) for code in many)
+        learned = replace(self, frequent=tuple(zip(many, tails, strict=True)))
+        return learned, pooled._replace(log_p=learned._among_like(value, pooled.log_p))
 
     def odd(
         self,
@@ -299,13 +303,10 @@ class Categories:
             if given:
                 categories.append(Category(b, given, 0.0))
         own = np.ones(len(codes[0]), dtype=bool)
-        categories = [
-            of.among_like(columns[of.target], codes, cells[of.target]) for of in categories
-        ]
         smallest, limited = np.zeros(len(own)), []
         for of in categories:
             column, value = columns[of.target], cells[of.target]
-            pooled = of.pooled(column, codes, value, own)
+            of, pooled = of.with_frequent(column, value, of.pooled(column, codes, value, own))
             smallest = np.minimum(smallest, pooled.log_p)
             odd = of.odd(column, codes, value, own, pooled)
             limit = _limit(np.array([one.log_p for one in odd]), len(own))

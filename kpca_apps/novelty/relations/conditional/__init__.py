@@ -1,0 +1,1 @@
+"""What a cell is expected to read given the others of its row."""
