@@ -387,3 +387,22 @@ def test_what_recurs_among_its_like_is_no_slip_of_the_pen() -> None:
     names[np.flatnonzero(place == 4)[:5]] += "ER"
     frame = pl.DataFrame({"model": names, "seats": [f"{100 + 3 * k} seats" for k in place]})
     assert fit(frame)[1].cells == ()
+
+
+def test_of_clean_rows_no_more_are_improbable_than_their_share() -> None:
+    """Numbers and categories that speak of each other: of two p-values the smaller is taken."""
+    rng = np.random.default_rng(0)
+    n = 2_000
+    kind = rng.integers(0, 5, n)
+    columns = {f"x{i}": (kind * (i + 1) / 2 + rng.normal(size=n)).round(3) for i in range(4)}
+    for i in range(4):
+        seen = np.where(rng.random(n) < 0.7, kind, rng.integers(0, 5, n))
+        columns[f"c{i}"] = np.array([f"v{value}" for value in seen])
+    table = table_from_frame(pl.DataFrame(columns), "table")
+    learned = LevelRelations.learn(table, infer_plan(table))
+    assert learned.relations and learned.categories.categories
+    surprise = learned.judge(table, own=np.ones(n, dtype=bool)).surprise
+    for share in (0.1, 0.03):
+        # The share of n rows, and three of its standard deviations.
+        allowed = share + 3 * np.sqrt(share * (1 - share) / n)
+        assert (surprise >= -np.log(share)).mean() <= allowed
