@@ -133,6 +133,7 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
     """Write the table, unless an earlier run left it."""
     if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
         words = [str(n_rows), str(folder), "--columns", str(n_columns)]
         script = str(ROOT / "datasets" / "make_large_table.py")
         subprocess.run([sys.executable, script, *words], check=True)
