@@ -169,7 +169,8 @@ class Attribution:
         place_of = {row: place for place, row in enumerate(rows.tolist())}
         order = np.argsort(-drops, axis=1, kind="stable")
         for i in range(r):
-            tried, found = entries[i, order[i], None], drops[i, order[i]]
+            tried: Sequence[IntArray] = list(entries[i, order[i], None])
+            found = drops[i, order[i]]
             total = float(drops[i].sum())
             if i in place_of:
                 j = place_of[i]
@@ -300,10 +301,10 @@ class Attribution:
         sizes = [size for size in (2, 3) if size < len(self.groups)]
         chosen = [one for size in sizes for one in combinations(range(MAX_SUSPECTS), size)]
         sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
-        for e, members in enumerate(chosen):
-            sets[:, e, : len(members)] = suspects[:, members]
+        for place, members in enumerate(chosen):
+            sets[:, place, : len(members)] = suspects[:, members]
             # Suspects that are missing are the last.
-            sets[sets[:, e, len(members) - 1] < 0, e] = UNASKED
+            sets[sets[:, place, len(members) - 1] < 0, place] = UNASKED
         near = self._around.near(batch.standardised[rows], batch.own[rows], sets)
         row, e, at = np.nonzero(sets >= 0)
         places = np.full(sets.shape, NONE)
@@ -358,7 +359,7 @@ class Attribution:
         self,
         batch: _Batch,
         i: int,
-        tried: Sequence[IntArray] | IntArray,
+        tried: Sequence[IntArray],
         found: FloatArray,
         total: float,
         alone: Mapping[int, float],
