@@ -139,7 +139,7 @@ def _stack(figure: Figure) -> None:
         # About where they come to lie: how many ticks there are depends on it.
         axes.set_position((0.1, 1 - (i + 0.9) / n, 0.88, 0.8 / n))
     inner = [axes.get_window_extent() for axes in figure.axes]
-    outer = [axes.get_tightbbox(for_layout_only=True) for axes in figure.axes]
+    outer = [axes.get_tightbbox(for_layout_only=True) or axes.bbox for axes in figure.axes]
     left = pad + max(a.x0 - b.x0 for a, b in zip(inner, outer, strict=True))
     right = pad + max(b.x1 - a.x1 for a, b in zip(inner, outer, strict=True))
     above = [pad + b.y1 - a.y1 for a, b in zip(inner, outer, strict=True)]
