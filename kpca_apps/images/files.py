@@ -16,7 +16,7 @@ from kpca_apps.errors import ConfigError, InputError, about, opening
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
-from kpca_apps.images.lossless import UNBOUNDED
+from kpca_apps.images.photographs.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest

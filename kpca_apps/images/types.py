@@ -10,16 +10,18 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
+Groups = tuple[tuple[int, ...], ...]  # the numbers of the pages of each stack
 MAX_PIXELS = 178_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more lies.
 DEFLATE_RATIO = 1100
@@ -106,6 +108,12 @@ class ImageFile:
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
+    # Pages that are one volume or film, where the kind says so itself.
+    groups: Groups | None = None
+    # Writes pages into a copy of all else that the file holds, for kinds that are written so.
+    rewrite: Callable[[IO[bytes], Iterable[NDArray[Any]]], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
 
 class Format(NamedTuple):
@@ -121,6 +129,22 @@ class Format(NamedTuple):
     # the rest is never read.
     size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # the kind of what becomes of it, if that is another
+
+
+def require_library(label: str, module: str, extra: str, what: str) -> None:
+    """Refuse a kind of file whose library, of an extra, is not installed."""
+    if find_spec(module) is None:
+        raise ConfigError(
+            f"{label}: reading {what} needs an extra; install it with: "
+            f'pip install "kpca-apps[{extra}]"'
+        )
+
+
+def rewrite(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+    """Write pages in the place of those of the file they came from, and all else as it was."""
+    if like.rewrite is None:
+        raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
+    like.rewrite(file, pages)
 
 
 def check_size(

@@ -17,7 +17,7 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.images.files import encode_image
-from kpca_apps.images.png import SIGNATURE
+from kpca_apps.images.photographs.png import SIGNATURE
 from kpca_apps.images.types import ImageFile
 
 NAMES: tuple[str, ...] = (

@@ -53,7 +53,7 @@ def plan_outputs(
             f'"{one_line(name)}" holds another kind of image than its name says: its result is '
             f'called "{one_line(output)}".'
             for name, output in outputs.items()
-            if name != output and kinds[name] != "raw"
+            if name != output and written_kind(kinds[name], format) == kinds[name]
         )
     planned = tuple(
         Planned(source, name, outputs[name], refusal(kinds[name]) if heads[name] else "")

@@ -20,7 +20,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.lossless import stated_size
+from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import (
     Format,
     ImageFile,
