@@ -6,10 +6,10 @@ To read another kind, write a file here with its `Format`, and enter that in `FO
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from kpca_apps.images import raw, tiff
-from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nd2, nifti
+from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nd2, nifti, ome_zarr
 from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
 
@@ -30,6 +30,7 @@ FORMATS: dict[str, Format] = {
     "nifti": nifti.FORMAT,
     "czi": czi.FORMAT,
     "nd2": nd2.FORMAT,
+    "zarr": ome_zarr.FORMAT,
 }
 _TO_FLOAT = "convert it to a float32 TIFF first"
 _TO_PNG = "animations and palettes of 256 colours are not denoised; save it as PNG"
@@ -50,6 +51,22 @@ _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(
     ".gif .psd .exr .npy .pam .tga".split()
 ).union(*(format.suffixes for format in FORMATS.values()))
+
+
+def head_of(source: Path) -> bytes:
+    """Return the first bytes of a file, or what stands for those of a folder that is one image.
+
+    Nothing of a pipe, of another folder, or of what cannot be read.
+    """
+    try:
+        if source.is_dir():
+            return ome_zarr.HEAD if ome_zarr.is_zarr(source) else b""
+        if not source.is_file():
+            return b""
+        with source.open("rb") as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:

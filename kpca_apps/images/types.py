@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class ImageFile:
     # Pages that are one volume or film, where the kind says so itself.
     groups: Groups | None = None
     # Writes pages into a copy of all else that the file holds, for kinds that are written so.
-    rewrite: Callable[[IO[bytes], Iterable[NDArray[Any]]], None] | None = field(
+    rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -121,14 +121,16 @@ class Format(NamedTuple):
 
     mark: bytes  # a regular expression for the first bytes of such a file, and of no other
     suffixes: tuple[str, ...]  # the first is what a result is called
-    # Of a file's bytes, and its label.
+    # Of a file's bytes, or a folder, and its label.
     read: Callable[[Any, str], ImageFile]
-    # Takes pages one at a time, and metadata from the file that they came from.
-    write: Callable[[IO[bytes], Iterable[NDArray[Any]], ImageFile], None]
+    # To a file, or into a folder that is there; takes pages one at a time, and metadata from the
+    # file that they came from.
+    write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Height and width by the beginning of a large file; None if that says what lies where, so that
     # the rest is never read.
     size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # the kind of what becomes of it, if that is another
+    is_folder: bool = False
 
 
 def require_library(label: str, module: str, extra: str, what: str) -> None:
@@ -140,7 +142,7 @@ def require_library(label: str, module: str, extra: str, what: str) -> None:
         )
 
 
-def rewrite(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write pages in the place of those of the file they came from, and all else as it was."""
     if like.rewrite is None:
         raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")

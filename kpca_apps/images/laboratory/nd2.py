@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -96,12 +96,15 @@ def _opened(data: Content) -> Iterator[Any]:
 
 
 def _said(file: Any, n_channels: int) -> dict[str, Any]:
-    """Return sizes of a pixel, names of channels and the time between frames."""
-    voxel = file.voxel_size()
-    said = physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
-    names = [one.channel.name for one in (file.metadata.channels or ()) if one.channel]
-    if len(names) == n_channels:
-        said["Channel"] = {"Name": names}
+    """Return sizes of a pixel, names of channels and the time between frames, where told."""
+    said: dict[str, Any] = {}
+    # nd2 stumbles over channels without a dye, which costs no pixel.
+    with suppress(Exception):
+        voxel = file.voxel_size()
+        said |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
+        names = [one.channel.name for one in (file.metadata.channels or ()) if one.channel]
+        if len(names) == n_channels:
+            said["Channel"] = {"Name": names}
     for loop in file.experiment:
         period = getattr(loop.parameters, "periodMs", 0) or 0
         if period > 0:

@@ -45,7 +45,12 @@ def nd2_file(pixels: np.ndarray, *, names: list[str], size: float, step: float, 
         "eCompression": 2,
     }
     planes = {
-        f"a{n}": {"sDescription": name, "uiCompCount": 1, "uiSampleIndex": n}
+        f"a{n}": {
+            "sDescription": name,
+            "uiCompCount": 1,
+            "uiSampleIndex": n,
+            "pFluorescentProbe": {"m_sName": name},
+        }
         for n, name in enumerate(names)
     }
     metadata = {
