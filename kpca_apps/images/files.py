@@ -90,10 +90,10 @@ def encode_image(
 ) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    The file is open at its start, and able to seek; for a kind that is a folder, an empty one. Pages have the shapes and types of
-    those of `like` (else ValueError), and are taken one at a time; pixels stay in stored order.
-    JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
-    another format than "same" cannot hold the pixels.
+    The file is open at its start, and able to seek; for a kind that is a folder, an empty one.
+    Pages have the shapes and types of those of `like` (else ValueError), and are taken one at a
+    time; pixels stay in stored order. JPEG is written at quality 95 with full chroma; all others
+    lose nothing. ConfigError if another format than "same" cannot hold the pixels.
     """
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
     KINDS[target_format(like, format)].write(file, checked, like)

@@ -48,9 +48,9 @@ _REFUSED = {
 }
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
 _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
-IMAGE_SUFFIXES = frozenset(
-    ".gif .psd .exr .npy .pam .tga".split()
-).union(*(format.suffixes for format in FORMATS.values()))
+IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
+    *(format.suffixes for format in FORMATS.values())
+)
 
 
 def head_of(source: Path) -> bytes:

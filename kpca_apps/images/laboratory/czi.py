@@ -88,7 +88,9 @@ def read_czi(data: Content, label: str) -> ImageFile:
             f"{label}: its {n_pages} pages promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."
         )
-    series = [Series(_ALONG, scene.sizes, scene.page, _of_channels(said, scene)) for scene in scenes]
+    series = [
+        Series(_ALONG, scene.sizes, scene.page, _of_channels(said, scene)) for scene in scenes
+    ]
     first = [0]
     for scene in scenes:
         first.append(first[-1] + math.prod(scene.sizes))
@@ -97,7 +99,9 @@ def read_czi(data: Content, label: str) -> ImageFile:
         which = next(n for n, start in enumerate(first[1:]) if number < start)
         scene = scenes[which]
         key = tuple(map(int, np.unravel_index(number - first[which], scene.sizes)))
-        whole = np.zeros((scene.page.height, scene.page.width, scene.page.channels), scene.page.dtype)
+        whole = np.zeros(
+            (scene.page.height, scene.page.width, scene.page.channels), scene.page.dtype
+        )
         with damage_refused(label), _opened(data) as file:
             for tile in scene.tiles.get(key, ()):
                 top, left = tile.top - scene.top, tile.left - scene.left

@@ -1,6 +1,6 @@
 """DICOM images: their pixels, in the units that they stand for, and the size of a pixel.
 
-What they say of a patient, a date or a place is never read. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
+What they say of a patient, a date or a place is not kept. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
 C.11.1 (modality). By pydicom, of the extra "lab"; written as OME-TIFF.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,7 @@ _INTEGERS = {8: "1", 16: "2", 32: "4"}
 _GREY = frozenset({"MONOCHROME1", "MONOCHROME2"})
 _COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"})
 _MOST_FRAMES = 1_000_000
-# The groups of attributes that pixels need: no patient's (0010), no date's (0008) but the kind.
-_READ = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
+_GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
 def read_dicom(data: Content, label: str) -> ImageFile:
@@ -51,8 +51,9 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
         frames = int(said.get("NumberOfFrames", 1) or 1)
         samples, bits = int(said.get("SamplesPerPixel", 1)), int(said.get("BitsAllocated", 0))
-        signed, meaning = int(said.get("PixelRepresentation", 0)), str(
-            said.get("PhotometricInterpretation", "")
+        signed, meaning = (
+            int(said.get("PixelRepresentation", 0)),
+            str(said.get("PhotometricInterpretation", "")),
         )
     wrong = ""
     if not size[0] and not size[1]:
@@ -129,10 +130,7 @@ def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
         groups = [shared[0].PixelValueTransformationSequence[0]]
     found = []
     for one in groups or [said]:
-        slope, offset = (
-            float(one.get(name, default))
-            for name, default in (("RescaleSlope", 1), ("RescaleIntercept", 0))
-        )
+        slope, offset = float(one.get("RescaleSlope", 1)), float(one.get("RescaleIntercept", 0))
         if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
             raise ValueError("its rescaling is damaged")
         found.append(Scaling(slope, offset))
@@ -151,22 +149,16 @@ def _meaning(
         return stored, lambda pixels, _: np.subtract(np.array(top, stored), pixels)
     if scalings == [Scaling()]:
         return stored, lambda pixels, _: pixels
-    limits = np.iinfo(stored)
-    bits = int(said.get("BitsStored", 8 * stored.itemsize))
-    low = -(1 << (bits - 1)) if stored.kind == "i" else 0
-    high = low + (1 << bits) - 1
-    offset = int(first.offset)
-    if len(scalings) == 1 and first.slope == 1 and first.offset == offset:
-        for name in ("u1", "u2", "i2", "i4"):
-            kind = np.iinfo(name)
-            wide = np.dtype(name).itemsize >= stored.itemsize
-            if wide and kind.min <= low + offset and high + offset <= kind.max:
-                dtype = np.dtype(name)
-                return dtype, lambda pixels, _: np.clip(
-                    pixels.astype(np.int64) + offset, kind.min, kind.max
-                ).astype(dtype)
-    is_wide = limits.bits > 16
-    dtype = np.dtype("f8" if is_wide else "f4")
+    if len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset):
+        # The least type that holds all that the bits in use can mean.
+        offset, bits = int(first.offset), int(said.get("BitsStored", 8 * stored.itemsize))
+        low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
+        high = low + (1 << bits) - 1
+        for kind in ("u1", "u2", "i2", "i4"):
+            limits: np.iinfo[Any] = np.iinfo(kind)
+            if limits.bits >= 8 * stored.itemsize and limits.min <= low and high <= limits.max:
+                return limits.dtype, partial(_shifted, offset=offset, limits=limits)
+    dtype: np.dtype[Any] = np.dtype("f8" if stored.itemsize > 2 else "f4")
 
     def scaled(pixels: NDArray[Any], number: int) -> NDArray[Any]:
         one = scalings[number if len(scalings) > 1 else 0]
@@ -175,10 +167,16 @@ def _meaning(
     return dtype, scaled
 
 
+def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
+    """Add an offset; values beyond the bits in use are cut at the limits of the type."""
+    moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
+    return moved.astype(limits.dtype)
+
+
 def _series(said: Any, frames: int, page: Page) -> Series:
     """Say how large a pixel is, and what runs from frame to frame."""
     measures = said
-    for name in _READ:
+    for name in _GROUPS:
         groups = said.get(name)
         if groups and "PixelMeasuresSequence" in groups[0]:
             measures = groups[0].PixelMeasuresSequence[0]

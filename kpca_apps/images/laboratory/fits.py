@@ -29,10 +29,24 @@ from kpca_apps.images.types import (
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 # Extensions that are no picture but belong to one, by the names that telescopes and libraries give.
-_BESIDE = frozenset("DQ MASK ERR ERROR UNCERT VAR VARIANCE WHT WEIGHT CON CTX SAMP TIME AREA".split())
+_BESIDE = frozenset(
+    "DQ MASK ERR ERROR UNCERT VAR VARIANCE WHT WEIGHT CON CTX SAMP TIME AREA".split()
+)
 # What would be false of denoised pixels.
 _DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
-_SPECTRAL = ("FREQ", "WAVE", "WAVN", "AWAV", "ENER", "VRAD", "VOPT", "ZOPT", "BETA", "VELO", "STOKES")
+_SPECTRAL = (
+    "FREQ",
+    "WAVE",
+    "WAVN",
+    "AWAV",
+    "ENER",
+    "VRAD",
+    "VOPT",
+    "ZOPT",
+    "BETA",
+    "VELO",
+    "STOKES",
+)
 _UPSIDE_DOWN = 4  # EXIF's number: the first row is the lowest
 
 
@@ -90,9 +104,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     )
 
 
-def _planes(
-    data: Content, label: str, header: Any, shape: list[int], place: int
-) -> list[Plane]:
+def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
     """Return the pages of an image."""
     stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
     slope, offset = float(header.get("BSCALE", 1)), float(header.get("BZERO", 0))

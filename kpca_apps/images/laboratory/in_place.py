@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
 
 @dataclass(frozen=True)
 class Scaling:
-    """What stored integers mean: slope times the integer, and an offset; one may mean "no value"."""
+    """What stored integers mean: slope times one, and an offset; one may mean "no value"."""
 
     slope: float = 1.0
     offset: float = 0.0
@@ -63,7 +63,7 @@ class Scaling:
         """Return what is stored of values, rounded and within the range of the type."""
         if values.dtype == self.dtype(stored) and values.dtype.kind in "ui":
             same = values.dtype == stored.newbyteorder("=")
-            return (values if same else _other_sign(values)).astype(stored)
+            return np.asarray((values if same else _other_sign(values)).astype(stored))
         if stored.kind == "f":
             if (self.slope, self.offset) == (1.0, 0.0):
                 return values.astype(stored)
@@ -79,7 +79,7 @@ class Scaling:
             taken = (whole == self.blank) & ~is_blank
             whole[taken] = self.blank + 1
             whole[is_blank] = self.blank
-        return whole
+        return np.asarray(whole)
 
 
 def _other_sign(values: NDArray[Any]) -> NDArray[Any]:
@@ -88,7 +88,7 @@ def _other_sign(values: NDArray[Any]) -> NDArray[Any]:
     bits = values.view(f"u{values.itemsize}") ^ np.array(
         1 << (8 * values.itemsize - 1), f"u{values.itemsize}"
     )
-    return bits.view(f"{kind}{values.itemsize}")
+    return np.asarray(bits.view(f"{kind}{values.itemsize}"))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def planes_of(
 
 
 def write_in_place(
-    file: IO[bytes],
+    file: Any,
     pages: Iterable[NDArray[Any]],
     content: Content,
     planes: Sequence[Plane],
@@ -165,13 +165,13 @@ def write_in_place(
 
 
 def _copy(
-    file: IO[bytes], content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
+    file: Any, content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
 ) -> int:
     """Copy bytes of a file up to a place, which is returned."""
     while begin < end:
         if waiting and waiting[0][0] == begin:
-            begin += file.write(waiting.pop(0)[1])
+            begin += int(file.write(waiting.pop(0)[1]))
             continue
         stop = min(end, begin + _PIECE, *(place for place, _ in waiting[:1]))
-        begin += file.write(content[begin:stop])
+        begin += int(file.write(content[begin:stop]))
     return begin

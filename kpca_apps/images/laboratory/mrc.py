@@ -10,7 +10,7 @@ import io
 import struct
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         size, head[_EXTENDED] = head[_EXTENDED], bytes(4)  # what it leads to is not read
         opened = MrcInterpreter(io.BytesIO(head), permissive=True, header_only=True)
         header = opened.header
-        order = ">" if header.mode.dtype.str.startswith(">") else "<"
+        order: Literal["<", ">"] = ">" if header.mode.dtype.str.startswith(">") else "<"
         mode, (extended,) = int(header.mode), struct.unpack(f"{order}i", size)
         nx, ny, nz, mz = (int(header[name]) for name in ("nx", "ny", "nz", "mz"))
         kind, voxel = int(header.ispg), opened.voxel_size
@@ -57,10 +57,9 @@ def read_mrc(data: Content, label: str) -> ImageFile:
     stored = np.dtype(_MODES[mode]).newbyteorder(order)
     planes = planes_of(label, data, _HEADER + max(0, extended), (nz, ny, nx), stored)
     # A stack of images, a volume, or as many volumes as it has mz sections; see MRC2014.
-    axes, counts = "T", (nz,)
-    if kind >= 1:
-        n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
-        axes, counts = ("TZ", (n_volumes, nz // n_volumes)) if n_volumes > 1 else ("Z", (nz,))
+    n_volumes = nz // mz if kind > 400 and mz > 0 and nz % mz == 0 else 1
+    axes = "T" if kind < 1 else "Z" if n_volumes == 1 else "TZ"
+    counts = (n_volumes, nz // n_volumes)[-len(axes) :]
     series = [Series(axes, counts, planes[0].page, physical_sizes(sizes, "Å"))]
     return ImageFile(
         label=label,

@@ -1,7 +1,7 @@
 """NIfTI files of scanners of bodies, also packed by gzip: volumes and series of them.
 
-Cox et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM. Headers by nibabel, of
-the extra "lab"; they, with affine matrices and extensions, are kept to the byte.
+Cox et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM. Headers by nibabel,
+of the extra "lab"; they, with affine matrices and extensions, are kept to the byte.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ def read_nifti(data: Content, label: str) -> ImageFile:
     page_axes, sizes = ("T", (rest,)) if n_slices == 1 else ("TZ", (rest, n_slices))
     series = [Series(page_axes, sizes, planes[0].page, said)]
 
-    def write(file: IO[bytes], pages: Iterable[NDArray[Any]]) -> None:
+    def write(file: Any, pages: Iterable[NDArray[Any]]) -> None:
         if not packed:
             write_in_place(file, pages, content, planes)
             return
@@ -114,7 +114,7 @@ def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
 
-    kind = Nifti2Header if head[4:6] in (b"n+", b"ni") else Nifti1Header
+    kind: Any = Nifti2Header if head[4:6] in (b"n+", b"ni") else Nifti1Header
     header = kind(head[: kind.template_dtype.itemsize], check=False)
     shape = tuple(int(side) for side in header.get_data_shape())
     place = int(header["vox_offset"])

@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -100,15 +101,15 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, each of which is read as a whole; "
+            f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, and each is read as a whole; "
             "save it in smaller ones first."
         )
     pyramid = _Pyramid(folder, paths, names[:-2], shapes, dtype)
-    for above, below in zip(shapes, shapes[1:], strict=False):
+    for above, below in pairwise(shapes):
         if not all(map(_fits, above, below)) or above[:-3] != below[:-3]:
             raise InputError(
-                f"{label}: its copies of {above} and {below} are not smaller by whole factors; save "
-                "the largest alone first."
+                f"{label}: its copies of {above} and {below} are not smaller by whole factors; "
+                "save the largest alone first."
             )
     page = Page(height, width, 1, native)
     series = [Series(names[:-2], tuple(counts), page, _said(told, scales[0], names, units, counts))]
@@ -138,7 +139,7 @@ def _attributes(folder: Path) -> Mapping[str, Any]:
     import zarr
 
     group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
-    told = group.attrs.asdict()
+    told: dict[str, Any] = group.attrs.asdict()
     return dict(told.get("ome", told))
 
 
@@ -226,7 +227,7 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
-        for above, below in zip(pyramid.paths, pyramid.paths[1:], strict=False):
+        for above, below in pairwise(pyramid.paths):
             _write_reduced(_opened(out, above, "r"), _opened(out, below, "r+"))
 
 
@@ -321,6 +322,4 @@ def _means(
     return np.rint(values).astype(dtype) if dtype.kind in "ui" else values.astype(dtype)
 
 
-FORMAT = Format(
-    re.escape(HEAD), (".zarr",), read_zarr, rewrite, size=None, is_folder=True
-)
+FORMAT = Format(re.escape(HEAD), (".zarr",), read_zarr, rewrite, size=None, is_folder=True)

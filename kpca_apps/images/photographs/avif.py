@@ -47,7 +47,8 @@ def read_avif(data: bytes, label: str) -> ImageFile:
         pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
         raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
-    page = Page(*pixels.shape[:2], (*pixels.shape, 1)[2], pixels.dtype)
+    height, width, channels = (*pixels.shape, 1)[:3]
+    page = Page(height, width, channels, pixels.dtype)
     carried = [(_DEPTH, bytes([told.depth]))]
     if told.colours:
         carried.append((_COLOURS, bytes(min(255, one) for one in told.colours)))

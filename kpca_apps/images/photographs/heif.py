@@ -86,7 +86,9 @@ def with_metadata(
         links += _box(b"cdsc", struct.pack(">HHH", number, 1, primary))
     wide = entries[0] > 0  # a version in which their number takes four bytes
     n_entries = int.from_bytes(entries[4 : 8 if wide else 6], "big") + len(added)
-    entries = entries[:4] + n_entries.to_bytes(4 if wide else 2, "big") + entries[8 if wide else 6 :]
+    entries = (
+        entries[:4] + n_entries.to_bytes(4 if wide else 2, "big") + entries[8 if wide else 6 :]
+    )
     inner[b"iinf"] = entries
     if added:
         inner[b"iref"] = links

@@ -81,7 +81,9 @@ def nd2_file(pixels: np.ndarray, *, names: list[str], size: float, step: float, 
     where = b""
     for name, data in chunks.items():
         where += name.encode() + struct.pack("<QQ", file.tell(), len(data))
-        file.write(struct.pack("<IIQ", _MAGIC, _NAME, len(data)) + name.encode().ljust(_NAME, b"\0"))
+        file.write(
+            struct.pack("<IIQ", _MAGIC, _NAME, len(data)) + name.encode().ljust(_NAME, b"\0")
+        )
         file.write(data)
     end, place = b"ND2 CHUNK MAP SIGNATURE 0000001!", file.tell()
     where += end + struct.pack("<Q", place)

@@ -37,9 +37,7 @@ def again(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels
     return out
 
 
-@pytest.mark.parametrize(
-    "dtype", ["u1", "i1", "i2", "u2", "i4", "u4", "f4", "f8"]
-)
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u2", "i4", "u4", "f4", "f8"])
 def test_fits_of_each_type(dtype: str, tmp_path: Path) -> None:
     pixels = CUBE.astype(dtype)
     path = tmp_path / "a.fits"
@@ -66,7 +64,10 @@ def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
     image = read_image(path)
     assert len(image.pages) == 3
     assert any("DQ" in note for note in image.notes)
-    with fits.open(again(path, lambda page: page + 1), checksum=True) as out, fits.open(path) as own:
+    with (
+        fits.open(again(path, lambda page: page + 1), checksum=True) as out,
+        fits.open(path) as own,
+    ):
         np.testing.assert_array_equal(out["SCI"].data, CUBE + 1)
         np.testing.assert_array_equal(out["DQ"].data, own["DQ"].data)
         np.testing.assert_array_equal(out[2].data, own[2].data)
@@ -151,7 +152,7 @@ def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
     assert image.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
     own, out = nibabel.load(path), nibabel.load(again(path))
     np.testing.assert_allclose(
-        pages_of(image), np.moveaxis(own.get_fdata(), (3, 2, 1, 0), (0, 1, 2, 3)).reshape(8, 20, 30),
+        pages_of(image), own.get_fdata().transpose(3, 2, 1, 0).reshape(8, 20, 30),
         rtol=1e-6,
     )  # fmt: skip
     np.testing.assert_array_equal(out.dataobj.get_unscaled(), own.dataobj.get_unscaled())

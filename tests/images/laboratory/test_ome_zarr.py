@@ -15,6 +15,7 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
 from tests.hostile.images import texture
+from tests.quick import quick
 
 zarr = pytest.importorskip("zarr")
 SHAPE = (2, 5, 37, 50)  # channels, slices, rows, columns
@@ -25,7 +26,7 @@ def made(
     pixels: np.ndarray,
     *,
     version: int = 3,
-    chunks: tuple[int, ...] = (1, 1, 16, 16),
+    chunks: tuple[int, ...] = (1, 1, 37, 50),
     shards: tuple[int, ...] | None = None,
     reduced: bool = True,
 ) -> Path:
@@ -77,24 +78,29 @@ def written(folder: Path, out: Path, add: int = 0) -> Path:
 
 def halved(pixels: np.ndarray) -> np.ndarray:
     """Means of blocks of rows and columns: 2 x 2, at the lower end of an odd side 1 x 2."""
-    *before, height, width = pixels.shape
+    height, width = pixels.shape[-2:]
     rows = [pixels[..., y : y + 2, :].mean(axis=-2) for y in range(0, height, 2)]
     values = np.stack(rows, axis=-2)
     columns = [values[..., x : x + 2].mean(axis=-1) for x in range(0, width, 2)]
     return np.rint(np.stack(columns, axis=-1)).astype(pixels.dtype)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+LAYOUTS = [
+    (2, (1, 1, 16, 16), None),
+    (2, (2, 1, 37, 50), None),
+    (3, (1, 1, 16, 16), None),
+    (3, (1, 3, 32, 32), None),
+    (3, (2, 1, 37, 50), None),
+    (3, (1, 1, 16, 16), (1, 2, 32, 32)),
+]
+
+
 @pytest.mark.parametrize(
-    ("chunks", "shards"),
-    [((1, 1, 16, 16), None), ((1, 3, 16, 16), None), ((2, 1, 37, 50), None),
-     ((1, 1, 8, 8), (1, 2, 16, 16))],
-)  # fmt: skip
+    ("version", "chunks", "shards"), quick(LAYOUTS, LAYOUTS[1], LAYOUTS[3], LAYOUTS[5])
+)
 def test_it_is_written_as_it_was(
     version: int, chunks: tuple[int, ...], shards: tuple[int, ...] | None, tmp_path: Path
 ) -> None:
-    if shards and version == 2:
-        pytest.skip("no shards before 0.5")
     pixels = texture(*SHAPE).astype("u2") * 200
     folder = made(tmp_path / "a.zarr", pixels, version=version, chunks=chunks, shards=shards)
     image = read_image(folder)
@@ -155,7 +161,7 @@ def test_a_packed_chunk_that_is_cut_is_refused(tmp_path: Path) -> None:
 
 
 def lighter(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
-    return pixels + 1.0, DenoiseInfo(sigma=2.0, data_range=255.0, estimated=False, correlated=False)
+    return pixels + 1.0, DenoiseInfo("gaussian", 2.0, (2.0,), True, False, 1.0, 255.0)
 
 
 def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
@@ -171,12 +177,16 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result[:], pixels + 1)
     again = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
     assert [one.resumed for one in again.images] == [True, True]
-    next((out / "a/one.zarr/0/c").rglob("0")).parent.joinpath("1").write_bytes(b"damage")
+    (out / "a/one.zarr/0/c/0/0/0/0").write_bytes(b"damage")
     with pytest.raises(RefusedError, match="--force"):
         run_batch([tmp_path / "in"], out, settings, denoise=lighter)
     forced = run_batch([tmp_path / "in"], out, settings, denoise=lighter, force=True)
     assert [one.resumed for one in forced.images] == [False, True]
-    np.testing.assert_array_equal(zarr.open_array(str(out / "a/one.zarr/0"), mode="r")[:], pixels + 1)
+    np.testing.assert_array_equal(
+        zarr.open_array(str(out / "a/one.zarr/0"), mode="r")[:], pixels + 1
+    )
     assert not [path for path in out.rglob("*") if path.name.startswith(".kpca")]
-    alone = run_batch([tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff")
+    alone = run_batch(
+        [tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff"
+    )
     assert alone.images[0].output == "one.tif"

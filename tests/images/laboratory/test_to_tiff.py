@@ -55,7 +55,11 @@ def test_czi(tmp_path: Path) -> None:
     czi = pytest.importorskip("pylibCZIrw.czi")
     pixels = rng.integers(0, 4096, (2, 3, 20, 60)).astype("u2")
     path = tmp_path / "a.czi"
-    for packing in ("uncompressed:", "zstd0:ExplicitLevel=3", "zstd1:ExplicitLevel=3;PreProcess=HiLoByteUnpack"):
+    for packing in (
+        "uncompressed:",
+        "zstd0:ExplicitLevel=3",
+        "zstd1:ExplicitLevel=3;PreProcess=HiLoByteUnpack",
+    ):
         path.unlink(missing_ok=True)
         with czi.create_czi(str(path), compression_options=packing) as file:
             for channel, slice in np.ndindex(2, 3):
@@ -66,9 +70,13 @@ def test_czi(tmp_path: Path) -> None:
                         location=(left - 7, 5),
                     )
             file.write_metadata(
-                "a film", channel_names={0: "DAPI", 1: "GFP"}, scale_x=1e-7, scale_y=2e-7, scale_z=5e-7
+                "a film",
+                channel_names={0: "DAPI", 1: "GFP"},
+                scale_x=1e-7,
+                scale_y=2e-7,
+                scale_z=5e-7,
             )
-        ((axes, values),), xml = as_tiff(path)
+        ((_, values),), xml = as_tiff(path)
         np.testing.assert_array_equal(values.reshape(pixels.shape), pixels)
         said = pixels_said(xml)
         assert [one.name for one in said.channels] == ["DAPI", "GFP"]

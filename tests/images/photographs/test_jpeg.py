@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.photographs import jpeg
 from kpca_apps.images.files import encode_image
+from kpca_apps.images.photographs import jpeg
 from kpca_apps.images.photographs.jpeg import read_jpeg
 from tests.hostile.images import saved, texture
 
