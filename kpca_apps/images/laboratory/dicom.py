@@ -29,6 +29,7 @@ from kpca_apps.images.types import (
     damage_refused,
     require_library,
 )
+from kpca_apps.names import one_line
 
 _INTEGERS = {8: "1", 16: "2", 32: "4"}
 _GREY = frozenset({"MONOCHROME1", "MONOCHROME2"})
@@ -61,7 +62,8 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     elif "TotalPixelMatrixColumns" in said and frames > 1:
         wrong = "is a slide in tiles; export the regions that matter as TIFF first"
     elif meaning not in (_GREY if samples == 1 else _COLOUR):
-        wrong = f"holds colours of kind {meaning or 'unknown'}; export it as RGB or grey first"
+        kind = one_line(meaning, 20) or "unknown"
+        wrong = f"holds colours of kind {kind}; export it as RGB or grey first"
     elif bits not in _INTEGERS:
         wrong = f"holds values of {bits} bits; export it in 8 or 16 bits first"
     if wrong:

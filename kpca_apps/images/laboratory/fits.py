@@ -25,6 +25,7 @@ from kpca_apps.images.types import (
     require_library,
     rewrite,
 )
+from kpca_apps.names import one_line
 
 _CARD, _BLOCK = 80, 2880
 _TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
@@ -74,7 +75,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
                 sides = [int(header[f"NAXIS{n}"]) for n in range(1, int(header["NAXIS"]) + 1)]
                 if not isinstance(hdu, (fits.PrimaryHDU, fits.ImageHDU)) or len(sides) < 2:
                     continue
-                name = str(header.get("EXTNAME", "")).strip().upper()
+                name = one_line(str(header.get("EXTNAME", "")).strip().upper(), 20)
                 if name in _BESIDE or name.startswith("VAR_"):
                     kept.append(name)
                     continue

@@ -37,6 +37,7 @@ from kpca_apps.images.types import (
     require_library,
     rewrite,
 )
+from kpca_apps.names import one_line
 from kpca_apps.system.spools import require_disk
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
@@ -80,7 +81,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         paths = tuple(str(one["path"]) for one in scales[0]["datasets"])
         for path in paths:
             if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise InputError(f"{label}: a copy of it lies outside the folder ({path[:100]}).")
+                raise InputError(
+                    f"{label}: a copy of it lies outside the folder ({one_line(path, 100)})."
+                )
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
@@ -117,7 +120,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     def read(number: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
         with damage_refused(label):
-            pixels = np.asarray(_opened(folder, paths[0], "r")[place])
+            array = _opened(folder, paths[0], "r")
+            _check_blosc(folder / paths[0], array, place)
+            pixels = np.asarray(array[place])
             if pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
         return pixels.astype(native, copy=False)
@@ -149,6 +154,21 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
     return zarr.open_array(str(folder / path), mode=mode)
 
 
+def _check_blosc(folder: Path, array: Any, place: tuple[int, ...]) -> None:
+    """Refuse a page of which a chunk is cut short; Blosc would read on beyond its end."""
+    if array.shards or not any("blosc" in type(one).__name__.lower() for one in array.compressors):
+        return
+    before = tuple(one // side for one, side in zip(place, array.chunks, strict=False))
+    counts = (-(-n // side) for n, side in zip(array.shape[-2:], array.chunks[-2:], strict=True))
+    for after in np.ndindex(*counts):
+        path = folder / array.metadata.encode_chunk_key((*before, *after))
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(16)
+            if len(head) < 16 or int.from_bytes(head[12:], "little") != path.stat().st_size:
+                raise ValueError("a chunk is cut short")
+
+
 def _outer(array: Any) -> tuple[int, ...]:
     """Return the sides of what is written at once: a chunk, or a shard of chunks."""
     return tuple(int(side) for side in (array.shards or array.chunks))
@@ -160,7 +180,8 @@ def _no_image(folder: Path, told: Mapping[str, Any], n_scales: int) -> str:
         return f"holds {n_scales} images in one group; save each as a folder of its own first"
     inside = next((one.name for one in sorted(folder.iterdir()) if is_zarr(one)), "")
     what = "a plate of images" if "plate" in told else "no image itself"
-    return f"holds {what}; name the folders of its images" + f", such as {inside}" * bool(inside)
+    example = f", such as {one_line(inside, 40)}" if inside else ""
+    return f"holds {what}; name the folders of its images{example}"
 
 
 def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
@@ -175,7 +196,7 @@ def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
         units[letter] = str(own.get("unit", ""))
     if not re.fullmatch("T?C?Z?YX", names):
         raise InputError(
-            f"{label}: has the axes {', '.join(names)}; rearrange it to t, c, z, y, x first."
+            f"{label}: has the axes {one_line(', '.join(names), 40)}; rearrange it to t, c, z, y, x first."
         )
     return names, units
 
