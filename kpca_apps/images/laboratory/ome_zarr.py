@@ -195,9 +195,8 @@ def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
         names += letter
         units[letter] = str(own.get("unit", ""))
     if not re.fullmatch("T?C?Z?YX", names):
-        raise InputError(
-            f"{label}: has the axes {one_line(', '.join(names), 40)}; rearrange it to t, c, z, y, x first."
-        )
+        found = one_line(", ".join(names), 40)
+        raise InputError(f"{label}: has the axes {found}; rearrange it to t, c, z, y, x first.")
     return names, units
 
 
