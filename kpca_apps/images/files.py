@@ -112,7 +112,9 @@ def target_format(like: ImageFile, format: str) -> str:
     check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
-    if len(like.pages) > 1:
+    if like.inks:
+        what = "has the inks of print (CMYK)"
+    elif len(like.pages) > 1:
         what = f"has {len(like.pages)} pages"
     elif like.pages[0].dtype not in (np.uint8, np.uint16):
         kind = like.pages[0].dtype

@@ -110,6 +110,7 @@ class ImageFile:
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
     # Pages that are one volume or film, where the kind says so itself.
     groups: Groups | None = None
+    inks: bool = False  # whether pages are those of CMYK, two for each; see `inks.py`
     # Writes pages into a copy of all else that the file holds, for kinds that are written so.
     rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
         default=None, repr=False, compare=False

@@ -293,7 +293,8 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    orientation, icc = image.metadata.orientation, image.metadata.icc
+    # A profile of inks is not for what they leave of white.
+    orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
         residual=measure_residual(first, last),
