@@ -9,7 +9,7 @@ import re
 from pathlib import Path, PurePath
 
 from kpca_apps.images import raw, tiff
-from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nd2, nifti, ome_zarr
+from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome_zarr
 from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
 
@@ -29,7 +29,7 @@ FORMATS: dict[str, Format] = {
     "mrc": mrc.FORMAT,
     "nifti": nifti.FORMAT,
     "czi": czi.FORMAT,
-    "nd2": nd2.FORMAT,
+    "nd2": nikon.FORMAT,
     "zarr": ome_zarr.FORMAT,
 }
 _TO_FLOAT = "convert it to a float32 TIFF first"

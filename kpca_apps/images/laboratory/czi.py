@@ -1,16 +1,15 @@
 """CZI files of Zeiss microscopes, whose tiles are put together; written as OME-TIFF.
 
-Pyramids of smaller copies are left out. By czifile, of the extra "lab", which finds the tiles; they
-are unpacked here, for it does not know Zstandard.
+Pyramids of smaller copies are left out. Read here and not by czifile, whose calls differ between
+the versions for Python 3.11 and later ones; the structure is that of libCZI (Zeiss), which is open.
 """
 
 from __future__ import annotations
 
-import io
 import math
+import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -31,16 +30,41 @@ from kpca_apps.images.types import (
     Page,
     check_size,
     damage_refused,
-    require_library,
 )
 
 _METRE = 1e6  # micrometres
 _ALONG = "TCZ"  # axes of pages, the last fastest
 _PLAIN, _LZW, _JPEG_XR, _ZSTD, _ZSTD_SPLIT = 0, 2, 4, 5, 6
 _PACKINGS = frozenset({_PLAIN, _LZW, _JPEG_XR, _ZSTD, _ZSTD_SPLIT})
-_TYPES = {"<u1": ("u1", 1), "<u2": ("u2", 1), "<f4": ("f4", 1), "<3u1": ("u1", 3)}
-_TYPES |= {"<3u2": ("u2", 3), "<3f4": ("f4", 3), "<4u1": ("u1", 4), "<i4": ("i4", 1)}
+# Types of pixels: of a channel, and channels, of which blue comes first.
+_TYPES = {0: ("u1", 1), 1: ("u2", 1), 2: ("f4", 1), 3: ("u1", 3), 4: ("u2", 3), 8: ("f4", 3)}
+_TYPES |= {9: ("u1", 4), 12: ("i4", 1)}
 _MOST_TILES = 1_000_000
+# A segment begins with its name and two sizes; where the directory and the metadata stand is in the
+# first, and how long the parts of a tile are in each of theirs.
+_SEGMENT, _PLACES, _PARTS = struct.Struct("<16sqq"), struct.Struct("<52xqq"), struct.Struct("<iiq")
+_ENTRY, _SIDE = struct.Struct("<2siq4xiB5xi"), struct.Struct("<4sii4xi")
+_DIRECTORY_HEAD, _METADATA_HEAD, _LEAST_ENTRY = 128, 256, 240
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Where a tile begins along an axis, how far it reaches, and in how many pixels."""
+
+    start: int
+    size: int
+    stored: int
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the directory says of a tile."""
+
+    kind: int  # of pixels
+    place: int
+    packing: int
+    is_smaller: bool  # whether it belongs to a smaller copy
+    sides: Mapping[str, _Side]
 
 
 @dataclass(frozen=True)
@@ -48,6 +72,7 @@ class _Tile:
     """A piece of a page, where it lies in the file and on the page."""
 
     place: int
+    n_sides: int
     packing: int
     left: int
     top: int
@@ -69,14 +94,10 @@ class _Scene:
 
 def read_czi(data: Content, label: str) -> ImageFile:
     """Read a CZI file: a series of pages for each of its scenes, at full resolution."""
-    require_library(label, "czifile", "lab", "CZI files")
-    with damage_refused(label), _opened(data) as file:
-        entries = file.subblock_directory
-        if len(entries) > _MOST_TILES:
-            raise ValueError(f"{len(entries):,} tiles")
-        scenes = _scenes(entries, label)
-        xml = file.metadata() or ""
-        said = _said(xml)
+    with damage_refused(label):
+        directory, metadata = _PLACES.unpack_from(_segment(data, 0, b"ZISRAWFILE", _PLACES.size))
+        scenes = _scenes(_entries(data, directory), label)
+        said = _said(_xml(data, metadata))
     n_pages = sum(math.prod(scene.sizes) for scene in scenes)
     n_bytes = sum(math.prod(scene.sizes) * scene.page.n_bytes for scene in scenes)
     packed = any(
@@ -102,11 +123,11 @@ def read_czi(data: Content, label: str) -> ImageFile:
         whole = np.zeros(
             (scene.page.height, scene.page.width, scene.page.channels), scene.page.dtype
         )
-        with damage_refused(label), _opened(data) as file:
+        with damage_refused(label):
             for tile in scene.tiles.get(key, ()):
                 top, left = tile.top - scene.top, tile.left - scene.left
                 whole[top : top + tile.height, left : left + tile.width] = _pixels(
-                    file, tile, scene.page
+                    data, tile, scene.page
                 )
         return whole[..., 0] if scene.page.channels == 1 else whole
 
@@ -125,69 +146,104 @@ def read_czi(data: Content, label: str) -> ImageFile:
     )
 
 
-@contextmanager
-def _opened(data: Content) -> Iterator[Any]:
-    from czifile import CziFile
+def _segment(data: Content, place: int, name: bytes, n_bytes: int) -> bytes:
+    """Return the first bytes of a segment after its head."""
+    head = data[place : place + _SEGMENT.size]
+    if place < 0 or not head.startswith(name):
+        raise ValueError(f"no segment {name.decode()} where it should be")
+    begin = place + _SEGMENT.size
+    return data[begin : begin + n_bytes]
 
-    source = io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
-    with CziFile(source, multifile=False) as file:
-        yield file
+
+def _entries(data: Content, place: int) -> Iterator[_Entry]:
+    """Yield what the directory says of each tile."""
+    count = int.from_bytes(_segment(data, place, b"ZISRAWDIRECTORY", 4), "little")
+    least = _ENTRY.size + 2 * _SIDE.size
+    begin = place + _SEGMENT.size + _DIRECTORY_HEAD
+    if count > _MOST_TILES or begin + count * least > len(data):
+        raise ValueError(f"{count:,} tiles")
+    # An entry has a few sides, and none is longer than this.
+    listed, at = data[begin : begin + count * (_ENTRY.size + 30 * _SIDE.size)], 0
+    for _ in range(count):
+        schema, kind, place, packing, pyramid, n_sides = _ENTRY.unpack_from(listed, at)
+        if schema != b"DV" or not 2 <= n_sides <= 30:
+            raise ValueError("an entry of its directory is of another kind")
+        sides = {}
+        at += _ENTRY.size
+        for _ in range(n_sides):
+            axis, start, size, stored = _SIDE.unpack_from(listed, at)
+            sides[axis.rstrip(b"\0").decode("latin-1")] = _Side(start, size, stored or size)
+            at += _SIDE.size
+        yield _Entry(kind, place, packing, bool(pyramid), sides)
 
 
-def _scenes(entries: Any, label: str) -> list[_Scene]:
+def _xml(data: Content, place: int) -> bytes:
+    """Return the metadata, if they are there."""
+    if not place:
+        return b""
+    size = int.from_bytes(_segment(data, place, b"ZISRAWMETADATA", 4), "little")
+    begin = place + _SEGMENT.size + _METADATA_HEAD
+    return data[begin : begin + size]
+
+
+def _scenes(entries: Iterable[_Entry], label: str) -> list[_Scene]:
     """Sort the tiles of full resolution by scene and page."""
-    found: dict[tuple[Any, ...], list[tuple[dict[str, Any], Any]]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[_Entry]] = defaultdict(list)
     for entry in entries:
-        sides = {one.dimension: one for one in entry.dimension_entries}
-        if entry.pyramid_type or any(sides[a].size != sides[a].stored_size for a in "YX"):
+        sides = entry.sides
+        if entry.is_smaller or any(sides[a].size != sides[a].stored for a in "YX"):
             continue
         others = tuple((a, one.start) for a, one in sorted(sides.items()) if a not in "TCZYXM")
-        found[others].append((sides, entry))
+        found[others].append(entry)
     if not found:
         raise InputError(f"{label}: holds no image.")
     return [_scene(pieces, label) for _, pieces in sorted(found.items())]
 
 
-def _scene(pieces: list[tuple[dict[str, Any], Any]], label: str) -> _Scene:
-    types = {entry.dtype for _, entry in pieces}
-    if len(types) > 1 or not types <= _TYPES.keys():
+def _scene(pieces: list[_Entry], label: str) -> _Scene:
+    kinds = {entry.kind for entry in pieces}
+    if len(kinds) > 1 or not kinds <= _TYPES.keys():
         raise InputError(
             f"{label}: holds channels of several types, or of complex numbers; export it as "
             "OME-TIFF first."
         )
-    dtype, channels = _TYPES[types.pop()]
-    for packing in {int(entry.compression) for _, entry in pieces} - _PACKINGS:
+    dtype, channels = _TYPES[kinds.pop()]
+    for packing in {entry.packing for entry in pieces} - _PACKINGS:
         raise InputError(
             f"{label}: its compression (CZI scheme {packing}) is not read; save it without first."
         )
-    left, top = (min(sides[axis].start for sides, _ in pieces) for axis in "XY")
-    right, bottom = (max(sides[a].start + sides[a].size for sides, _ in pieces) for a in "XY")
-    if any(sides[axis].size < 1 for sides, _ in pieces for axis in "XY"):
+    if any(entry.sides[axis].size < 1 for entry in pieces for axis in "XY"):
         raise InputError(f"{label}: a tile without pixels; it is damaged, fetch the file again.")
+    left, top = (min(entry.sides[axis].start for entry in pieces) for axis in "XY")
+    right, bottom = (max(e.sides[a].start + e.sides[a].size for e in pieces) for a in "XY")
     check_size(label, (bottom - top, right - left), 0, 0, 1)
     starts, sizes = {}, []
     for axis in _ALONG:
-        places = [sides[axis].start for sides, _ in pieces if axis in sides] or [0]
+        places = [entry.sides[axis].start for entry in pieces if axis in entry.sides] or [0]
         starts[axis] = min(places)
         sizes.append(max(places) - min(places) + 1)
     tiles: dict[tuple[int, ...], list[_Tile]] = defaultdict(list)
-    later = sorted(pieces, key=lambda one: one[0]["M"].start if "M" in one[0] else 0)
-    for sides, entry in later:
+    nothing = _Side(0, 1, 1)
+    for entry in sorted(pieces, key=lambda one: one.sides.get("M", nothing).start):
+        sides = entry.sides
         key = tuple(sides[a].start - starts[a] if a in sides else 0 for a in _ALONG)
-        x, y = sides["X"], sides["Y"]
-        place, packing = int(entry.file_position), int(entry.compression)
-        tiles[key].append(_Tile(place, packing, x.start, y.start, y.size, x.size))
+        x, y, n_sides = sides["X"], sides["Y"], len(sides)
+        tile = _Tile(entry.place, n_sides, entry.packing, x.start, y.start, y.size, x.size)
+        tiles[key].append(tile)
     page = Page(bottom - top, right - left, channels, np.dtype(dtype))
     return _Scene(page, left, top, starts, tuple(sizes), tiles)
 
 
-def _pixels(file: Any, tile: _Tile, page: Page) -> NDArray[Any]:
+def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
     """Unpack a tile."""
-    from czifile import Segment
-
-    segment = Segment(file._fh, tile.place).data()
     size = tile.height * tile.width * page.channels * page.dtype.itemsize
-    raw = segment.data(raw=True)
+    parts = _segment(data, tile.place, b"ZISRAWSUBBLOCK", _PARTS.size)
+    n_metadata, _, n_bytes = _PARTS.unpack(parts)
+    entry = max(_LEAST_ENTRY, _ENTRY.size + tile.n_sides * _SIDE.size)
+    begin = tile.place + _SEGMENT.size + _PARTS.size + entry + n_metadata
+    raw: bytes | bytearray = data[begin : begin + n_bytes]
+    if n_metadata < 0 or len(raw) != n_bytes:
+        raise ValueError("a tile is cut short")
     if tile.packing == _JPEG_XR:
         values = np.asarray(imagecodecs.jpegxr_decode(raw))
     else:
@@ -196,7 +252,7 @@ def _pixels(file: Any, tile: _Tile, page: Page) -> NDArray[Any]:
         elif tile.packing == _ZSTD:
             raw = imagecodecs.zstd_decode(raw, out=size)
         elif tile.packing == _ZSTD_SPLIT:
-            raw = _unsplit(raw, size)
+            raw = _unsplit(bytes(raw), size)
         values = np.frombuffer(raw, page.dtype.newbyteorder("<"))
     shape = (tile.height, tile.width, page.channels)
     if values.size != math.prod(shape) or values.dtype.itemsize != page.dtype.itemsize:
@@ -204,8 +260,7 @@ def _pixels(file: Any, tile: _Tile, page: Page) -> NDArray[Any]:
     values = values.reshape(shape)
     if tile.packing == _JPEG_XR or page.channels == 1:
         return values
-    # Blue comes first.
-    return values[..., [2, 1, 0, 3][: page.channels]]
+    return values[..., [2, 1, 0, 3][: page.channels]]  # blue comes first
 
 
 def _unsplit(raw: bytes, size: int) -> bytes:
@@ -218,11 +273,11 @@ def _unsplit(raw: bytes, size: int) -> bytes:
     return np.frombuffer(unpacked, np.uint8).reshape(2, -1).T.tobytes()
 
 
-def _said(xml: str) -> dict[str, Any]:
+def _said(xml: bytes) -> dict[str, Any]:
     """Return sizes of a pixel, names of channels, time between frames and date, where told."""
     try:
         root = ElementTree.fromstring(xml)
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, ValueError):
         return {}
     sizes = {}
     for axis in "XYZ":

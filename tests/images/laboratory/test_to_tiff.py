@@ -51,7 +51,6 @@ def test_nd2(tmp_path: Path) -> None:
 
 
 def test_czi(tmp_path: Path) -> None:
-    pytest.importorskip("czifile")
     czi = pytest.importorskip("pylibCZIrw.czi")
     pixels = rng.integers(0, 4096, (2, 3, 20, 60)).astype("u2")
     path = tmp_path / "a.czi"
