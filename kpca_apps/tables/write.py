@@ -105,8 +105,11 @@ class _ParquetGroups(AbstractContextManager["_ParquetGroups"]):
         self._writer.write_table(rows, row_group_size=_GROUP_ROWS)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._held and (self._writer is None or self._held[0].num_rows):
-            self._write(pa.concat_tables(self._held))
+        if kind is None and self._held:
+            rows = pa.concat_tables(self._held)
+            # Of no rows at all the columns are written.
+            if rows.num_rows or self._writer is None:
+                self._write(rows)
         if self._writer is not None:
             self._writer.close()
 

@@ -234,16 +234,20 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [3, 7, 9, 27, N_ROWS])
 def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", 10)
-    for size in (7, 60):
-        written_in_parts(source, tmp_path / f"{size}.parquet", size)
-    assert (tmp_path / "7.parquet").read_bytes() == (tmp_path / "60.parquet").read_bytes()
-    groups = pq.read_metadata(tmp_path / "7.parquet")
+    """Parts of any size: fewer than a group, a group or several at once, and some left over."""
+    group = 9
+    monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", group)
+    written_in_parts(source, tmp_path / "parts.parquet", size)
+    groups = pq.read_metadata(tmp_path / "parts.parquet")
     sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
-    assert sizes == [10] * (N_ROWS // 10) + [N_ROWS % 10] * (N_ROWS % 10 > 0)
+    assert sizes == [group] * (N_ROWS // group) + [N_ROWS % group] * (N_ROWS % group > 0)
+    assert pl.read_parquet(tmp_path / "parts.parquet")["cells"].equals(
+        read_table(source).frame["cells"]
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
