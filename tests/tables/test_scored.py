@@ -20,9 +20,9 @@ from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import (
     neutralise,
     open_scored,
-    scored_bytes,
     scored_kind,
     scored_notes,
+    scored_part,
 )
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
@@ -37,7 +37,7 @@ EXTRA = {
 
 def write_scored(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
     with open_scored(path) as append:
-        append(scored_bytes(table, extra, scored_kind(path)))
+        append(scored_part(table, extra, scored_kind(path)))
     return scored_notes(table.frame.columns, extra)
 
 
@@ -209,7 +209,7 @@ def written_in_parts(source: Path, path: Path, size: int) -> dict[str, np.ndarra
                 for name, values in extra.items()
             }
             first = part.number == 0
-            append(scored_bytes(part.read(), of_part, scored_kind(path), header=first))
+            append(scored_part(part.read(), of_part, scored_kind(path), header=first))
     return extra
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(suffix: str, tmp_path: 
     path.write_bytes(b"as it was")
     rows = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
     with pytest.raises(KeyboardInterrupt), open_scored(path) as append:
-        append(scored_bytes(rows, EXTRA, suffix))
+        append(scored_part(rows, EXTRA, suffix))
         raise KeyboardInterrupt
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"as it was"
