@@ -71,7 +71,7 @@ def denoised_pages(
         infos.append(cleaned.info)
         yield cleaned.at(denoise.options.strength)
         return
-    together = getattr(denoise, "stack", False) and len(image.pages) > 1
+    together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
     found = _together(image, source, denoise, folder) if together else _singly(image, denoise)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
         stored = as_stored(denoised, page.dtype)
