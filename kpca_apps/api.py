@@ -360,7 +360,7 @@ def screen_table(
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
@@ -435,8 +435,9 @@ def screen_table(
         How the file is read, where a path is given: see `read_table`.
     workers : {"threads", "processes", "dask"}, optional
         Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
+    scheduler : str or distributed.Client, optional
+        Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
+        see the files: what they cannot read is sent to them.
     execution : Execution, optional
         Instead of these two: workers that are kept from one call to the next, and progress.
 
@@ -517,7 +518,7 @@ def fit_model(
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -588,7 +589,7 @@ def score_table(
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -885,7 +886,10 @@ def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mappin
 
 @contextmanager
 def _working(
-    execution: Execution | None, kind: WorkersName | None, jobs: int | None, scheduler: str | None
+    execution: Execution | None,
+    kind: WorkersName | None,
+    jobs: int | None,
+    scheduler: str | Any | None,
 ) -> Iterator[Execution | None]:
     """Start the workers that are asked for, and let them go at the end."""
     if kind is None and scheduler is None:

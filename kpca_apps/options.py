@@ -199,7 +199,8 @@ class NoveltyOptions(Options):
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. What its workers cannot read is "
+        "sent to them.",
         "ADDRESS",
     )
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")

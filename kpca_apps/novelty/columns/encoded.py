@@ -83,11 +83,16 @@ class Execution:
         A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
         """
         taken, done = tee(tasks)
-        results = self.workers.map_partitions(function, taken, *shared, kept=kept)
+        results = self.workers.map_partitions(function, taken, *shared, kept=kept, carried=_carried)
         with self.progress(what, n_rows) as advance:
             for result, task in zip(results, done, strict=True):
                 yield result
                 advance(task.n_rows)
+
+
+def _carried(task: Any) -> Any:
+    """Return a task with the rows of its part."""
+    return replace(task, part=task.part.carried())
 
 
 AnyTable = Table | PartedTable
@@ -396,9 +401,11 @@ class Encoded:
     ) -> Iterator[Result]:
         """Go over the encoded rows of all parts, some of them marked."""
         assert isinstance(self.table, PartedTable)
-        tasks, stored = _tasks(self.table, marked), self.stored
+        stored = self.stored
         if isinstance(stored, Kept):
+            tasks = _bare(self.table, marked)
             return self.execution.over(what, function, tasks, self.n_rows, *shared, kept=stored)
+        tasks = _tasks(self.table, marked)
         return self.execution.over(what, function, tasks, self.n_rows, stored, *shared)
 
 
@@ -515,7 +522,7 @@ def _encode_parts(
     stored: EncodedFile | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
-        parts = execution.over("Reading rows", _without_rows, _tasks(table), n_rows, kept=stored)
+        parts = execution.over("Reading rows", _without_rows, _bare(table), n_rows, kept=stored)
     else:
         stored = EncodedFile(n_rows, sum(coder.width for coder in encoder.coders))
         parts = execution.over("Reading rows", _write_part, tasks, n_rows, stored, *shared)
@@ -543,6 +550,11 @@ def _tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[Part
     for part in table.parts:
         here = None if marked is None else np.asarray(marked[part.start : part.stop])
         yield PartTask(part, here)
+
+
+def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
+    """Yield tasks whose parts are not read, as their rows are kept encoded."""
+    return (replace(task, part=task.part.bare()) for task in _tasks(table, marked))
 
 
 class _EncodedPart(NamedTuple):
