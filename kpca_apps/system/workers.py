@@ -31,7 +31,7 @@ from joblib.externals.loky.backend.reduction import dumps
 
 from kpca_apps.errors import ConfigError, KpcaError, RefusedError, UnreachableError
 from kpca_apps.system.blas import one_blas_thread
-from kpca_apps.system.dask_client import dask_client, killed_worker
+from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.temporary import private_path
 
@@ -141,7 +141,8 @@ class Workers(AbstractContextManager["Workers"]):
         ordered: bool = True,
         lost: Callable[[Part], Result] | None = None,
         known: Callable[[Part], Result | None] | None = None,
-        carried: Callable[[Part], Part] | None = None,
+        carried: Callable[[Part], Any] | None = None,
+        always_carried: bool = False,
     ) -> Iterator[Result]:
         """Yield ``function(part, *shared)`` of each part.
 
@@ -170,6 +171,8 @@ class Workers(AbstractContextManager["Workers"]):
         carried : callable, optional
             Returns a part with what it is read from, for Dask's workers: once one of them could not
             read a part where that lies (`UnreachableError`), all are sent like this.
+        always_carried : bool
+            Whether they are from the first.
 
         Raises
         ------
@@ -186,7 +189,9 @@ class Workers(AbstractContextManager["Workers"]):
                     result = None if known is None else known(part)
                     yield task(number, part, *shared) if result is None else result
             else:
-                flight = _Flight(self, task, shared, kept, ordered, lost, known, carried)
+                flight = _Flight(
+                    self, task, shared, kept, ordered, lost, known, carried, always_carried
+                )
                 yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
@@ -375,7 +380,8 @@ class _Flight(Generic[Part, Result]):
     ordered: bool = True
     lost: Callable[[Part], Result] | None = None
     known: Callable[[Part], Result | None] | None = None
-    carried: Callable[[Part], Part] | None = None
+    carried: Callable[[Part], Any] | None = None
+    is_carrying: bool = False
 
     def __post_init__(self) -> None:
         # Number, part and future of each.
@@ -385,7 +391,6 @@ class _Flight(Generic[Part, Result]):
         self.given_up = killed_worker() if self.workers.executor == "dask" else ()
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
         self.sent = self.workers.send_shared(self.shared)
-        self.is_carrying = False
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results, a few parts ahead of the one that is waited for."""
@@ -423,12 +428,9 @@ class _Flight(Generic[Part, Result]):
     def _next(self) -> Result:
         if self.suspects:
             return self._alone(*self.suspects.popleft())
-        first = self.waiting[0]
-        if not self.ordered:
-            done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
-            first = next(one for one in self.waiting if one[2] in done)
         try:
             with _readable(*self.losses):
+                first = self.waiting[0] if self.ordered else self._first_done()
                 result: Result = first[2].result()
         except UnreachableError as error:
             self._carry(error)
@@ -441,6 +443,17 @@ class _Flight(Generic[Part, Result]):
             return self._next()
         self.waiting.remove(first)
         return result
+
+    def _first_done(self) -> tuple[int, Part, Any]:
+        """Wait until a part is done."""
+        while True:
+            if one := next((one for one in self.waiting if one[2].done()), None):
+                return one
+            futures = [future for *_, future in self.waiting]
+            if self.workers.executor == "dask":
+                wait_for_one(futures)
+            else:
+                wait(futures, return_when=FIRST_COMPLETED)
 
     def _carry(self, error: UnreachableError) -> None:
         """Send parts from now on with what they are read from; if they are, the error stands."""

@@ -94,7 +94,7 @@ def work(task: Task, run: Run) -> Done:
     try:
         with listening(writing(run.board, task.number)):
             return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
-    except _UnwritableError:
+    except UnwritableError:
         raise
     except KpcaError as error:
         return _failed(name, str(error))
@@ -138,12 +138,12 @@ def _fresh(task: Task, run: Run) -> Done:
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
     # Made before the long work, which would be lost on a folder that cannot be written to.
-    with _writing_to(target):
+    with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
-        with _writing_to(target), partial.open("wb") as file:
+        with writing_to(target), partial.open("wb") as file:
             pages = denoised_pages(image, source, denoise, run.folder, infos)
             encode_image(file, pages, image, format=run.format)
             file.flush()
@@ -214,19 +214,20 @@ def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
     )
 
 
-class _UnwritableError(InputError):
+class UnwritableError(InputError):
     """No file can be written in the output folder."""
 
 
 @contextmanager
-def _writing_to(target: Path) -> Iterator[None]:
+def writing_to(target: Path) -> Iterator[None]:
+    """Say of the system's errors that the place of a result cannot be written to."""
     try:
         yield
     except OSError as error:
         # Without a number it is not the system's word on a file, but a library's on an image.
         if error.errno is None:
             raise
-        raise _UnwritableError(
+        raise UnwritableError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); make room or "
             "choose another folder with --out, then run the same command again: what is done is "
             "kept."
