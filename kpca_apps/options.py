@@ -203,6 +203,11 @@ class NoveltyOptions(Options):
         "sent to them.",
         "ADDRESS",
     )
+    work_dir: Path | None = _work(
+        "Folder that all workers of Dask see: text is converted into it once, so that they read it "
+        "themselves, and a run that was killed goes on with the parts that were done.",
+        "DIR",
+    )
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     each: bool = files(

@@ -37,7 +37,7 @@ from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import require_disk, spool_folder
+from kpca_apps.system.spools import copy_folder, require_disk
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
@@ -468,7 +468,7 @@ def _stored(
     pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
     """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
-    folder = spool_folder()
+    folder = copy_folder()
     path = folder.path / "rows.arrow"
     loads: list[Load] = []
     n_rows, writer = 0, None

@@ -25,6 +25,7 @@ from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
 from kpca_apps.tables.opening import open_table, read_table
@@ -52,7 +53,7 @@ class Run:
     def for_one(self) -> Run:
         """Return a run of the same workers with a clock of its own, for one table of several."""
         one = Run(self.options, self.console, Clock())
-        one.execution = Execution(self.execution.workers, one.timed_pass)
+        one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
     def read(self, paths: list[str]) -> AnyTable:
@@ -86,12 +87,14 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    jobs = options.jobs
-    if options.workers != "dask" and options.scheduler is None:
-        jobs = jobs or _n_worthwhile()
+    on_dask = options.workers == "dask" or options.scheduler is not None
+    jobs = options.jobs or (None if on_dask else _n_worthwhile())
     run = Run(options, Console(options.quiet), Clock())
-    with quiet_workers(options.workers, jobs, options.scheduler) as workers:
-        run.execution = Execution(workers, run.timed_pass)
+    with (
+        work_folder(options.work_dir, on_dask=on_dask) as finished,
+        quiet_workers(options.workers, jobs, options.scheduler) as workers,
+    ):
+        run.execution = Execution(workers, run.timed_pass, finished)
         yield run
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable, TablePart
@@ -89,6 +92,51 @@ def opened(path: Path) -> PartedTable:
     table = open_table(path, in_memory_rows=1000, part_rows=PART_ROWS)
     assert isinstance(table, PartedTable)
     return table
+
+
+def killed_driver(path: Path, folder: Path, address: str, last: str) -> None:
+    """Screen until a few parts of a pass are done, and end without a word."""
+
+    @contextmanager
+    def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+        n_done = 0
+
+        def advance(n_rows: int) -> None:
+            nonlocal n_done
+            n_done += n_rows
+            if what == last and n_done == 4 * PART_ROWS:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        yield advance
+
+    with work_folder(folder, on_dask=True) as kept, Workers("dask", scheduler=address) as workers:
+        screen(opened(path), options=OPTIONS, execution=Execution(workers, progress, kept))
+
+
+@pytest.mark.parametrize("last", ["Reading rows", "Scoring rows"])
+def test_a_driver_killed_and_started_again_keeps_what_was_done(
+    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], last: str
+) -> None:
+    path, folder = place / "driver" / "rows.csv", place / "shared"
+    driver = multiprocessing.get_context("spawn").Process(
+        target=killed_driver, args=(path, folder, cluster.address, last)
+    )
+    driver.start()
+    driver.join()
+    assert driver.exitcode == -signal.SIGKILL
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("kpca-finished/*.npz")}
+    assert len(kept) >= 4
+    with work_folder(folder, on_dask=True) as finished:
+        with Workers("dask", scheduler=cluster.address) as workers:
+            execution = Execution(workers, finished=finished)
+            again, _ = screen(opened(path), options=OPTIONS, execution=execution)
+        assert {file: file.stat().st_mtime_ns for file in kept} == kept
+        assert finished is not None and kept.keys() < finished.used
+    np.testing.assert_array_equal(again.scores, here.scores)
+    assert again.odd_cells == here.odd_cells
+    # The copy of the text lay where the workers see it; nothing of it is left.
+    assert carried == []
+    assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
 
 
 def written(table: PartedTable, result: ScreeningResult, execution: Execution | None) -> bytes:
