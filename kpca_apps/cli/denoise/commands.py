@@ -42,7 +42,7 @@ def run(
     Camera raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and
     written as 16-bit TIFF; they need the extra "raw".
 
-    Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
+    Takes about ten seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
