@@ -248,7 +248,7 @@ class Workers(AbstractContextManager["Workers"]):
     def width(self) -> int:
         """Number of parts worked on at once."""
         if self._client is not None:
-            return max(sum(self._client.nthreads().values()), 1)
+            return max(int(sum(self._client.nthreads().values())), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
 

@@ -124,7 +124,8 @@ class Execution:
         """
         if self.finished is None or table.parts[0].whole is not None:
             return None
-        key = f"{joblib_hash((__version__, *depends_on))} {table.source.fingerprint}"
+        versions = __version__, np.__version__, pl.__version__
+        key = f"{joblib_hash((versions, *depends_on))} {table.source.fingerprint}"
         return FinishedPass(self.finished, key, pack, unpack)
 
 
@@ -649,7 +650,8 @@ def _without_rows(task: PartTask, encoded: _EncodedPart) -> _EncodedPart:
 
 def _packed(part: _EncodedPart) -> dict[str, Any]:
     """Return what is said of the rows of a part, without them, as arrays."""
-    faults = np.frombuffer(msgspec.msgpack.encode(part.faults), np.uint8)
+    packed = msgspec.msgpack.encode(part.faults, enc_hook=np.generic.item)
+    faults = np.frombuffer(packed, np.uint8)
     return {"faults": faults, "hashes": part.hashes, "surprise": part.surprise}
 
 

@@ -46,7 +46,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     x, noise = rng.normal(size=(2, N_ROWS))
     y = np.where(np.arange(N_ROWS) % 997 == 50, 3.0, x + 0.1 * noise)
-    frame = pl.DataFrame({"x": x, "y": y, "kind": rng.choice(["rook", "crow", "daw"], N_ROWS)})
+    kinds = rng.choice(["rook", "crow", "daw"], N_ROWS).astype("U9")
+    ages = [f"{row % 91}" for row in range(N_ROWS)]
+    y[700], kinds[9_000], ages[15_000], ages[77] = 1e6, "roook", "1O", ""
+    frame = pl.DataFrame({"x": x, "y": y, "kind": kinds, "age": ages})
     driver = place / "driver"
     frame.write_csv(driver / "rows.csv")
     frame.write_parquet(driver / "rows.parquet", row_group_size=5000)
@@ -134,6 +137,7 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
         assert finished is not None and kept.keys() < finished.used
     np.testing.assert_array_equal(again.scores, here.scores)
     assert again.odd_cells == here.odd_cells
+    assert {"far above", "unreadable"} <= {one.kind for one in again.odd_cells}
     # The copy of the text lay where the workers see it; nothing of it is left.
     assert carried == []
     assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
