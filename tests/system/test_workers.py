@@ -333,6 +333,14 @@ def test_a_part_that_fails_is_named(workers):
         list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
+def test_what_is_known_is_not_worked_on(workers):
+    known = {0: "none", 20: "two"}
+    found = workers.map_partitions(
+        add_start, row_parts(50, 10), 5, known=lambda part: known.get(part.start)
+    )
+    assert list(found) == ["none", 15, "two", 35, 45]
+
+
 @pytest.mark.release
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match="Part 3"):
@@ -407,6 +415,23 @@ def test_the_address_of_a_scheduler_must_be_one():
     for address in ("nowhere://", "tls://127.0.0.1:9"):
         with pytest.raises(RefusedError, match=address):
             Workers("dask", scheduler=address)
+
+
+def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
+    with Workers("dask", scheduler=client_of_its_own) as workers:
+        assert list(workers.map_partitions(add_start, row_parts(30, 10), 5)) == [5, 15, 25]
+    assert client_of_its_own.status == "running"
+    with pytest.raises(ConfigError, match=r"by a distributed\.Client .*, not by a int"):
+        Workers("dask", scheduler=8786)
+
+
+@pytest.fixture
+def client_of_its_own():
+    """A client of a cluster in this process."""
+    distributed = pytest.importorskip("distributed")
+    at = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**at) as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def test_options_that_contradict_are_refused(monkeypatch):
