@@ -29,7 +29,13 @@ from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps
 
-from kpca_apps.errors import ConfigError, KpcaError, RefusedError, UnreachableError
+from kpca_apps.errors import (
+    ConfigError,
+    KpcaError,
+    RefusedError,
+    StoppedError,
+    UnreachableError,
+)
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
 from kpca_apps.system.interrupts import interrupts_held
@@ -204,7 +210,7 @@ class Workers(AbstractContextManager["Workers"]):
             packed: Any = dumps((task, number, part))
             if len(packed) >= LEAST_SPOOLED:
                 # As data, which a scheduler lets go once they are used, and not as part of a task.
-                with _readable(OSError, CancelledError):
+                with _reached(), _readable(OSError, CancelledError):
                     packed = self._client.scatter(bytes(packed), hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
         packed = dumps((task, number, part, *sent))
@@ -223,7 +229,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Send what all parts share to every worker, once, if it is large."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
-            with _readable(OSError, CancelledError):
+            with _reached(), _readable(OSError, CancelledError):
                 return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
@@ -248,7 +254,8 @@ class Workers(AbstractContextManager["Workers"]):
     def width(self) -> int:
         """Number of parts worked on at once."""
         if self._client is not None:
-            return max(int(sum(self._client.nthreads().values())), 1)
+            with _reached():
+                return max(int(sum(self._client.nthreads().values())), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
 
@@ -297,6 +304,18 @@ def _readable(*others: type[BaseException]) -> Iterator[None]:
         raise RefusedError(
             f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
             "kpca-apps and the modules of this program, in the versions used here."
+        ) from error
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Tell of a cluster that is gone."""
+    try:
+        yield
+    except OSError as error:
+        raise StoppedError(
+            "The cluster is gone, or has no workers left: start some (dask worker), and run the "
+            "same command again."
         ) from error
 
 

@@ -160,7 +160,7 @@ def run_whole(batch: Batch) -> int:
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = processors(options.jobs, samples, stack=options.stack)
         # Workers elsewhere compile for their own machines.
-        if options.model is None and options.scheduler is None:
+        if options.model is None and (options.scheduler is None or options.same_noise):
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
             with batch.console.stage("Measuring the noise of all images"):
