@@ -43,7 +43,7 @@ def run(
     written as 16-bit TIFF; they need the extra "raw". OME-Zarr, FITS, MRC and NIfTI come back as
     such, ND2, CZI and DICOM as OME-TIFF; they need the extra "lab". HEIC needs the extra "heic".
 
-    Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
+    Takes about ten seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
+ImageWorkers = Literal["processes", "dask"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
@@ -164,6 +165,14 @@ class RunOptions(Checked):
     )
     jobs: int | None = general(
         "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
+    )
+    workers: ImageWorkers | None = general(
+        "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
+    )
+    scheduler: str | None = general(
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its workers, "
+        "and results back: they share no folder.",
+        "ADDRESS",
     )
 
     @property

@@ -242,7 +242,7 @@ def explain(
 @command(
     app,
     without="share count alpha fdr accept marks by explain calibration learn_from workers "
-    "scheduler each to_send format keep_hidden flagged",
+    "scheduler work_dir each to_send format keep_hidden flagged",
 )
 def compare(
     context: typer.Context,

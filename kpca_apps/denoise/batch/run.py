@@ -6,8 +6,9 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from kpca_apps import __version__
 from kpca_apps.denoise.batch.comparing import BASELINES
+from kpca_apps.denoise.batch.elsewhere import Returned, done_here, received, sent, work_on_sent
 from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
@@ -33,7 +35,7 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
-from kpca_apps.system.workers import Workers
+from kpca_apps.system.workers import Executor, Workers
 
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
@@ -47,6 +49,7 @@ def run_batch(
     denoise: Denoise,
     format: str = "same",
     jobs: int = 1,
+    workers: Workers | None = None,
     force: bool = False,
     reference: str | Path | None = None,
     baselines: Sequence[str] = (),
@@ -78,6 +81,9 @@ def run_batch(
         Format to write.
     jobs : int
         Worker processes, at least 1; the files are the same for any number.
+    workers : Workers, optional
+        Instead of these, such as those of a Dask cluster, which are sent the images and send back
+        the results: they need not see any folder.
     force : bool
         Replace files that stand in the way. Inputs are never replaced.
     reference : str or Path, optional
@@ -139,12 +145,11 @@ def run_batch(
                 if within is not None:
                     names = [image.name for image in planned]
                     stack.enter_context(watching(run.board, names, within))
-                workers = Workers(
-                    "serial" if jobs == 1 or len(tasks) == 1 else "processes",
-                    n_workers=min(jobs, len(tasks)),
-                )
-                stack.enter_context(workers)
-                for done in workers.map_partitions(work, tasks, run, ordered=False, lost=lost):
+                if workers is None:
+                    kind: Executor = "serial" if jobs == 1 or len(tasks) == 1 else "processes"
+                    workers = Workers(kind, n_workers=min(jobs, len(tasks)))
+                    stack.enter_context(workers)
+                for done in _worked_on(tasks, run, workers):
                     outcome = _publish(done, folder, manifest, force)
                     outcomes[outcome.name] = outcome
                     if outcome.status == "ok":
@@ -162,6 +167,25 @@ def run_batch(
         notes=(*notes, *more),
         seconds=time.perf_counter() - began,
     )
+
+
+def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
+    """Yield the images as they are done, by processes here or by workers who see no files."""
+    if workers.executor != "dask":
+        yield from workers.map_partitions(work, tasks, run, ordered=False, lost=lost)
+        return
+    found = workers.map_partitions(
+        work_on_sent,
+        tasks,
+        run,
+        ordered=False,
+        lost=lambda task: Returned(lost(task), task.number, None),
+        known=partial(done_here, run=run),
+        carried=partial(sent, run=run),
+        always_carried=True,
+    )
+    for returned in found:
+        yield received(returned, run)
 
 
 def _check_options(

@@ -95,7 +95,7 @@ def work(task: Task, run: Run) -> Done:
     try:
         with listening(writing(run.board, task.number)):
             return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
-    except _UnwritableError:
+    except UnwritableError:
         raise
     except KpcaError as error:
         return _failed(name, str(error))
@@ -139,7 +139,7 @@ def _fresh(task: Task, run: Run) -> Done:
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
     # Made before the long work, which would be lost on a folder that cannot be written to.
-    with _writing_to(target):
+    with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if FORMATS[written].is_folder:
             partial.mkdir()
@@ -148,7 +148,7 @@ def _fresh(task: Task, run: Run) -> Done:
     try:
         infos: list[DenoiseInfo] = []
         pages = denoised_pages(image, source, denoise, run.folder, infos)
-        with _writing_to(target):
+        with writing_to(target):
             _write(partial, pages, image, run.format)
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
@@ -228,19 +228,20 @@ def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
     )
 
 
-class _UnwritableError(InputError):
+class UnwritableError(InputError):
     """No file can be written in the output folder."""
 
 
 @contextmanager
-def _writing_to(target: Path) -> Iterator[None]:
+def writing_to(target: Path) -> Iterator[None]:
+    """Say of the system's errors that the place of a result cannot be written to."""
     try:
         yield
     except OSError as error:
         # Without a number it is not the system's word on a file, but a library's on an image.
         if error.errno is None:
             raise
-        raise _UnwritableError(
+        raise UnwritableError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); make room or "
             "choose another folder with --out, then run the same command again: what is done is "
             "kept."
