@@ -84,7 +84,13 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         # Refused here, and not for each image, is what is not for stacks.
         Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
-            Options(**given), sigma=sigma, data_range=data_range, stack=options.stack
+            Options(**given),
+            sigma=sigma,
+            data_range=data_range,
+            stack=options.stack,
+            mask=options.mask,
+            mask_sha256=_hash_of_mask(options.mask),
+            region=options.part,
         )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -92,6 +98,11 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     sha256 = hash_file(options.model) or ""
     noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
+
+
+def _hash_of_mask(path: Path | None) -> str:
+    """Return the hash of the file of a mask that is an image; it is read with each image."""
+    return "" if path is None else read_image(path).sha256
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:

@@ -23,7 +23,13 @@ from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_re
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path
-from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
+from kpca_apps.denoise.batch.pages import (
+    colours_of,
+    denoised_pages,
+    kind_of,
+    stack_note,
+    without_holes,
+)
 from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
@@ -265,13 +271,15 @@ def _examined(
     baselines: Sequence[str],
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
-    first, last = colours_of(image.page(0)), colours_of(stored.page(0))
-    clean = None if reference is None else colours_of(reference.page(0))
+    first, last = without_holes(*(colours_of(one.page(0)) for one in (image, stored)))
+    clean = None if reference is None else without_holes(colours_of(reference.page(0)))[0]
     comparison = outcome.comparison
     if reference is not None and comparison is None:
         pages = []
         for number, sigma in enumerate(outcome.page_sigmas):
-            noisy, found, sought = (colours_of(f.page(number)) for f in (image, stored, reference))
+            noisy, found, sought = without_holes(
+                *(colours_of(one.page(number)) for one in (image, stored, reference))
+            )
             # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
             level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma
             if outcome.noise == "raw":
