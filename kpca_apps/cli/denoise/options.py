@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
+RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
@@ -159,6 +160,12 @@ class RunOptions(Checked):
         "png and tiff lose nothing.",
         "KIND",
         default="same",
+    )
+    raw_out: RawOut = files(
+        "What becomes of a camera's raw files: tiff, developed by LibRaw, or dng, their mosaic "
+        "without noise, to be developed like the original.",
+        "KIND",
+        default="tiff",
     )
     reference: Path | None = files(
         "Folder of clean images of the same names: adds PSNR and SSIM to the report.", "DIR"

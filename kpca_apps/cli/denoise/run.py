@@ -122,7 +122,9 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
             "be taken for inputs later; choose another with --out"
         )
-    planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
+    planned, _ = plan_outputs(
+        inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
+    )
     console, per_image = Console(options.quiet), {}
     if options.per_image is not None:
         from kpca_apps.denoise.batch.per_image import read_per_image
@@ -312,6 +314,7 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
                 denoiser.settings,
                 denoise=denoiser,
                 format=options.format,
+                raw_out=options.raw_out,
                 jobs=jobs[0],
                 force=options.force,
                 reference=options.reference,
@@ -339,6 +342,8 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     """Return the settings that the report shows."""
     options = batch.options
     listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
+    if options.raw_out != "tiff":
+        listed["raw_out"] = options.raw_out
     if options.model is not None:
         listed |= {"model": options.model.name, "model_sha256": settings["model"]}
     for name in ("reference", "per_image"):

@@ -43,8 +43,12 @@ class CleanedMosaic:
 
     def at(self, strength: float) -> NDArray[np.uint16]:
         """Return the picture developed at a strength from 0, noisy, to 1, denoised."""
+        return self.mosaic.developed(self.light_at(strength))
+
+    def light_at(self, strength: float) -> NDArray[np.float32]:
+        """Return the mosaic at such a strength."""
         noisy = self.mosaic.light
-        return self.mosaic.developed(noisy + np.float32(strength) * (self.light - noisy))
+        return noisy + np.float32(strength) * (self.light - noisy)
 
 
 @dataclass(frozen=True)

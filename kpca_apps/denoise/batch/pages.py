@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.masks import Mask
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
+from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import read_image
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import ImageFile
+from kpca_apps.images.types import ImageFile, Mosaic
 from kpca_apps.system.spools import spilled
 
 Denoised = tuple[NDArray[Any], DenoiseInfo]
@@ -112,12 +113,7 @@ def denoised_pages(
     in a temporary file in the folder.
     """
     if image.mosaic is not None:
-        if not hasattr(denoise, "clean_mosaic"):
-            raise InputError(
-                "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
-                "develop it to a 16-bit TIFF first"
-            )
-        cleaned = denoise.clean_mosaic(image.mosaic())
+        cleaned = _cleaned_mosaic(image.mosaic(), denoise)
         infos.append(cleaned.info)
         yield cleaned.at(denoise.options.strength)
         return
@@ -130,6 +126,26 @@ def denoised_pages(
             stored = np.concatenate([stored.reshape(*stored.shape[:2], -1), alpha], axis=2)
         infos.append(info)
         yield stored
+
+
+def write_negative(
+    file: IO[bytes], image: ImageFile, denoise: Any, infos: list[DenoiseInfo]
+) -> None:
+    """Write the mosaic of a raw file, denoised, as a DNG; what was found out goes to `infos`."""
+    assert image.mosaic is not None
+    mosaic = image.mosaic()
+    cleaned = _cleaned_mosaic(mosaic, denoise)
+    infos.append(cleaned.info)
+    write_dng(file, cleaned.light_at(denoise.options.strength), mosaic, image)
+
+
+def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
+    if not hasattr(denoise, "clean_mosaic"):
+        raise InputError(
+            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
+            "develop it to a 16-bit TIFF first"
+        )
+    return denoise.clean_mosaic(mosaic)
 
 
 def _singly(image: ImageFile, denoise: Any) -> Iterator[Denoised]:

@@ -29,6 +29,7 @@ from kpca_apps.denoise.batch.pages import (
     kind_of,
     stack_note,
     without_holes,
+    write_negative,
 )
 from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -45,6 +46,7 @@ IMPULSES = (
     "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
 )
 POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
+NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
 Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
@@ -60,6 +62,7 @@ class Run:
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
     baselines: tuple[str, ...]
+    raw_out: str = "tiff"  # what becomes of raw files: "tiff", a picture, or "dng", a mosaic
 
     def of(self, own: Mapping[str, Any]) -> Run:
         """Return the run as it is for an image that has settings of its own."""
@@ -131,7 +134,8 @@ def _fresh(task: Task, run: Run) -> Done:
     """Denoise an image into an unfinished file."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
     image = read_image(source, label=name)
-    written = target_format(image, run.format)
+    as_negative = image.mosaic is not None and run.raw_out == "dng"
+    written = "dng" if as_negative else target_format(image, run.format)
     denoise = _denoise_of_kind(image, run.denoise)
     is_pooled = denoise is not run.denoise
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
@@ -150,15 +154,18 @@ def _fresh(task: Task, run: Run) -> Done:
     try:
         infos: list[DenoiseInfo] = []
         with _writing_to(target), partial.open("wb") as file:
-            pages = denoised_pages(image, source, denoise, run.folder, infos)
-            encode_image(file, pages, image, format=run.format)
+            if as_negative:
+                write_negative(file, image, denoise, infos)
+            else:
+                pages = denoised_pages(image, source, denoise, run.folder, infos)
+                encode_image(file, pages, image, format=run.format)
             file.flush()
             os.fsync(file.fileno())
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
         impulses = any(info.impulses for info in infos)
-        stored = read_image(partial, label=name)
+        stored = read_image(partial, label=name, name=target.name)
         outcome = ImageOutcome(
             name=name,
             status="ok",
@@ -180,7 +187,7 @@ def _fresh(task: Task, run: Run) -> Done:
             evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             own_settings=task.own,
             notes=(
-                *image.notes,
+                *(NEGATIVE if as_negative else image.notes),
                 *stack_note(image, source, denoise),
                 *other_types,
                 *([IMPULSES] if impulses else []),
