@@ -70,7 +70,14 @@ def test_what_the_package_imports_is_declared_and_no_more(
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
     optional = names(
-        [*extras["apps"], *extras["excel"], *extras["dask"], *extras["raw"], *extras["mcp"]]
+        [
+            *extras["apps"],
+            *extras["excel"],
+            *extras["dask"],
+            *extras["raw"],
+            *extras["mcp"],
+            *extras["napari"],
+        ]
     )
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
