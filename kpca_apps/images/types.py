@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
@@ -124,6 +124,10 @@ class ImageFile:
     notes: tuple[str, ...] = ()  # sentences on what comes out other than it went in
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
+    # Size and tags of smaller copies that stand within each page, and pages that are copies of
+    # another, by number: both are made anew of what is written.
+    within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
+    copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
 

@@ -17,6 +17,7 @@ from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
 from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import read_image
+from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import ImageFile, Mosaic
@@ -151,13 +152,21 @@ def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
 def _singly(image: ImageFile, denoise: Any) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
     masks = read_mask(getattr(denoise, "mask", None), image)
-    for number in range(len(image.pages)):
+    wholes: dict[int, Denoised] = {}
+    for number, page in enumerate(image.pages):
+        if number in image.copies:
+            whole, info = wholes[image.copies[number]]
+            times = times_smaller(page, image.pages[image.copies[number]])
+            yield smaller_copy(whole, page, times), info
+            continue
         with part(number, len(image.pages)), _no_system_error():
             pixels = image.page(number)
             colours, data = colours_of(pixels), both(data_of(pixels), masks[number])
             # A dictionary takes all pixels for data.
             known = {} if data is None or not hasattr(denoise, "mask") else {"mask": data}
             denoised = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None, **known)
+        if number in image.copies.values():
+            wholes[number] = denoised
         yield denoised
 
 
