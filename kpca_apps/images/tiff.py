@@ -360,24 +360,49 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     file.write(layout.header(0))
     link = len(layout.start)  # where the place of the next directory is to be written
     copies = like.within or ((),) * len(directories)
-    for pixels, own, within in zip(pages, directories, copies, strict=True):
-        directory = _write_pixels(file, pixels, own, label)
-        places = []
-        for page, tags in within:
-            small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
-            child = _write_pixels(file, small, tags, label)
-            block, start = pack_tags(child, _append(file, b"", tags, label))
-            _append(file, block, tags, label)
-            places.append(start)
-        if places:
-            number = LONG if layout in LAYOUTS[:2] else LONG8
-            directory = directory.with_integers(number, {SUB_IMAGES: places})
-        block, start = pack_tags(directory, _append(file, b"", own, label))
-        _append(file, block, own, label)
+    written: Iterable[Directory] = (
+        _write_page(file, pixels, own, within, label)
+        for pixels, own, within in zip(pages, directories, copies, strict=True)
+    )
+    if len(directories) > 1 and _is_of_imagej(directories[0]):
+        # It takes the pixels of a stack to follow one another, whatever the tags say.
+        written = [*written]
+    for directory in written:
+        start = _write_directory(file, directory, label)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
         n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
         link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
+
+
+def _is_of_imagej(directory: Directory) -> bool:
+    """Whether ImageJ describes a stack in a page."""
+    return directory.tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data.startswith(b"ImageJ")
+
+
+def _write_page(
+    file: IO[bytes],
+    pixels: NDArray[Any],
+    like: Directory,
+    within: tuple[tuple[Page, Directory], ...],
+    label: str,
+) -> Directory:
+    """Write the pixels of a page, and smaller copies within it; return its directory."""
+    directory, places = _write_pixels(file, pixels, like, label), []
+    for page, tags in within:
+        small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
+        places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
+    if not places:
+        return directory
+    number = LONG if like.layout in LAYOUTS[:2] else LONG8
+    return directory.with_integers(number, {SUB_IMAGES: places})
+
+
+def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
+    """Write a directory, which leads nowhere yet, and return its place."""
+    block, start = pack_tags(directory, _append(file, b"", directory, label))
+    _append(file, block, directory, label)
+    return start
 
 
 def _page_of(pixels: NDArray[Any]) -> Page:
@@ -413,7 +438,7 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
                 block = imagecodecs.delta_encode(unsigned, axis=1)
             raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
             packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
-            places.append(_append(file, packed, like, label))
+            places.append(_append(file, packed, like, label, even=packing != PLAIN))
             sizes.append(len(packed))
     shorts = {
         BITS: [8 * values.dtype.itemsize] * channels,
@@ -451,10 +476,12 @@ def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
     return bytes(TIFF.COMPRESSORS[packing](raw))
 
 
-def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:
+def _append(
+    file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
+) -> int:
     """Write a block at the end, at an even place, and return the place."""
     place = file.seek(0, 2)
-    if place % 2:
+    if even and place % 2:
         place += file.write(b"\0")
     if like.layout in LAYOUTS[:2] and place + len(block) > _LIMIT:
         raise InputError(
