@@ -78,9 +78,8 @@ OPTIONS = {
     "novelty diff": "out force pdf json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "
-        "per-image "
-        "stack model out format reference compare force preview jobs workers scheduler json quiet "
-        "dry-run config"
+        "per-image stack mask region model out format raw-out reference compare force preview jobs "
+        "workers scheduler json quiet dry-run config"
     ),
     "denoise fit": (
         "model patch-size stride max-examples seed sigma examples-sigma components bandwidth "
