@@ -32,7 +32,9 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
-READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+READING = (
+    "delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "query", "table_name", "timeout",
+)  # fmt: skip
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -240,6 +242,19 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    query: str | None = files(
+        "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "
+        "can only read.",
+        "SQL",
+    )
+    table_name: str | None = files(
+        "The table that is read of a database: name or schema.name.", "NAME"
+    )
+    timeout: float | None = files(
+        "Seconds that reading from a database may take. Default: as long as it takes.",
+        "S",
+        within=(1e-3, 1e9),
     )
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 

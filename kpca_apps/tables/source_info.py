@@ -12,7 +12,9 @@ class SourceInfo:
     """Where a table came from, and how it was read."""
 
     name: str  # of the file without its folder, or "standard input"
-    format: str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", or "frame"
+    format: (
+        str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", "frame", or a kind of database
+    )
     sha256: str  # of the bytes as they lay on disk, 64 hex digits
     n_bytes: int  # their number
     n_rows: int
@@ -21,6 +23,7 @@ class SourceInfo:
     delimiter: str | None = None  # of a text file
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
     file_column: str | None = None  # names the file each row comes from, where there are several
+    key_column: str | None = None  # primary key of a table of a database, if it is one column
     reading: str = ""  # what else decided which cells were read: sheet, lines skipped
 
     @property
