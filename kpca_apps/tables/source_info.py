@@ -23,8 +23,13 @@ class SourceInfo:
     delimiter: str | None = None  # of a text file
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
     file_column: str | None = None  # names the file each row comes from, where there are several
-    key_column: str | None = None  # primary key of a table of a database, if it is one column
     reading: str = ""  # what else decided which cells were read: sheet, lines skipped
+    key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
+
+    @property
+    def key_column(self) -> str | None:
+        """The primary key of a table of a database, if it is one column."""
+        return self.key_columns[0] if len(self.key_columns) == 1 else None
 
     @property
     def fingerprint(self) -> str:

@@ -147,7 +147,7 @@ def _sentence(kind: str, text: str) -> str:
     if text.startswith("Could not decode to UTF-8"):
         # What follows is a cell.
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
-    line = one_line(_BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:"), 200)
+    line = one_line(_BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!"), 200)
     if any(words in text for words in _OF_PASSWORDS):
         line += "; give the password by PGPASSWORD, a .pgpass file or a service"
     return f"{kind} says: {line}."

@@ -79,12 +79,7 @@ def _read(uri: str, options: ReadOptions) -> Table | PartedTable:
             notes.append(_UNORDERED)
         selected = waiting(partial(database.select, query))
         batches = iter(lambda: waiting(partial(next, selected.batches, None)), None)
-        source = SourceInfo(
-            name,
-            address.kind.lower(),
-            *("", 0, 0, 0),
-            key_column=key[0] if len(key) == 1 else None,
-        )
+        source = SourceInfo(name, address.kind.lower(), "", 0, 0, 0, key_columns=tuple(key))
         rows = checked(selected, batches, notes)
         return read_batches(named_schema(selected), rows, source, options, notes)
 

@@ -46,6 +46,18 @@ def scheme_of(path: Any) -> str | None:
     return None if found is None else found[1].lower()
 
 
+def with_file(uri: str, change: Callable[[str], str]) -> str:
+    """Change the path of the file in the URI of a database that is a file; others stay.
+
+    >>> with_file("sqlite:////home/ada/shop.db#orders", lambda path: path.rpartition("/")[2])
+    'sqlite:///shop.db#orders'
+    """
+    found = re.match(r"((?:sqlite|duckdb):///)([^#]*)", uri, re.IGNORECASE)
+    if found is None:
+        return uri
+    return found[1] + change(found[2]) + uri[found.end() :]
+
+
 def refuse_password(text: str) -> None:
     """Refuse a word with the password of a URI in it: it would be seen wherever the word is.
 
