@@ -107,6 +107,7 @@ def next_steps(
                     **_hidden_label(context, result),
                     exclude=[*(params["exclude"] or ()), odd],
                     out=beside,
+                    write_to=None,
                 ),
             )
         )
@@ -134,7 +135,13 @@ def next_steps(
             (
                 "Mark rows in this page, save it, and screen again with what you marked"
                 + _missing(*table, beside),
-                reproduce(context, **_hidden_label(context, result), marks=marked, out=beside),
+                reproduce(
+                    context,
+                    **_hidden_label(context, result),
+                    marks=marked,
+                    out=beside,
+                    write_to=None,
+                ),
             )
         )
     return tuple(steps)
