@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from kpca_apps.errors import InputError
 
 T = TypeVar("T")
+_STEP = 0.1  # seconds from one look at the clock to the next
 _PATIENCE = 5.0  # seconds that a cancelled query is given to end
 
 
@@ -56,12 +57,10 @@ class Waiting:
         return value  # type: ignore[no-any-return]
 
     def _wait(self, done: threading.Event) -> None:
-        if self.seconds is None:
-            done.wait()
-            return
-        left = self._began + self.seconds - time.monotonic()
-        if not done.wait(max(left, 0)):
-            raise InputError(
-                f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
-                "cancelled; allow more, or read less."
-            )
+        # A wait without an end goes on after an interrupt, once polars has a handler of its own.
+        while not done.wait(_STEP):
+            if self.seconds is not None and time.monotonic() > self._began + self.seconds:
+                raise InputError(
+                    f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
+                    "cancelled; allow more, or read less."
+                )
