@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,10 @@ def test_only_tables_that_may_be_read(uri: str, postgres: Server) -> None:
     postgres.run("CREATE TABLE gone (a int)", "DROP TABLE gone")
     assert 'there is no table "gone"' in refused(uri, table_name="gone")
     assert "permission" not in refused(uri, table_name="pg_catalog.nothing")
-    for query in ("SELECT nextval('a')", "SELECT lo_create(0)", "SELECT pg_notify('a', 'b')"):
-        assert "PostgreSQL says: " in refused(uri, query=query), query
+    # What a function writes all the same, as this did before version 16, is rolled back.
+    with suppress(InputError):
+        read_table(uri, query="SELECT lo_create(0)::text AS a")
+    assert postgres.run("SELECT count(*) FROM pg_largeobject_metadata") == [(0,)]
     postgres.run("CREATE SEQUENCE numbers")
     assert "read-only transaction" in refused(uri, query="SELECT nextval('numbers')")
     read_write = "SELECT set_config('transaction_read_only', 'off', false)"
@@ -145,7 +148,10 @@ def test_an_interrupt_cancels_on_the_server(uri: str, postgres: Server) -> None:
 
 def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    own = tempfile.gettempdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot look into a test's
     with running_server() as server:
+        monkeypatch.setattr(tempfile, "tempdir", own)
         after(server, server.process.kill)
         assert "PostgreSQL says: " in refused(server.uri, query=SLOW)
     assert no_spool_is_left()
