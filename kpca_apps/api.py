@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeGuard
@@ -830,7 +831,7 @@ def _judged(
             # An index names rows only where that of the table does.
             table = given
             if not isinstance(given, Table):
-                table = read_frame(given, name=name, by_index=by_index).table
+                table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
             assert isinstance(table, Table)
             found.append(table if name == "accept" else marks_of(table, "marks"))
     return found

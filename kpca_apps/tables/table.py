@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -418,6 +419,21 @@ def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
     return table if lines is None else table.append_column("line", line_column(lines))
 
 
+def update_digest(digest: Any, frame: pl.DataFrame) -> int:
+    """Hash the names and cells of a frame, column by column; return how many bytes that were."""
+    n_bytes = 0
+    for column in frame.iter_columns():
+        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+        # Without what lies where a cell is missing, which may be anything.
+        cells = as_arrow(column.drop_nulls().to_frame().rechunk())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        digest.update(written := sink.getvalue())
+        n_bytes += len(missing) + written.size
+    return n_bytes
+
+
 def line_column(lines: IntArray) -> pa.Array:
     """Put the lines of rows (n,) into an Arrow column, which shares their memory.
 
@@ -454,7 +470,7 @@ def _stored(
     n_rows, writer = 0, None
     try:
         with ExitStack() as held:
-            for rows in _parts(pieces, size):
+            for rows in cut_rows(pieces, size):
                 require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
@@ -478,7 +494,7 @@ def _stored(
     return folder, loads, n_rows
 
 
-def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+def cut_rows(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Cut rows anew: `size` of them in each piece but the last."""
     held: list[pa.Table] = []
     n_rows = 0

@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 42  # of a column in one batch: 2**31 rows of 2 kB
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
-def _rows(path: Path) -> Rows:
+def read_rows(path: Path) -> Rows:
     """Read the rows of a file batch by batch; Feather is an Arrow file by another name."""
     far: set[str] = set()
     with damage_refused("Arrow"), _opened(path) as (schema, batches):
@@ -217,7 +217,7 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 def _read(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
     path = copy.path if copy else Path(file.file.path)
-    return table_of(file, _rows(path), format="arrow")
+    return table_of(file, read_rows(path), format="arrow")
 
 
 ARROW = Reader("Arrow", "", _read, (_FILE, _STREAM))
