@@ -27,6 +27,7 @@ from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.text import NotUtf8, Text
+from kpca_apps.tables.read.uri import UriReader, open_uri, scheme_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
@@ -41,6 +42,8 @@ from kpca_apps.tables.table import (
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
+# What is named by a URI is known by its scheme.
+URI_READERS: list[UriReader] = []
 _PATTERN = "*?["
 _MOST_NOTES = 20
 _BINARY_SUFFIXES = (
@@ -190,7 +193,9 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     found: list[str | Path] = []
     for one in paths:
         text = str(one)
-        if any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
+        if scheme_of(one) is not None:
+            found.append(text)
+        elif any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
             start = Path(Path(text).anchor)
             pattern = str(Path(text).relative_to(start))
             try:
@@ -211,7 +216,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
             found.append(one)
     seen: set[str] = set()
     for one in found:
-        real = os.path.realpath(one)
+        real = str(one) if scheme_of(one) is not None else os.path.realpath(one)
         if real in seen and len(found) > 1:
             raise InputError("is named twice; leave one out.", str(one))
         seen.add(real)
@@ -222,7 +227,8 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """Name the files that are meant, each as a table of its own: also those of Parquet folders."""
     found: list[str | Path] = []
     for one in expand(path):
-        files = _tables_in(Path(one)) if str(one) != "-" and Path(one).is_dir() else []
+        is_name = str(one) == "-" or scheme_of(one) is not None
+        files = [] if is_name or not Path(one).is_dir() else _tables_in(Path(one))
         found += files or [one]
     return found
 
@@ -253,7 +259,7 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
     tables: list[Table | PartedTable] = []
     left = options.in_memory_rows
     for path in paths:
-        if str(path) == "-" or Path(path).is_dir():
+        if str(path) == "-" or scheme_of(path) is not None or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
         tables.append(_open_file(path, replace(options, in_memory_rows=left)))
@@ -340,7 +346,7 @@ def _which(files: Sequence[str], n_files: int) -> str:
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Open a file, or a folder of Parquet files."""
-    if str(path) == "-" or not Path(path).is_dir():
+    if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
         return _open_file(path, options)
     with about(Path(path)):
         return read_folder(Path(path), options)
@@ -348,6 +354,8 @@ def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
 
 def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Read a file; what is wrong with it is told with its name."""
+    if scheme_of(path) is not None:
+        return open_uri(str(path), URI_READERS, options)
     file = find_file(path, options)
     with about(file.label):
         return _read(file)
