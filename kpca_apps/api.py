@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -360,6 +361,7 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -432,7 +434,7 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How the file is read, where a path is given: see `read_table`.
     workers : {"threads", "processes", "dask"}, optional
         Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
@@ -517,6 +519,7 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -538,7 +541,7 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How a file is read; see `read_table`.
     workers, scheduler, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -588,6 +591,7 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     workers: WorkersName | None = None,
     scheduler: str | None = None,
     execution: Execution | None = None,
@@ -610,7 +614,7 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How a file is read; see `read_table`.
     workers, scheduler, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -670,6 +674,7 @@ def find_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     execution: Execution | None = None,
 ) -> Rules:
     """Find the rules between the columns of a table: what holds in nearly all of its rows.
@@ -689,7 +694,7 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How a file is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -719,7 +724,7 @@ def find_rules(
     asked = {
         "exclude": exclude, "categorical": categorical, "numeric": numeric, "hide": hide,
         "dayfirst": dayfirst, "seed": seed, "delimiter": delimiter, "encoding": encoding,
-        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
+        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines, "as_of": as_of,
     }  # fmt: skip
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
@@ -742,6 +747,7 @@ def check_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     execution: Execution | None = None,
 ) -> RuleCheck:
     """Check rules on a table: which hold in all of its rows, and which rows break the others.
@@ -757,7 +763,7 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How a file is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -787,7 +793,7 @@ def check_rules(
     """
     asked = {
         "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines,
+        "bad_lines": bad_lines, "as_of": as_of,
     }  # fmt: skip
     with _in_python():
         if not isinstance(rules, HeldRules | str | Path):

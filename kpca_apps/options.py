@@ -32,7 +32,7 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
-READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines", "as_of")
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -240,6 +240,11 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    as_of: str | None = files(
+        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "2026-01-31T12:00 (UTC). Default: the latest.",
+        "VERSION|TIME",
     )
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 

@@ -190,7 +190,8 @@ def score(
 
 
 @command(
-    app, only="accept marks id hide delimiter encoding sheet skip_rows bad_lines json quiet config"
+    app,
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of json quiet config",
 )
 def explain(
     model: ModelArgument,
@@ -302,7 +303,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines json quiet dry_run config",
+    "skip_rows bad_lines as_of json quiet dry_run config",
 )
 def rules(
     table: TableArgument,
