@@ -26,15 +26,15 @@ from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.input_file import ReadOptions, first_line
-from kpca_apps.tables.read.stream import read_batches
+from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
     Table,
     as_polars,
+    hash_cells,
     plain_types,
     require_cells,
-    update_digest,
 )
 from kpca_apps.tables.write import Added, input_names
 
@@ -213,7 +213,7 @@ def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[s
     plain = plain_types(frame)
     require_cells(plain.height, plain.width)
     digest = hashlib.sha256()
-    n_bytes = update_digest(digest, plain)
+    n_bytes = hash_cells(plain, digest)
     source = SourceInfo(
         name, "frame", digest.hexdigest(), n_bytes, *plain.shape, notes=tuple(notes)
     )

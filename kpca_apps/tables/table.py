@@ -419,21 +419,6 @@ def as_arrow(frame: pl.DataFrame, lines: IntArray | None = None) -> pa.Table:
     return table if lines is None else table.append_column("line", line_column(lines))
 
 
-def update_digest(digest: Any, frame: pl.DataFrame) -> int:
-    """Hash the names and cells of a frame, column by column; return how many bytes that were."""
-    n_bytes = 0
-    for column in frame.iter_columns():
-        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
-        # Without what lies where a cell is missing, which may be anything.
-        cells = as_arrow(column.drop_nulls().to_frame().rechunk())
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, cells.schema) as stream:
-            stream.write_table(cells)
-        digest.update(written := sink.getvalue())
-        n_bytes += len(missing) + written.size
-    return n_bytes
-
-
 def line_column(lines: IntArray) -> pa.Array:
     """Put the lines of rows (n,) into an Arrow column, which shares their memory.
 
@@ -441,6 +426,22 @@ def line_column(lines: IntArray) -> pa.Array:
     """
     held = pa.py_buffer(np.ascontiguousarray(lines, dtype=np.int64))
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
+
+
+def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
+    """Update a hash with the names, types and cells of columns; return how many bytes it took."""
+    n_bytes = 0
+    for column in frame.iter_columns():
+        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+        # Without what lies where a cell is missing, which may be anything.
+        known = column.drop_nulls().to_frame().rechunk()
+        cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        digest.update(written := sink.getvalue())
+        n_bytes += len(missing) + written.size
+    return n_bytes
 
 
 def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:
@@ -470,7 +471,7 @@ def _stored(
     n_rows, writer = 0, None
     try:
         with ExitStack() as held:
-            for rows in cut_rows(pieces, size):
+            for rows in recut(pieces, size):
                 require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
@@ -494,7 +495,7 @@ def _stored(
     return folder, loads, n_rows
 
 
-def cut_rows(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Cut rows anew: `size` of them in each piece but the last."""
     held: list[pa.Table] = []
     n_rows = 0

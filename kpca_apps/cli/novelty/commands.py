@@ -191,7 +191,8 @@ def score(
 
 @command(
     app,
-    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of json quiet config",
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of json quiet "
+    "config",
 )
 def explain(
     model: ModelArgument,

@@ -15,7 +15,7 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, is_address, reason
 from kpca_apps.tables.input_file import ReadOptions
-from kpca_apps.tables.read.stream import read_batches
+from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table
 
