@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,11 +19,12 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
+from kpca_apps.system.spools import spool
 
 SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
 # A path has lost one of the slashes.
 _ADDRESS = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.IGNORECASE | re.DOTALL)
-_CHUNK = 1 << 23  # bytes asked for at once
+CHUNK = 1 << 23  # bytes asked for at once
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 _CREDENTIALS = {
@@ -88,21 +89,25 @@ class Place:
         with _told(self.address):
             before, n_bytes = self.system.get_file_info(self.path), 0
             with self.system.open_input_file(self.path) as file:
-                while chunk := file.read(_CHUNK):
+                while chunk := file.read(CHUNK):
                     n_bytes += len(chunk)
                     yield chunk
             after = self.system.get_file_info(self.path)
         if (after.size, after.mtime) != (before.size, before.mtime) or n_bytes != after.size:
             raise InputError("was changed while it was read; run again.", self.address)
 
-    def write(self, file: Path) -> None:
-        """Upload a file; it is there once all of it is."""
+    def head(self, n_bytes: int) -> bytes:
+        """Return the first bytes of an object."""
+        with _told(self.address), self.system.open_input_file(self.path) as file:
+            return bytes(file.read(n_bytes))
+
+    def write(self, chunks: Iterable[bytes]) -> None:
+        """Upload an object."""
         with (
-            file.open("rb") as opened,
             _told(self.address),
             self.system.open_output_stream(self.path, compression=None) as stream,
         ):
-            while chunk := opened.read(_CHUNK):
+            for chunk in chunks:
                 stream.write(chunk)
 
     def remove(self) -> None:
@@ -111,13 +116,27 @@ class Place:
             self.system.delete_file(self.path)
 
 
-def is_address(path: str | Path) -> bool:
-    """Whether a path is an address of a store.
+def address_of(path: str | Path) -> str | None:
+    """Return the address that is meant, of which a Path has lost a slash; None for other paths.
 
-    >>> is_address("s3://bucket/table.csv"), is_address("data/table.csv")
-    (True, False)
+    >>> address_of("s3://bucket/a.csv"), address_of(Path("s3://bucket")), address_of("a.csv")
+    ('s3://bucket/a.csv', 's3://bucket', None)
     """
-    return _ADDRESS.match(str(path)) is not None
+    found = _ADDRESS.match(str(path))
+    return None if found is None else f"{found[1]}://{found[2]}"
+
+
+@contextmanager
+def here(path: str | Path) -> Iterator[Path]:
+    """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
+    if address_of(path) is None:
+        yield Path(path)
+        return
+    held = spool(place_of(path).chunks())
+    try:
+        yield held.path
+    finally:
+        held.close()
 
 
 def place_of(address: str | Path) -> Place:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
-from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, is_address, reason
+from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, address_of, endpoint, reason
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
@@ -80,7 +80,7 @@ def _go_back(table: Any, as_of: int | datetime) -> None:
 
 def _storage(address: str) -> dict[str, str] | None:
     """Return what the library is told beside what it finds in the environment."""
-    if not is_address(address):
+    if address_of(address) is None:
         return None
     options = {
         "connect_timeout": f"{CONNECT:g}s",
@@ -109,7 +109,7 @@ def _told(address: str) -> Iterator[None]:
         text = " ".join(_COLOUR.sub("", str(error)).split())
         if "No files in log segment" in text:
             why = "its log is empty; it is no Delta table, or a damaged one."
-        elif is_address(address):
+        elif address_of(address):
             why = reason(text, address)
         else:
             why = f"the Delta table cannot be read ({one_line(text, 160)})."
