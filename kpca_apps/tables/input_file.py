@@ -102,13 +102,13 @@ class ReadOptions:
 
 def _version(given: str | int | datetime) -> int | datetime:
     """Take the number of a version, or a time: of UTC, unless it has a zone."""
-    if isinstance(given, int) or re.fullmatch(r"[0-9]+", str(given)):
-        if (number := int(given)) in range(1 << 63) and not isinstance(given, bool):
-            return number
-    else:
+    if isinstance(given, str):
         with suppress(ValueError):
-            time = given if isinstance(given, datetime) else datetime.fromisoformat(given)
-            return time if time.tzinfo else time.replace(tzinfo=UTC)
+            given = int(given) if re.fullmatch("[0-9]+", given) else datetime.fromisoformat(given)
+    if isinstance(given, datetime):
+        return given if given.tzinfo else given.replace(tzinfo=UTC)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 1 << 63:
+        return given
     raise OptionError(
         "as_of",
         f"must be a version, such as 7, or a time, such as 2026-01-31T12:00, got "

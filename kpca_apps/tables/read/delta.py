@@ -17,7 +17,7 @@ from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, address_of, endpoi
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table
+from kpca_apps.tables.table import PartedTable, Table, as_arrow, as_polars
 
 LOG = "_delta_log"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -44,11 +44,12 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
     options.refuse_others("as_of", "a Delta table")
     with _told(address):
         table = DeltaTable(address, storage_options=_storage(address))
-        if options.as_of is not None:
+        if isinstance(options.as_of, int | datetime):
             _go_back(table, options.as_of)
         # One partition: several would be read side by side, in any order.
-        query = QueryBuilder({"datafusion.execution.target_partitions": "1"})
-        found = query.register("delta", table).execute("select * from delta")
+        query = QueryBuilder().register("delta", table)
+        query.execute("set datafusion.execution.target_partitions = 1")
+        found = query.execute("select * from delta")
         stream = pa.RecordBatchReader.from_stream(found)
     version = str(table.version())
     source = SourceInfo(
@@ -61,7 +62,8 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         notes=(f"Version {version} of the Delta table.",),
         version=version,
     )
-    return read_batches(stream.schema, _batches(stream, address), source, options)
+    schema = _without_views(stream.schema.empty_table()).schema
+    return read_batches(schema, _batches(stream, address), source, options)
 
 
 def _go_back(table: Any, as_of: int | datetime) -> None:
@@ -95,7 +97,13 @@ def _storage(address: str) -> dict[str, str] | None:
 
 def _batches(stream: pa.RecordBatchReader, address: str) -> Iterator[pa.RecordBatch]:
     with _told(address):
-        yield from stream
+        for batch in stream:
+            yield from _without_views(pa.Table.from_batches([batch])).to_batches()
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """Copy texts together: as views, a few of them keep, and are written with, those of many."""
+    return as_arrow(as_polars(rows))
 
 
 @contextmanager
