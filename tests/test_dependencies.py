@@ -19,7 +19,7 @@ from tests.lowest_versions import lowest_pins
 # Distributions that another dependency imports on our behalf.
 NOT_IMPORTED_HERE = {"pywavelets"}
 # Extras that bring what the package imports where it is there.
-OPTIONAL = ("excel", "dask", "raw", "mcp", "lake")
+OPTIONAL = ("excel", "dask", "raw", "mcp", "lake", "db", "duckdb")
 
 
 @pytest.fixture(scope="module")

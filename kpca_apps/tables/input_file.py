@@ -66,6 +66,9 @@ class ReadOptions:
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
     as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
+    query: str | None = None  # of a database: the SELECT whose rows are read
+    table_name: str | None = None  # of a database: what is read without a query
+    timeout: float | None = None  # seconds that reading from a database may take
     in_memory_rows: float = inf  # up to so many, a table is read at once
     part_rows: int | None = None  # of a part; by default as many as suit the number of columns
 

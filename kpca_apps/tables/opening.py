@@ -23,6 +23,8 @@ from kpca_apps.system.buckets import SCHEMES, place_of
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
 from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.tables.databases.address import scheme_of_file
+from kpca_apps.tables.databases.reading import DATABASES
 from kpca_apps.tables.input_file import InputFile, ReadOptions, copied_file, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
@@ -50,7 +52,8 @@ from kpca_apps.tables.table import (
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
 # What is named by a URI is known by its scheme.
-URI_READERS: list[UriReader] = []  # filled below, as reading a store's files needs the others
+# Those of files in a store are added below: they take all others.
+URI_READERS: list[UriReader] = [DATABASES]
 _PATTERN = "*?["
 _MOST_NOTES = 20
 _BINARY_SUFFIXES = (
@@ -60,7 +63,6 @@ _BINARY_SUFFIXES = (
 _FOREIGN = {
     b"%PDF": "a PDF",
     b"\x89PNG": "a picture",
-    b"SQLite format 3\0": "a database",
     b"FEA1": "a Feather file of the first version",
 }
 
@@ -74,6 +76,9 @@ def open_table(
     skip_rows: int = 0,
     bad_lines: str = "refuse",
     as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     in_memory_rows: float = ROWS_IN_MEMORY,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
@@ -82,12 +87,13 @@ def open_table(
     Parameters
     ----------
     path : str or Path, or a list of them
-        The file; ``"-"`` is standard input. Several files of one kind with the same columns are one
-        table: a list, a folder, or a pattern such as ``"data/*.csv"``, in the order of their names.
-        All but a folder of Parquet files get a column ``file`` that says where a row comes from.
-        Folders in it that are named ``column=value`` give a column more. An address such as
-        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``) is read as a file or folder is.
-    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
+        The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
+        with the same columns are one table: a list, a folder, or a pattern such as
+        ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
+        column ``file`` that says where a row comes from. Folders in it that are named
+        ``column=value`` give a column more. An address in an object store, such as
+        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -121,7 +127,17 @@ def open_table(
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
     options = ReadOptions(
-        delimiter, encoding, sheet, skip_rows, bad_lines, as_of, in_memory_rows, part_rows
+        delimiter,
+        encoding,
+        sheet,
+        skip_rows,
+        bad_lines,
+        as_of,
+        query,
+        table_name,
+        timeout,
+        in_memory_rows,
+        part_rows,
     )
     remove_spools()
     paths = expand(path)
@@ -140,6 +156,9 @@ def read_table(
     skip_rows: int = 0,
     bad_lines: str = "refuse",
     as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
 ) -> Table:
     r"""Read a table: delimited text, JSON, Parquet, Arrow or Excel, packed or not.
 
@@ -147,7 +166,9 @@ def read_table(
     ----------
     path : str or Path
         The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2, xz or zstd, or be
-        the one table in a zip archive.
+        the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
+        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
+        ``#`` or by `query` or `table_name`.
     delimiter : str, optional
         One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
     encoding : str, optional
@@ -163,6 +184,12 @@ def read_table(
     as_of : str, int or datetime, optional
         Of a Delta table: the number of the version, or a time, of which the last before it is read;
         UTC, unless it has a zone. By default the latest.
+    query : str, optional
+        Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
+    table_name : str, optional
+        Of a database: the table that is read, by its name or as ``schema.name``.
+    timeout : float, optional
+        Of a database: seconds that reading may take; by default as long as it takes.
 
     Returns
     -------
@@ -188,7 +215,9 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    options = ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines, as_of)
+    options = ReadOptions(
+        delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+    )
     table = _open_file(path, options)
     assert isinstance(table, Table)
     return table
@@ -447,6 +476,11 @@ def _read_text(file: InputFile) -> Table | PartedTable:
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
+    if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
+        raise InputError(
+            f"this is a database; name it {scheme}:///{one_line(file.label, 200)}, and one of its "
+            "tables with --table."
+        )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
         raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
     file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text")

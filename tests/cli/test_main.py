@@ -46,13 +46,13 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
-READING = "delimiter encoding sheet skip-rows bad-lines as-of"
+READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "
         "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
         "calibration learn-from seed jobs workers scheduler out force each pdf to-send format "
-        "keep-hidden flagged "
+        "keep-hidden flagged write-to "
         f"{READING} json quiet dry-run config"
     ),
     "novelty fit": (
@@ -62,7 +62,7 @@ OPTIONS = {
     ),
     "novelty score": (
         "share count alpha fdr accept marks label positive id hide explain jobs workers "
-        "scheduler out force pdf to-send format keep-hidden flagged "
+        "scheduler out force pdf to-send format keep-hidden flagged write-to "
         f"{READING} json quiet config"
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",
