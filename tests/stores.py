@@ -31,7 +31,7 @@ def s3_environment(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def moto_store() -> Iterator[Any]:
+def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
     """Run moto's server with one empty bucket; what is given is boto3's client of it."""
     server_of = pytest.importorskip("moto.server", reason="needs moto's server of S3")
     import boto3
@@ -44,7 +44,7 @@ def moto_store() -> Iterator[Any]:
     try:
         with s3_environment(url):
             client = boto3.client("s3", endpoint_url=url)
-            client.create_bucket(Bucket=BUCKET)
+            client.create_bucket(Bucket=bucket)
             yield client
     finally:
         server.stop()
