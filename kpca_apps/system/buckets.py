@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
+from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.spools import spool
+
+T = TypeVar("T")
 
 SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
 # A path has lost one of the slashes.
@@ -69,51 +72,54 @@ class Place:
         """Tell ``"file"``, ``"folder"`` or ``""``, where there is nothing."""
         from pyarrow.fs import FileType
 
-        with _told(self.address):
-            found = self.system.get_file_info(self.path).type
+        found = self._info().type
         return {FileType.File: "file", FileType.Directory: "folder"}.get(found, "")
 
     def items(self, *, recursive: bool = False) -> list[Item]:
         """Return what lies in a folder, by name; nothing where there is no folder."""
         from pyarrow.fs import FileSelector, FileType
 
-        with _told(self.address):
-            chosen = FileSelector(self.path, recursive=recursive, allow_not_found=True)
-            found = self.system.get_file_info(chosen)
+        chosen = FileSelector(self.path, recursive=recursive, allow_not_found=True)
+        found = self._asked(lambda: self.system.get_file_info(chosen))
         start = len(self.path) + 1
         items = [Item(one.path[start:], one.type == FileType.Directory) for one in found]
         return sorted((one for one in items if one.name), key=lambda one: one.name)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
-        with _told(self.address):
-            before, n_bytes = self.system.get_file_info(self.path), 0
-            with self.system.open_input_file(self.path) as file:
-                while chunk := file.read(CHUNK):
-                    n_bytes += len(chunk)
-                    yield chunk
-            after = self.system.get_file_info(self.path)
+        before, n_bytes = self._info(), 0
+        file = self._asked(lambda: self.system.open_input_file(self.path))
+        while chunk := self._asked(lambda: file.read(CHUNK)):
+            n_bytes += len(chunk)
+            yield chunk
+        after = self._info()
         if (after.size, after.mtime) != (before.size, before.mtime) or n_bytes != after.size:
             raise InputError("was changed while it was read; run again.", self.address)
 
     def head(self, n_bytes: int) -> bytes:
         """Return the first bytes of an object."""
-        with _told(self.address), self.system.open_input_file(self.path) as file:
-            return bytes(file.read(n_bytes))
+        return self._asked(lambda: bytes(self.system.open_input_file(self.path).read(n_bytes)))
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """Upload an object."""
-        with (
-            _told(self.address),
-            self.system.open_output_stream(self.path, compression=None) as stream,
-        ):
-            for chunk in chunks:
-                stream.write(chunk)
+        # Not by "detect", which would pack what has the name of a packed file.
+        how = {"compression": None}
+        stream = self._asked(lambda: self.system.open_output_stream(self.path, **how))
+        for chunk in chunks:
+            self._asked(partial(stream.write, chunk))
+        self._asked(stream.close)
 
     def remove(self) -> None:
         """Remove an object."""
+        self._asked(lambda: self.system.delete_file(self.path))
+
+    def _info(self) -> Any:
+        return self._asked(lambda: self.system.get_file_info(self.path))
+
+    def _asked(self, call: Callable[[], T]) -> T:
+        """Ask the store; what it refuses is told in one line, and an interrupt heard meanwhile."""
         with _told(self.address):
-            self.system.delete_file(self.path)
+            return heard_while(call)
 
 
 def address_of(path: str | Path) -> str | None:

@@ -418,6 +418,11 @@ def _open_folder(
     with about(folder):
         if is_delta(folder):
             return read_delta(str(folder), options)
+        if any((folder / "metadata").glob("*.metadata.json")):
+            raise InputError(
+                "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "
+                "scan().to_arrow_batch_reader() returns."
+            )
         if is_partitioned(folder):
             files = partitioned_files(folder, TABLE_SUFFIXES)
             if not any(path.suffix.lower() in PARQUET_SUFFIXES for path, _ in files):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, address_of, endpoint, reason
+from kpca_apps.system.interrupts import heard_while
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
@@ -97,7 +98,7 @@ def _storage(address: str) -> dict[str, str] | None:
 
 def _batches(stream: pa.RecordBatchReader, address: str) -> Iterator[pa.RecordBatch]:
     with _told(address):
-        for batch in stream:
+        while (batch := heard_while(lambda: next(stream, None))) is not None:
             yield from _without_views(pa.Table.from_batches([batch])).to_batches()
 
 

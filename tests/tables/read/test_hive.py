@@ -107,6 +107,11 @@ def _unlike(folder: Path) -> None:
     ROWS.write_parquet(folder / "year=2024" / "zone=1" / "a.parquet")
 
 
+def _iceberg(folder: Path) -> None:
+    (folder / "metadata").mkdir()
+    (folder / "metadata" / "v1.metadata.json").touch()
+
+
 def _twice(folder: Path) -> None:
     (folder / "year=2023" / "year=2023").symlink_to(folder)
     (folder / "year=2023" / "more").mkdir()
@@ -118,6 +123,7 @@ def _twice(folder: Path) -> None:
         (_beside, "zone=1: is a folder beside the tables of .*year=2023"),
         (_unlike, r"folders are named after other columns \(year, zone\) than those of year=2023"),
         (_twice, "more: is not named after one more column"),
+        (_iceberg, "this is an Iceberg table; read it with pyiceberg"),
         (lambda folder: None, "this is a folder without"),
     ],
 )

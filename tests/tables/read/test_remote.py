@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +155,27 @@ def test_a_store_that_fails_is_told_in_one_line(
         open_table("s3://bucket/rows.csv")
     assert "\n" not in str(caught.value)
     assert not [*tmp_path.iterdir()]
+
+
+def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
+    with misbehaving_store("slow"):
+        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            open_table("s3://bucket/rows.csv")
+        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+
+
+def test_names_of_objects_lead_nowhere_else(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    write(ROWS, tmp_path / "rows.parquet")
+    for name in ("year=1/a.parquet", "year=1/../../../../b.parquet", "year=2/c.parquet"):
+        store.upload_file(str(tmp_path / "rows.parquet"), BUCKET, f"hostile/{name}")
+    found = open_table(f"s3://{BUCKET}/hostile")
+    assert found.source.n_rows == 120
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
 
 
 def test_no_store_is_told() -> None:
