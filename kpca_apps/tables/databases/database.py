@@ -15,7 +15,7 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.tables.databases.address import TableName, quoted
 
-EXACT = 2**53  # floats hold all whole numbers up to here
+EXACT = 2**53  # floats hold all whole numbers below
 _LISTED = 5  # columns that a note names
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
 # What drivers put before the words of the database.
@@ -100,7 +100,7 @@ def checked(
             n_far += int(columns.pop().to_numpy(zero_copy_only=False).sum())
         for k in rounded:
             values = columns[k].to_numpy(zero_copy_only=False)
-            is_rounded[k] |= bool((np.isfinite(values) & (abs(values) > EXACT)).any())
+            is_rounded[k] |= bool((np.isfinite(values) & (abs(values) >= EXACT)).any())
         yield pa.RecordBatch.from_arrays(columns, schema=named_schema(selected))
     told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
     if told:
@@ -112,8 +112,8 @@ def checked(
         )
     if long := [name for name, is_long in zip(names, is_rounded, strict=True) if is_long]:
         notes.append(
-            f"Numbers beyond {EXACT:,} are rounded: {_listed(long)}. Where they are identifiers, "
-            "have --query cast them to text."
+            f"Whole numbers from {EXACT:,} on are rounded: {_listed(long)}. Where they are "
+            "identifiers, have --query cast them to text."
         )
 
 

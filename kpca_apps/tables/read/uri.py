@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # A word, or the value of an option, that begins as an address does; after the colon no port.
 _WITH_PASSWORD = re.compile(
-    r"\A(--[\w-]+=)?[A-Za-z][A-Za-z0-9+.-]+://[^/?#@:]*:(?!\d*([/?#,]|\Z)).*@", re.DOTALL
+    r"\A(--[\w-]+=)?[A-Za-z][A-Za-z0-9+.-]+://[^/?#@:]*:(?!\d+([/?#,]|\Z)|/|\Z).*@", re.DOTALL
 )
 _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
