@@ -72,12 +72,12 @@ def nearest_without(
     most_single = min(largest, LARGEST_SINGLE)
     for i in range(len(rows)):
         row, wants_alike = rows[i], False
-        left_out[:] = False
-        for one in sets[i]:
-            wants_alike |= one[0] == AGREEING
-            for g in one:
-                if g >= 0:
-                    left_out[g] = True
+        left_out.fill(False)
+        for e in range(sets.shape[1]):
+            wants_alike |= sets[i, e, 0] == AGREEING
+            for w in range(sets.shape[2]):
+                if sets[i, e, w] >= 0:
+                    left_out[sets[i, e, w]] = True
         # The members of all sets, in order: sums over the other groups are made once, and sums of
         # these and the members before and behind each.
         m = 0
@@ -87,7 +87,8 @@ def nearest_without(
                 members[m] = g
                 m += 1
         base = behind[m]
-        base[:], alike[:] = 0.0, 0.0
+        base.fill(0.0)
+        alike.fill(0.0)
         for g in range(n_groups):
             part, line = parts[g], line_of[g]
             if line >= 0:
@@ -115,41 +116,38 @@ def nearest_without(
             for u in range(n_rows):
                 more[u] = total[u] + part[u]
         is_far = False
-        for apart in behind[0]:
-            is_far |= not apart < LARGEST_SINGLE
+        for u in range(n_rows):
+            is_far |= not behind[0, u] < LARGEST_SINGLE
         if own[i] >= 0:
             alike[own[i]] = np.inf
             for j in range(m + 1):
                 behind[j, own[i]] = np.inf
         for e in range(sets.shape[1]):
-            one, found = sets[i, e], nearest[i, e]
-            if one[0] == UNASKED:
+            kind, found = sets[i, e, 0], nearest[i, e]
+            if kind == UNASKED:
                 continue
-            left_out[:] = False
-            first, last = m, m - 1
-            for g in one:
+            left_out.fill(False)
+            # Without members before and behind that is the sum over all.
+            first, last = 0, -1
+            for w in range(sets.shape[2]):
+                g = sets[i, e, w]
                 if g >= 0:
                     left_out[g] = True
-                    first, last = min(first, place[g]), place[g]
-            if one[0] == AGREEING:
-                rest[:] = alike
-            elif first == m:
-                rest[:] = behind[0]
-            else:
-                total, more = before[first], behind[last + 1]
-                for u in range(n_rows):
-                    rest[u] = total[u] + more[u]
+                    first, last = first if last >= 0 else place[g], place[g]
+            total, more = before[first], alike if kind == AGREEING else behind[last + 1]
+            for u in range(n_rows):
+                rest[u] = total[u] + more[u]
             for j in range(first + 1, last):
                 if not left_out[members[j]]:
                     part = parts[members[j]]
                     for u in range(n_rows):
                         rest[u] += part[u]
-            lowest[:] = np.inf
+            lowest.fill(np.inf)
             for start in range(0, n_rows, LISTS):
                 some = rest[start : start + LISTS]
                 for j in range(len(some)):
                     lowest[j] = some[j] if some[j] < lowest[j] else lowest[j]
-            distances[:] = np.inf
+            distances.fill(np.inf)
             for j in range(LISTS):
                 if lowest[j] < distances[-1]:
                     _keep_nearest(np.float64(lowest[j]), j, distances, unused)
@@ -157,7 +155,7 @@ def nearest_without(
             if is_far:
                 bound = np.inf
             most, most_wide = largest, LARGEST_SQUARE
-            if one[0] == AGREEING:
+            if kind == AGREEING:
                 most, most_wide = MOST_APART, MOST_APART
             # Columns of the other groups, from the front, and groups of several, from the end.
             n_columns, n_wide = 0, n_groups
@@ -169,17 +167,19 @@ def nearest_without(
                     else:
                         n_wide -= 1
                         others[n_wide] = -1 - line_of[g]
-            distances[:], found[:] = np.inf, 0
+            distances.fill(np.inf)
+            found.fill(0)
             for j in range(LISTS):
                 if lowest[j] <= bound:
                     for u in range(j, n_rows, LISTS):
                         if rest[u] <= bound and u != own[i]:
                             distance, cells = 0.0, reference[u]
-                            for c in others[:n_columns]:
+                            for at in range(n_columns):
+                                c = others[at]
                                 squared = (cells[c] - row[c]) * (cells[c] - row[c])
                                 distance += squared if squared < most else most
-                            for c in others[n_wide:]:
-                                squared = of_levels[i, level_of[c, u]]
+                            for at in range(n_wide, n_groups):
+                                squared = of_levels[i, level_of[others[at], u]]
                                 distance += squared if squared < most_wide else most_wide
                             _keep_nearest(distance, u, distances, found)
             radius[i, e] = 0.0
