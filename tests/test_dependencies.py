@@ -18,6 +18,8 @@ from tests.lowest_versions import lowest_pins
 
 # Distributions that another dependency imports on our behalf.
 NOT_IMPORTED_HERE = {"pywavelets"}
+# Extras that a user installs.
+OPTIONAL = ("apps", "excel", "dask", "raw", "mcp", "db", "duckdb")
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +71,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names(
-        [*extras["apps"], *extras["excel"], *extras["dask"], *extras["raw"], *extras["mcp"]]
-    )
+    optional = names([one for name in OPTIONAL for one in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -95,7 +95,7 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    beside = {*extras["excel"], *extras["dask"], *extras["raw"], *extras["mcp"]}
+    beside = {one for name in OPTIONAL if name != "apps" for one in extras[name]}
     assert beside <= set(extras["test"])
 
 
