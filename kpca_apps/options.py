@@ -33,7 +33,7 @@ RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-READING = (*OF_FILES, "query", "table_name", "timeout")  # and which rows of a database
+READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -200,8 +200,14 @@ class NoveltyOptions(Options):
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. What its workers cannot read is "
+        "sent to them.",
         "ADDRESS",
+    )
+    work_dir: Path | None = _work(
+        "Folder that all workers of Dask see: text is converted into it once, so that they read it "
+        "themselves, and a run that was killed goes on with the parts that were done.",
+        "DIR",
     )
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
@@ -246,6 +252,11 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    as_of: str | None = files(
+        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "2026-01-31T12:00 (UTC). Default: the latest.",
+        "VERSION|TIME",
     )
     query: str | None = files(
         "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "

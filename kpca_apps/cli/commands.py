@@ -19,6 +19,7 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
 from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.system.buckets import address_of
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _IN_RUNS = ("model.kpca", "report-marked.html")
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
-    "force pdf to_send json quiet config dry_run preview jobs workers scheduler".split()
+    "force pdf to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
 )
 _PATHS = frozenset("table reference accept marks model per_image out inputs data runs".split())
 
@@ -170,6 +171,8 @@ def portable(path: str) -> str:
     given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
+    if (address := address_of(path)) is not None:
+        return address
     if _is_cut(path):
         # A folder of results is named whole: the file in it alone would not be found.
         return "/".join(given.parts[-2:]) if given.name in _IN_RUNS else given.name

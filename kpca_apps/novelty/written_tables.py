@@ -36,13 +36,14 @@ from kpca_apps.tables.write import (
     PLAIN,
     Added,
     CsvStyle,
+    Written,
     csv_bytes,
     input_names,
     literal,
     open_scored,
-    scored_bytes,
     scored_kind,
     scored_notes,
+    scored_part,
 )
 from kpca_apps.tables.write_excel import (
     MAX_CELL,
@@ -159,11 +160,11 @@ def _write_scored(
     with open_scored(path) as append:
         if not isinstance(table, PartedTable):
             rows = _without(table, hidden)
-            append(scored_bytes(rows, found_columns(result), kind, style=style))
+            append(scored_part(rows, found_columns(result), kind, style=style))
             return rows_of(table, kept)
         parts, work = _scored_parts(table, result, hidden, inside), execution or Execution()
         pieces: list[Table] = []
-        for data, rows in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
+        for data, rows in work.over("Writing rows", _written, parts, table.n_rows, kind, style):
             append(data)
             pieces.append(rows)
     return joined_rows(pieces, back, table.source)
@@ -179,11 +180,11 @@ def _scored_parts(
         yield _ScoredPart(part, found, part.stop - part.start, hidden, inside)
 
 
-def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[bytes, Table]:
-    """Write the rows of a part; return those that are asked for as well."""
+def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
+    """Put the rows of a part together; return those that are asked for as well."""
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
-    written = scored_bytes(rows, task.found, kind, header=header, style=style)
+    written = scored_part(rows, task.found, kind, header=header, style=style)
     return written, rows_of(table, task.kept)
 
 
