@@ -51,6 +51,7 @@ from kpca_apps.options import (
     in_keywords,
 )
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.workers import workers_for
@@ -85,7 +86,9 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
-ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "marks", "workers", "scheduler"}
+ASKED = {one.name for one in fields(NoveltyOptions)} - {
+    *("accept", "marks", "workers", "scheduler", "work_dir"),
+}
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -413,7 +416,8 @@ def screen_table(
     table_name: str | None = None,
     timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
@@ -492,10 +496,14 @@ def screen_table(
         `read_table`. A `reference` in a database names its table behind a ``#``.
     workers : {"threads", "processes", "dask"}, optional
         Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
+    scheduler : str or distributed.Client, optional
+        Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
+        see the files: what they cannot read is sent to them.
+    work_dir : str or Path, optional
+        Folder that all workers of Dask see: text is converted into it once, so that they read it
+        themselves, and a call that was killed goes on with the parts that were done.
     execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+        Instead of these: workers that are kept from one call to the next, and progress.
 
     Returns
     -------
@@ -520,7 +528,7 @@ def screen_table(
     (41, 1)
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         reading = _reading(asked, table, reference)
         opened = _opened(table, id, reading)
         clean = None
@@ -579,7 +587,8 @@ def fit_model(
     table_name: str | None = None,
     timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -601,7 +610,7 @@ def fit_model(
         See `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
-    workers, scheduler, execution : optional
+    workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
 
     Returns
@@ -622,7 +631,7 @@ def fit_model(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(asked, table))
         options = _options(asked, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
@@ -654,7 +663,8 @@ def score_table(
     table_name: str | None = None,
     timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -677,7 +687,7 @@ def score_table(
         Columns to hide beside those that the model hides; see `screen_table`.
     delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
-    workers, scheduler, execution : optional
+    workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
 
     Returns
@@ -696,7 +706,7 @@ def score_table(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
@@ -975,16 +985,26 @@ def _path_name(path: str | Path) -> str:
 
 @contextmanager
 def _working(
-    execution: Execution | None, kind: WorkersName | None, jobs: int | None, scheduler: str | None
+    execution: Execution | None,
+    kind: WorkersName | None,
+    jobs: int | None,
+    scheduler: str | Any | None,
+    work_dir: str | Path | None,
 ) -> Iterator[Execution | None]:
     """Start the workers that are asked for, and let them go at the end."""
-    if kind is None and scheduler is None:
+    if kind is None and scheduler is None and work_dir is None:
         yield execution
         return
     if execution is not None:
-        raise ConfigError("execution= has workers of its own: leave --workers and --scheduler out")
-    with workers_for(kind, jobs, scheduler) as workers:
-        yield Execution(workers)
+        raise ConfigError(
+            "execution= has workers of its own: leave --workers, --scheduler and --work-dir out"
+        )
+    on_dask = kind == "dask" or scheduler is not None
+    with (
+        work_folder(work_dir, on_dask=on_dask) as finished,
+        workers_for(kind, jobs, scheduler) as workers,
+    ):
+        yield Execution(workers, finished=finished)
 
 
 _screened_in: list[int] = []  # the process in which tables were screened first

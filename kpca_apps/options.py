@@ -200,8 +200,14 @@ class NoveltyOptions(Options):
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. What its workers cannot read is "
+        "sent to them.",
         "ADDRESS",
+    )
+    work_dir: Path | None = _work(
+        "Folder that all workers of Dask see: text is converted into it once, so that they read it "
+        "themselves, and a run that was killed goes on with the parts that were done.",
+        "DIR",
     )
     out: Path | None = files(
         "Folder to write, here or in a bucket (s3://bucket/folder). Default: one here, named after "

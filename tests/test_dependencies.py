@@ -19,7 +19,7 @@ from tests.lowest_versions import lowest_pins
 # Distributions that another dependency imports on our behalf.
 NOT_IMPORTED_HERE = {"pywavelets"}
 # Extras that bring what the package imports where it is there.
-OPTIONAL = ("excel", "dask", "raw", "mcp", "lake", "db", "duckdb")
+OPTIONAL = ("excel", "dask", "db", "duckdb", "lake", "raw", "heic", "lab", "mcp")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([one for name in ("apps", *OPTIONAL) for one in extras[name]])
+    optional = names([one for name in ("apps", *OPTIONAL, "napari") for one in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE

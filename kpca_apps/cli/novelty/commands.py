@@ -248,7 +248,7 @@ def explain(
 @command(
     app,
     without="share count alpha fdr accept marks by explain calibration learn_from workers "
-    "scheduler each to_send format keep_hidden flagged write_to",
+    "scheduler work_dir each to_send format keep_hidden flagged write_to",
 )
 def compare(
     context: typer.Context,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +18,7 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
+from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
@@ -27,9 +27,9 @@ from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
 from kpca_apps.system.bucket_output import output_folder
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
-from kpca_apps.system.workers import workers_for
 from kpca_apps.tables.databases.address import SCHEMES, address_of
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import open_table, read_table
@@ -58,7 +58,7 @@ class Run:
     def for_one(self) -> Run:
         """Return a run of the same workers with a clock of its own, for one table of several."""
         one = Run(self.options, self.console, Clock())
-        one.execution = Execution(self.execution.workers, one.timed_pass)
+        one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
     def read(self, paths: list[str]) -> AnyTable:
@@ -103,15 +103,14 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    jobs = options.jobs
-    if options.workers == "dask" or options.scheduler is not None:
-        # What its machinery has to say in passing is for those who run a cluster.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    else:
-        jobs = jobs or _n_worthwhile()
+    on_dask = options.workers == "dask" or options.scheduler is not None
+    jobs = options.jobs or (None if on_dask else _n_worthwhile())
     run = Run(options, Console(options.quiet), Clock())
-    with workers_for(options.workers, jobs, options.scheduler) as workers:
-        run.execution = Execution(workers, run.timed_pass)
+    with (
+        work_folder(options.work_dir, on_dask=on_dask) as finished,
+        quiet_workers(options.workers, jobs, options.scheduler) as workers,
+    ):
+        run.execution = Execution(workers, run.timed_pass, finished)
         yield run
 
 

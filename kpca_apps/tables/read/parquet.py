@@ -280,8 +280,10 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
 
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
-    known = KnownFile.at(copy.path, file.label) if copy else file.file
-    source = replace(file.source, sha256=file.sha256)
+    sha256 = file.sha256
+    # The copy of what was packed is of no use elsewhere.
+    known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
+    source = replace(file.source, sha256=sha256)
     return _read_files([known], pl.DataFrame(), source, file.options, copy)
 
 
@@ -297,8 +299,9 @@ def read_folder(
     if values.width:
         columns = in_prose([f'"{one_line(name, 60)}"' for name in values.columns])
         notes.append(f"Named after folders: {columns}.")
+    known = [replace(file, digest=file.sha256()) for file in known]
     listing = "".join(
-        f"{file.sha256()}  {item.relative_to(path).as_posix()}\n"
+        f"{file.digest}  {item.relative_to(path).as_posix()}\n"
         for file, item in zip(known, files, strict=True)
     )
     sha256 = hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
