@@ -129,9 +129,9 @@ class RunOptions(Checked):
         "FILE",
     )
     stack: bool = _method(
-        "Denoise the pages of a TIFF file together, as one volume or film. The axes are taken from "
-        "OME or ImageJ metadata; without them all pages are one stack, in their order. For "
-        "gaussian and poisson noise.",
+        "Denoise the pages of a file together, as one volume or film. The axes are taken from its "
+        "metadata (OME or ImageJ in TIFF); without them all pages are one stack, in their order. "
+        "For gaussian and poisson noise.",
         default=False,
     )
     model: Path | None = _method(

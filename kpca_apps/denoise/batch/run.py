@@ -25,6 +25,7 @@ from kpca_apps.denoise.batch.manifest import (
     hash_file,
     partial_path,
     remove_partial,
+    remove_result,
     sync_folder,
 )
 from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
@@ -32,6 +33,7 @@ from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
+from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.workers import Executor, Workers
 
@@ -242,7 +244,7 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
     if not os.path.lexists(target):
         return task
     ours: list[dict[str, Any]] = []
-    if target.is_file() and not target.is_symlink():
+    if not target.is_symlink() and (target.is_file() or head_of(target)):
         stands = hash_file(target)
         ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
         key = batch_key(hash_file(image.source) or "", output, run.settings)
@@ -250,7 +252,7 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
             # A damaged record counts for nothing.
             with suppress(KeyError, msgspec.ValidationError):
                 return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
-    if target.is_dir():
+    if target.is_dir() and not head_of(target):
         raise RefusedError(
             f"{one_line(output)}: is a folder in the output folder; choose another with --out."
         )
@@ -274,7 +276,7 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         return outcome
     target = folder / outcome.output
     if os.path.lexists(target) and not force:
-        done.partial.unlink(missing_ok=True)
+        remove_result(done.partial)
         reason = f"{one_line(outcome.output)}: appeared in the output folder meanwhile; it is kept."
         return ImageOutcome(outcome.name, "failed", reason=reason)
     record = dataclasses.asdict(done)
@@ -284,7 +286,7 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
     del record["partial"]
     manifest.add({"output": outcome.output, **record})
     try:
-        done.partial.replace(target)
+        _put(done.partial, target)
     except OSError as error:
         raise InputError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose another "
@@ -292,6 +294,17 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         ) from None
     sync_folder(target.parent)
     return outcome
+
+
+def _put(partial: Path, target: Path) -> None:
+    """Give a result its name; a folder that has it goes first, and is removed thereafter."""
+    if partial.is_dir() and target.is_dir():
+        aside = partial_path(target, secrets.token_hex(4), 0)
+        target.replace(aside)
+        partial.replace(target)
+        remove_result(aside)
+    else:
+        partial.replace(target)
 
 
 def _remove_empty(planned: Iterable[Planned], folder: Path) -> None:

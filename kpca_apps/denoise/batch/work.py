@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_reference
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.manifest import batch_key, partial_path
+from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
 from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
 from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -31,6 +31,7 @@ from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import encode_image, read_image, target_format
+from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
@@ -140,14 +141,15 @@ def _fresh(task: Task, run: Run) -> Done:
     # Made before the long work, which would be lost on a folder that cannot be written to.
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial.open("xb").close()
+        if FORMATS[written].is_folder:
+            partial.mkdir()
+        else:
+            partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
-        with writing_to(target), partial.open("wb") as file:
-            pages = denoised_pages(image, source, denoise, run.folder, infos)
-            encode_image(file, pages, image, format=run.format)
-            file.flush()
-            os.fsync(file.fileno())
+        pages = denoised_pages(image, source, denoise, run.folder, infos)
+        with writing_to(target):
+            _write(partial, pages, image, run.format)
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
@@ -184,10 +186,22 @@ def _fresh(task: Task, run: Run) -> Done:
         )
         outcome = _examined(outcome, image, stored, reference, run.baselines)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        remove_result(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
+
+
+def _write(partial: Path, pages: Iterator[NDArray[Any]], image: ImageFile, format: str) -> None:
+    """Write a result to the end, and to disk."""
+    if partial.is_dir():
+        encode_image(partial, pages, image, format=format)
+        sync_tree(partial)
+        return
+    with partial.open("wb") as file:
+        encode_image(file, pages, image, format=format)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _resumed(task: Task, earlier: Done, run: Run) -> Done:
@@ -280,7 +294,8 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    orientation, icc = image.metadata.orientation, image.metadata.icc
+    # A profile of inks is not for what they leave of white.
+    orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
         residual=measure_residual(first, last),
