@@ -113,8 +113,12 @@ class OptionError(ConfigError):
 
 
 def flag_of(field: str) -> str:
-    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``."""
-    return f"--{field.removeprefix('n_').replace('_', '-')}"
+    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``.
+
+    >>> flag_of("table_name")  # beside the table itself, which is no option
+    '--table'
+    """
+    return f"--{field.removeprefix('n_').removesuffix('_name').replace('_', '-')}"
 
 
 class InputError(KpcaError, ValueError):

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -443,6 +444,22 @@ def line_column(lines: IntArray) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
 
+def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
+    """Update a hash with the names, types and cells of columns; return how many bytes it took."""
+    n_bytes = 0
+    for column in frame.iter_columns():
+        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+        # Without what lies where a cell is missing, which may be anything.
+        known = column.drop_nulls().to_frame().rechunk()
+        cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        digest.update(written := sink.getvalue())
+        n_bytes += len(missing) + written.size
+    return n_bytes
+
+
 def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:
     return frame, lines
 
@@ -474,7 +491,7 @@ def _stored(
     n_rows, writer = 0, None
     try:
         with ExitStack() as held:
-            for rows in _parts(pieces, size):
+            for rows in recut(pieces, size):
                 require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
@@ -498,7 +515,7 @@ def _stored(
     return folder, loads, n_rows
 
 
-def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Cut rows anew: `size` of them in each piece but the last."""
     held: list[pa.Table] = []
     n_rows = 0

@@ -87,7 +87,13 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         # Refused here, and not for each image, is what is not for stacks.
         Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
-            Options(**given), sigma=sigma, data_range=data_range, stack=options.stack
+            Options(**given),
+            sigma=sigma,
+            data_range=data_range,
+            stack=options.stack,
+            mask=options.mask,
+            mask_sha256=_hash_of_mask(options.mask),
+            region=options.part,
         )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -95,6 +101,11 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     sha256 = hash_file(options.model) or ""
     noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
+
+
+def _hash_of_mask(path: Path | None) -> str:
+    """Return the hash of the file of a mask that is an image; it is read with each image."""
+    return "" if path is None else read_image(path).sha256
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
@@ -114,7 +125,9 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
             "be taken for inputs later; choose another with --out"
         )
-    planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
+    planned, _ = plan_outputs(
+        inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
+    )
     console, per_image = Console(options.quiet), {}
     if options.per_image is not None:
         from kpca_apps.denoise.batch.per_image import read_per_image
@@ -315,6 +328,7 @@ def denoise_batch(
                 denoiser.settings,
                 denoise=denoiser,
                 format=options.format,
+                raw_out=options.raw_out,
                 jobs=jobs[0],
                 workers=workers,
                 force=options.force,
@@ -343,6 +357,8 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     """Return the settings that the report shows."""
     options = batch.options
     listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
+    if options.raw_out != "tiff":
+        listed["raw_out"] = options.raw_out
     if options.model is not None:
         listed |= {"model": options.model.name, "model_sha256": settings["model"]}
     for name in ("reference", "per_image"):

@@ -37,6 +37,7 @@ from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.workers import Executor, Workers
 
+RAW_OUTS = ("tiff", "dng")
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
 
@@ -48,6 +49,7 @@ def run_batch(
     *,
     denoise: Denoise,
     format: str = "same",
+    raw_out: str = "tiff",
     jobs: int = 1,
     workers: Workers | None = None,
     force: bool = False,
@@ -79,6 +81,9 @@ def run_batch(
         without alpha. With more than one worker it must be something that can be pickled.
     format : {"same", "png", "tiff"}
         Format to write.
+    raw_out : {"tiff", "dng"}
+        What becomes of a camera's raw files: developed pictures, in the format to write, or DNG
+        files of their mosaic.
     jobs : int
         Worker processes, at least 1; the files are the same for any number.
     workers : Workers, optional
@@ -117,17 +122,20 @@ def run_batch(
         If files stand in the way, or another run is writing to the folder.
     """
     began = time.perf_counter()
-    _check_options(format, jobs, reference, baselines)
-    planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
+    _check_options(format, raw_out, jobs, reference, baselines)
+    planned, notes = plan_outputs(
+        inputs, out, format=format, raw_out=raw_out, passed_over=passed_over
+    )
     references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
     run = Run(
         denoise=denoise,
         folder=folder,
         format=format,
-        settings={**settings, "format": format, "version": __version__},
+        settings={**settings, **_format_of(format, raw_out), "version": __version__},
         board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
         baselines=tuple(baselines),
+        raw_out=raw_out,
     )
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
@@ -188,10 +196,17 @@ def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Do
         yield received(returned, run)
 
 
+def _format_of(format: str, raw_out: str) -> dict[str, str]:
+    """Return what files are written as, in settings: only what is not as ever."""
+    return {"format": format} | ({"raw_out": raw_out} if raw_out != "tiff" else {})
+
+
 def _check_options(
-    format: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
+    format: str, raw_out: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
 ) -> None:
     check_format(format)
+    if raw_out not in RAW_OUTS:
+        raise ConfigError(f"raw_out is {raw_out!r}; give one of {', '.join(RAW_OUTS)}")
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give 1 or more.")
     for name in baselines:
