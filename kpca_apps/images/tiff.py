@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
@@ -133,8 +133,6 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         notes.append("Further images inside its pages, such as smaller copies, are not kept.")
     if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
-    if any(TILES in directory.tags for directory in directories):
-        notes.append("Its tiles are written as strips.")
     image = ImageFile(
         label=label,
         format="tiff",
@@ -359,15 +357,18 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     plain = like.integer(PACKING, PLAIN) == PLAIN
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
     predicted = not plain and kind != "f"
+    tiled = TILES in like.tags
     rows = max(1, _STRIP // max(1, values[0].nbytes))
+    block = (rows, width)
+    if tiled:
+        block = (like.integer(TILE_HEIGHT, 0), like.integer(TILE_WIDTH, 0))
     places, sizes = [], []
     for plane in np.split(values, channels, axis=2) if planar else [values]:
-        for top in range(0, height, rows):
-            strip = np.ascontiguousarray(plane[top : top + rows])
+        for part in _blocks(plane, block, whole=tiled):
             if predicted:
-                unsigned = strip.view(f"u{strip.itemsize}")
-                strip = imagecodecs.delta_encode(unsigned, axis=1)
-            raw = strip.astype(strip.dtype.newbyteorder(like.layout.order)).tobytes()
+                unsigned = part.view(f"u{part.itemsize}")
+                part = imagecodecs.delta_encode(unsigned, axis=1)
+            raw = part.astype(part.dtype.newbyteorder(like.layout.order)).tobytes()
             packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
             places.append(_append(file, packed, like, label))
             sizes.append(len(packed))
@@ -385,11 +386,27 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
         shorts[EXTRA] = [2]
     kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
     directory = replace(like, tags=kept).with_integers(SHORT, shorts)
-    longs = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}
+    longs = {WIDTH: [width], HEIGHT: [height]}
     wide = LONG if like.layout in LAYOUTS[:2] else LONG8
-    return directory.with_integers(LONG, longs).with_integers(
-        wide, {STRIPS: places, STRIP_BYTES: sizes}
-    )
+    if tiled:
+        longs |= {TILE_HEIGHT: [block[0]], TILE_WIDTH: [block[1]]}
+        where = {TILES: places, TILE_BYTES: sizes}
+    else:
+        longs[STRIP_ROWS] = [rows]
+        where = {STRIPS: places, STRIP_BYTES: sizes}
+    return directory.with_integers(LONG, longs).with_integers(wide, where)
+
+
+def _blocks(plane: NDArray[Any], size: tuple[int, int], *, whole: bool) -> Iterator[NDArray[Any]]:
+    """Yield the strips of a plane, or its tiles, which are whole: filled up with what is last."""
+    tall, wide = size
+    for top in range(0, len(plane), tall):
+        for left in range(0, plane.shape[1], wide):
+            part = plane[top : top + tall, left : left + wide]
+            if whole and part.shape[:2] != size:
+                below, beside = tall - part.shape[0], wide - part.shape[1]
+                part = np.pad(part, ((0, below), (0, beside), (0, 0)), "edge")
+            yield np.ascontiguousarray(part)
 
 
 def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:

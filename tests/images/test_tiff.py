@@ -97,12 +97,11 @@ def test_bits_the_other_way_round_are_turned() -> None:
     np.testing.assert_array_equal(read_tiff(bytes(turned), "a").page(0), image.page(0))
 
 
-def test_two_descriptions_are_both_kept_and_tiles_are_said() -> None:
+def test_two_descriptions_are_both_kept() -> None:
     pixels = texture(40, 50)
     # tifffile puts the shape of the array into a description of its own.
     content = tiff(pixels, description="Scan 7", metadata={"note": "by hand"}, tile=(16, 16))
     image = read_tiff(content, "a")
-    assert "Its tiles are written as strips." in image.notes
     file = io.BytesIO()
     encode_image(file, image.page(0), image)
     written = [
@@ -111,3 +110,24 @@ def test_two_descriptions_are_both_kept_and_tiles_are_said() -> None:
     ]
     assert len(written[0]) == 2
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("packing", [None, "zlib", "lzw"])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+def test_tiles_stay_tiles(dtype: str, packing: str | None, planar: str) -> None:
+    shape = (3, 50, 70) if planar == "separate" else (50, 70, 3)
+    pixels = texture(*shape).astype(dtype)
+    options = {"photometric": "rgb", "planarconfig": planar, "compression": packing}
+    image = read_tiff(tiff(pixels, tile=(32, 48), **options), "a")
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    with tifffile.TiffFile(io.BytesIO(file.getvalue())) as written:
+        page = written.pages[0]
+        assert (page.is_tiled, page.tilelength, page.tilewidth) == (True, 32, 48)
+        assert (page.planarconfig.name.lower(), len(page.dataoffsets)) == (
+            planar,
+            4 * (3 if planar == "separate" else 1),
+        )
+        np.testing.assert_array_equal(page.asarray(), pixels)
+    np.testing.assert_array_equal(read_tiff(file.getvalue(), "a").page(0), image.page(0))

@@ -40,8 +40,7 @@ def run(
     command again to resume a batch that was interrupted.
 
     Camera raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and
-    written as 16-bit TIFF; they need the extra "raw". OME-Zarr, FITS, MRC and NIfTI come back as
-    such, ND2, CZI and DICOM as OME-TIFF; they need the extra "lab". HEIC needs the extra "heic".
+    written as 16-bit TIFF; they need the extra "raw".
 
     Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
     """
