@@ -72,7 +72,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     optional = names(
         [
             one
-            for name in ("apps", "excel", "dask", "raw", "heic", "lab", "mcp")
+            for name in ("apps", "excel", "dask", "raw", "heic", "lab", "mcp", "napari")
             for one in extras[name]
         ]
     )

@@ -26,10 +26,11 @@ Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
 
 
-def read_image(path: str | Path, label: str | None = None) -> ImageFile:
+def read_image(path: str | Path, label: str | None = None, name: str = "") -> ImageFile:
     """Read an image file, whose kind its content tells, or refuse it in a line with the label.
 
-    It is checked as far as its headers go: pixels are decoded when asked for.
+    It is checked as far as its headers go: pixels are decoded when asked for. Its name, if it has
+    another yet, tells a camera's raw file from a TIFF.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
@@ -46,7 +47,7 @@ def read_image(path: str | Path, label: str | None = None) -> ImageFile:
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
-            kind = image_kind(head, path.name)
+            kind = image_kind(head, name or path.name)
             if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
             found = os.fstat(file.fileno())

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -24,6 +25,7 @@ from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.large import Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
 from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
+from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tags import (
     DESCRIBING,
     DESCRIPTION,
@@ -33,6 +35,7 @@ from kpca_apps.images.tags import (
     Directory,
     Tag,
     TiffError,
+    directories_at,
     first_directory,
     pack_tags,
     read_directories,
@@ -63,6 +66,8 @@ _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
 _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34887: "lerc", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
+# Schemes that are written as they were read, for they lose nothing; others become Deflate.
+_KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # With these a predictor is named in vain, as libtiff has it.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
@@ -129,20 +134,53 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
-    if any(SUB_IMAGES in directory.tags for directory in directories):
-        notes.append("Further images inside its pages, such as smaller copies, are not kept.")
-    if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
+    pages = tuple(structure.page for structure in structures)
+    within = tuple(
+        _copies_within(data, directory, page)
+        for directory, page in zip(directories, pages, strict=True)
+    )
+    if any(
+        len(found) < len(directory.integers(SUB_IMAGES))
+        for directory, found in zip(directories, within, strict=True)
+    ):
+        notes.append("Further images inside its pages, but for smaller copies, are not kept.")
+    copies = {
+        number: 0
+        for number in range(1, n_pages)
+        if all(TILES in directories[one].tags for one in (0, number))
+        and times_smaller(pages[number], pages[0])
+    }
+    if copies or any(within):
+        notes.append("Its smaller copies are made anew.")
+    if any(structure.packing not in (*_KEPT, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
     image = ImageFile(
         label=label,
         format="tiff",
-        pages=tuple(structure.page for structure in structures),
+        pages=pages,
         metadata=_metadata(directories[0]),
         page=lambda number: _decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
+        within=within,
+        copies=copies,
     )
     return split_inks(image) if inks == {True} else image
+
+
+def _copies_within(
+    data: Content, directory: Directory, page: Page
+) -> tuple[tuple[Page, Directory], ...]:
+    """Return size and tags of the smaller copies of a page, to which one of its tags leads."""
+    found = []
+    try:
+        for own in directories_at(data, directory, SUB_IMAGES):
+            copy = _page(own, "")
+            if min(copy.height, copy.width) > 0 and times_smaller(copy, page):
+                found.append((copy, own))
+    except (InputError, TiffError):
+        return ()
+    return tuple(found)
 
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
@@ -326,7 +364,8 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     """Write pages one after the other, so that no more than one need be in memory.
 
     Each gets the tags of its directory, all of one layout. Integers count from black, whatever
-    the tags say. Pages that were not compressed stay so; others are packed with Deflate.
+    the tags say. Tiles stay tiles of their size, and strips strips. What was not compressed, or was
+    so without loss, stays so; others are packed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
@@ -334,14 +373,55 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     link = len(layout.start)  # where the place of the next directory is to be written
     if like.inks:
         directories = tuple(one.with_integers(SHORT, {MEANING: [INKS]}) for one in directories)
-    for pixels, own in zip(joined_inks(pages, like), directories, strict=True):
-        directory = _write_pixels(file, pixels, own, label)
-        block, start = pack_tags(directory, _append(file, b"", own, label))
-        _append(file, block, own, label)
+    copies = like.within or ((),) * len(directories)
+    written: Iterable[Directory] = (
+        _write_page(file, pixels, own, within, label)
+        for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
+    )
+    if len(directories) > 1 and _is_of_imagej(directories[0]):
+        # It takes the pixels of a stack to follow one another, whatever the tags say.
+        written = [*written]
+    for directory in written:
+        start = _write_directory(file, directory, label)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
         n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
         link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
+
+
+def _is_of_imagej(directory: Directory) -> bool:
+    """Whether ImageJ describes a stack in a page."""
+    return directory.tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data.startswith(b"ImageJ")
+
+
+def _write_page(
+    file: IO[bytes],
+    pixels: NDArray[Any],
+    like: Directory,
+    within: tuple[tuple[Page, Directory], ...],
+    label: str,
+) -> Directory:
+    """Write the pixels of a page, and smaller copies within it; return its directory."""
+    directory, places = _write_pixels(file, pixels, like, label), []
+    for page, tags in within:
+        small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
+        places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
+    if not places:
+        return directory
+    number = LONG if like.layout in LAYOUTS[:2] else LONG8
+    return directory.with_integers(number, {SUB_IMAGES: places})
+
+
+def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
+    """Write a directory, which leads nowhere yet, and return its place."""
+    block, start = pack_tags(directory, _append(file, b"", directory, label))
+    _append(file, block, directory, label)
+    return start
+
+
+def _page_of(pixels: NDArray[Any]) -> Page:
+    height, width, *channels = pixels.shape
+    return Page(height, width, channels[0] if channels else 1, pixels.dtype)
 
 
 def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label: str) -> Directory:
@@ -354,27 +434,31 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
         _invert(values)
     elif meaning == INKS:
         values = ink_of(values)
-    plain = like.integer(PACKING, PLAIN) == PLAIN
+    packing = like.integer(PACKING, PLAIN)
+    packing = packing if packing in _KEPT else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
-    predicted = not plain and kind != "f"
+    predicted = packing not in _UNPREDICTED and kind != "f"
     tiled = TILES in like.tags
-    rows = max(1, _STRIP // max(1, values[0].nbytes))
-    block = (rows, width)
+    rows, wide = max(1, _STRIP // max(1, values[0].nbytes)), width
     if tiled:
-        block = (like.integer(TILE_HEIGHT, 0), like.integer(TILE_WIDTH, 0))
+        rows, wide = like.integer(TILE_HEIGHT, rows), like.integer(TILE_WIDTH, wide)
     places, sizes = [], []
     for plane in np.split(values, channels, axis=2) if planar else [values]:
-        for part in _blocks(plane, block, whole=tiled):
+        for top, left in product(range(0, height, rows), range(0, width, wide)):
+            block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
+            if tiled:  # of one size, the last ones filled up
+                beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
+                block = np.pad(block, beyond, mode="edge")
             if predicted:
-                unsigned = part.view(f"u{part.itemsize}")
-                part = imagecodecs.delta_encode(unsigned, axis=1)
-            raw = part.astype(part.dtype.newbyteorder(like.layout.order)).tobytes()
-            packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
-            places.append(_append(file, packed, like, label))
+                unsigned = block.view(f"u{block.itemsize}")
+                block = imagecodecs.delta_encode(unsigned, axis=1)
+            raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
+            packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
+            places.append(_append(file, packed, like, label, even=packing != PLAIN))
             sizes.append(len(packed))
     shorts = {
         BITS: [8 * values.dtype.itemsize] * channels,
-        PACKING: [PLAIN if plain else ZIP],
+        PACKING: [packing],
         SAMPLES: [channels],
         SAMPLE_FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
@@ -386,33 +470,34 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
         shorts[EXTRA] = [2]
     kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
     directory = replace(like, tags=kept).with_integers(SHORT, shorts)
-    longs = {WIDTH: [width], HEIGHT: [height]}
-    wide = LONG if like.layout in LAYOUTS[:2] else LONG8
+    longs, where = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}, (STRIPS, STRIP_BYTES)
     if tiled:
-        longs |= {TILE_HEIGHT: [block[0]], TILE_WIDTH: [block[1]]}
-        where = {TILES: places, TILE_BYTES: sizes}
-    else:
-        longs[STRIP_ROWS] = [rows]
-        where = {STRIPS: places, STRIP_BYTES: sizes}
-    return directory.with_integers(LONG, longs).with_integers(wide, where)
+        longs, where = {WIDTH: [width], HEIGHT: [height]}, (TILES, TILE_BYTES)
+        longs |= {TILE_WIDTH: [wide], TILE_HEIGHT: [rows]}
+    number = LONG if like.layout in LAYOUTS[:2] else LONG8
+    return directory.with_integers(LONG, longs).with_integers(
+        number, dict(zip(where, (places, sizes), strict=True))
+    )
 
 
-def _blocks(plane: NDArray[Any], size: tuple[int, int], *, whole: bool) -> Iterator[NDArray[Any]]:
-    """Yield the strips of a plane, or its tiles, which are whole: filled up with what is last."""
-    tall, wide = size
-    for top in range(0, len(plane), tall):
-        for left in range(0, plane.shape[1], wide):
-            part = plane[top : top + tall, left : left + wide]
-            if whole and part.shape[:2] != size:
-                below, beside = tall - part.shape[0], wide - part.shape[1]
-                part = np.pad(part, ((0, below), (0, beside), (0, 0)), "edge")
-            yield np.ascontiguousarray(part)
+def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
+    """Return a block as a scheme packs it, which is one that loses nothing."""
+    if packing == PLAIN:
+        return raw
+    if packing == ZIP:
+        return bytes(imagecodecs.deflate_encode(raw, level=6))
+    if packing == PACKBITS:  # each row on its own
+        rows = (raw[start : start + row_bytes] for start in range(0, len(raw), row_bytes))
+        return b"".join(bytes(imagecodecs.packbits_encode(row)) for row in rows)
+    return bytes(TIFF.COMPRESSORS[packing](raw))
 
 
-def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:
+def _append(
+    file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
+) -> int:
     """Write a block at the end, at an even place, and return the place."""
     place = file.seek(0, 2)
-    if place % 2:
+    if even and place % 2:
         place += file.write(b"\0")
     if like.layout in LAYOUTS[:2] and place + len(block) > _LIMIT:
         raise InputError(

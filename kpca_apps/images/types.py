@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -81,16 +81,36 @@ class Metadata:
 
 
 @dataclass(frozen=True)
+class Negative:
+    """How light becomes counts of a sensor, finer ones than it had, and what a DNG says of them."""
+
+    black: NDArray[np.float32]  # (n, n): of each pixel of the pattern
+    scale: np.float32  # light of one count of the sensor
+    finer: int  # parts that such a count is divided into
+    white: int  # count at which pixels saturate
+    tags: Directory = field(repr=False)  # but those of levels and pixels
+
+    def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Return the counts (h, w) of light."""
+        n, counts = len(self.black), np.empty(light.shape, np.uint16)
+        for y, x in np.ndindex(n, n):
+            own = self.black[y, x] + self.finer * (light[y::n, x::n] / self.scale)
+            counts[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
+        return counts
+
+
+@dataclass(frozen=True)
 class Mosaic:
     """What a camera's sensor saw, one colour a pixel, from 0 at black to 65535 at white."""
 
     light: NDArray[np.float32]  # (h, w), not turned
-    pattern: str  # colours of the first two pixels of the first row, then of the second
+    pattern: str  # colours of the first pixels of each row: 2 x 2, or 6 x 6 of X-Trans
     white: float  # where pixels saturate: 65535, as rounded as they are
     # a and b of the noise's variance a x + b in red, green and blue (3, 2), if the file gives them.
     noise: NDArray[np.float64] | None
     # Makes a picture, upright, of a mosaic like this one, or of this one for None.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
+    negative: Negative  # what becomes a DNG
 
 
 @dataclass(frozen=True)
@@ -106,6 +126,10 @@ class ImageFile:
     notes: tuple[str, ...] = ()  # sentences on what comes out other than it went in
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
+    # Size and tags of smaller copies that stand within each page, and pages that are copies of
+    # another, by number: both are made anew of what is written.
+    within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
+    copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
     # Pages that are one volume or film, where the kind says so itself.

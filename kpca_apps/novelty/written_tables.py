@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -190,6 +191,26 @@ def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Ta
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
     """Empty the cells of hidden columns."""
     return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))
+
+
+def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.DataFrame]:
+    """Yield the scores and reasons of all rows, beside the row and what names it, in parts.
+
+    That is the primary key of a table of a database, and the column that names the rows here.
+    """
+    named = [*table.source.key_columns, *filter(None, [result.id_column])]
+    shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
+    start = 0
+    for part in in_parts(table).tables():
+        stop = start + part.frame.height
+        found = found_columns(result, slice(start, stop))
+        added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
+        added |= {name: values for name, values in found.items() if values is not None}
+        names, _ = input_names(shown, added)
+        own = part.frame.select(shown).rename(dict(zip(shown, names, strict=True)))
+        others = pl.DataFrame(added)
+        yield pl.concat([others.select("row"), own, others.drop("row")], how="horizontal")
+        start = stop
 
 
 def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:

@@ -39,6 +39,7 @@ def plan_outputs(
     out: str | Path,
     *,
     format: str = "same",
+    raw_out: str = "tiff",
     passed_over: str | Path | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
@@ -46,7 +47,10 @@ def plan_outputs(
     heads = {name: head_of(source) for name, source in found}
     kinds = {name: image_kind(head, name) for name, head in heads.items()}
     outputs, renamed = _output_names(
-        {name: _new_suffix(name, kind, format) for name, kind in kinds.items()}
+        {
+            name: _new_suffix(name, kind, "dng" if (kind, raw_out) == ("raw", "dng") else format)
+            for name, kind in kinds.items()
+        }
     )
     if format == "same":
         renamed = tuple(
@@ -160,6 +164,7 @@ def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
     """Return the suffix of a result whose image does not bear one of its kind, or None."""
     suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
     own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
+    own = (".dng",) if written == "dng" else own
     is_kept = format == "same" and written == kind and suffix not in IMAGE_SUFFIXES
     return None if suffix in own or is_kept else own[0]
 

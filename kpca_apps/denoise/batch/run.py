@@ -6,8 +6,9 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from kpca_apps import __version__
 from kpca_apps.denoise.batch.comparing import BASELINES
+from kpca_apps.denoise.batch.elsewhere import Returned, done_here, received, sent, work_on_sent
 from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
@@ -33,8 +35,9 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
-from kpca_apps.system.workers import Workers
+from kpca_apps.system.workers import Executor, Workers
 
+RAW_OUTS = ("tiff", "dng")
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
 
@@ -46,7 +49,9 @@ def run_batch(
     *,
     denoise: Denoise,
     format: str = "same",
+    raw_out: str = "tiff",
     jobs: int = 1,
+    workers: Workers | None = None,
     force: bool = False,
     reference: str | Path | None = None,
     baselines: Sequence[str] = (),
@@ -76,8 +81,14 @@ def run_batch(
         without alpha. With more than one worker it must be something that can be pickled.
     format : {"same", "png", "tiff"}
         Format to write.
+    raw_out : {"tiff", "dng"}
+        What becomes of a camera's raw files: developed pictures, in the format to write, or DNG
+        files of their mosaic.
     jobs : int
         Worker processes, at least 1; the files are the same for any number.
+    workers : Workers, optional
+        Instead of these, such as those of a Dask cluster, which are sent the images and send back
+        the results: they need not see any folder.
     force : bool
         Replace files that stand in the way. Inputs are never replaced.
     reference : str or Path, optional
@@ -111,17 +122,20 @@ def run_batch(
         If files stand in the way, or another run is writing to the folder.
     """
     began = time.perf_counter()
-    _check_options(format, jobs, reference, baselines)
-    planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
+    _check_options(format, raw_out, jobs, reference, baselines)
+    planned, notes = plan_outputs(
+        inputs, out, format=format, raw_out=raw_out, passed_over=passed_over
+    )
     references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
     run = Run(
         denoise=denoise,
         folder=folder,
         format=format,
-        settings={**settings, "format": format, "version": __version__},
+        settings={**settings, **_format_of(format, raw_out), "version": __version__},
         board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
         baselines=tuple(baselines),
+        raw_out=raw_out,
     )
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
@@ -139,12 +153,11 @@ def run_batch(
                 if within is not None:
                     names = [image.name for image in planned]
                     stack.enter_context(watching(run.board, names, within))
-                workers = Workers(
-                    "serial" if jobs == 1 or len(tasks) == 1 else "processes",
-                    n_workers=min(jobs, len(tasks)),
-                )
-                stack.enter_context(workers)
-                for done in workers.map_partitions(work, tasks, run, ordered=False, lost=lost):
+                if workers is None:
+                    kind: Executor = "serial" if jobs == 1 or len(tasks) == 1 else "processes"
+                    workers = Workers(kind, n_workers=min(jobs, len(tasks)))
+                    stack.enter_context(workers)
+                for done in _worked_on(tasks, run, workers):
                     outcome = _publish(done, folder, manifest, force)
                     outcomes[outcome.name] = outcome
                     if outcome.status == "ok":
@@ -164,10 +177,36 @@ def run_batch(
     )
 
 
+def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
+    """Yield the images as they are done, by processes here or by workers who see no files."""
+    if workers.executor != "dask":
+        yield from workers.map_partitions(work, tasks, run, ordered=False, lost=lost)
+        return
+    found = workers.map_partitions(
+        work_on_sent,
+        tasks,
+        run,
+        ordered=False,
+        lost=lambda task: Returned(lost(task), task.number, None),
+        known=partial(done_here, run=run),
+        carried=partial(sent, run=run),
+        always_carried=True,
+    )
+    for returned in found:
+        yield received(returned, run)
+
+
+def _format_of(format: str, raw_out: str) -> dict[str, str]:
+    """Return what files are written as, in settings: only what is not as ever."""
+    return {"format": format} | ({"raw_out": raw_out} if raw_out != "tiff" else {})
+
+
 def _check_options(
-    format: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
+    format: str, raw_out: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
 ) -> None:
     check_format(format)
+    if raw_out not in RAW_OUTS:
+        raise ConfigError(f"raw_out is {raw_out!r}; give one of {', '.join(RAW_OUTS)}")
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give 1 or more.")
     for name in baselines:
