@@ -33,7 +33,7 @@ RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-READING = (*OF_FILES, "query", "table_name", "timeout")  # and which rows of a database
+READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -252,6 +252,11 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    as_of: str | None = files(
+        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "2026-01-31T12:00 (UTC). Default: the latest.",
+        "VERSION|TIME",
     )
     query: str | None = files(
         "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "

@@ -194,7 +194,7 @@ def score(
 
 @command(
     app,
-    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines query table_name "
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of query table_name "
     "timeout json quiet config",
 )
 def explain(
@@ -307,7 +307,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines query table_name timeout json quiet dry_run config",
+    "skip_rows bad_lines as_of query table_name timeout json quiet dry_run config",
 )
 def rules(
     table: TableArgument,
