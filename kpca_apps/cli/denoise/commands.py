@@ -39,9 +39,8 @@ def run(
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (extra "raw") are denoised before they are developed, and written as 16-bit
-    TIFF, or by --raw-out as DNG. OME-Zarr, FITS, MRC, NIfTI, ND2 and DICOM need the extra "lab",
-    HEIC "heic".
+    Raw files (extra "raw") are denoised before development and written as TIFF or, by --raw-out,
+    DNG. FITS, DICOM and such need the extra "lab", HEIC "heic".
 
     Takes about ten seconds a megapixel and channel on one processor.
     """
