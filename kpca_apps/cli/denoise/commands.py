@@ -39,8 +39,8 @@ def run(
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (CR2, NEF, ARW, RAF, DNG and more) are denoised before they are developed, and
-    written as 16-bit TIFF, or by --raw-out as DNG; they need the extra "raw".
+    Camera raw files (CR2, NEF, RAF, DNG and more) are denoised before development, and written as
+    16-bit TIFF, or by --raw-out as DNG (extra "raw").
 
     Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
     """
@@ -82,7 +82,7 @@ def fit(
     fit_dictionary(images, model, options)
 
 
-@command(app, only="data_range json quiet config")
+@command(app, only="data_range force json quiet config")
 def noise(
     images: Annotated[
         list[str],
@@ -91,6 +91,16 @@ def noise(
         ),
     ],
     options: RunOptions,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save",
+            help="Keep what is typical of the noise of each kind of images (camera and ISO, where "
+            "EXIF says so, else size, and type) in a file, for kpca denoise run --profile.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure the noise of images, without denoising them.
 
@@ -110,5 +120,5 @@ def noise(
     """
     from kpca_apps.cli.denoise.fit import print_noise
 
-    if print_noise(images, options):
+    if print_noise(images, save, options):
         raise typer.Exit(SOME_FAILED)
