@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.large import Content
-from kpca_apps.images.lossless import UNBOUNDED, stated_size
+from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tags import (
     DESCRIBING,
@@ -57,7 +58,7 @@ EXTRA, SAMPLE_FORMAT, ICC = 338, 339, 34675
 SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
-PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, YCBCR = 1, 7, 8, 32946, 32773, 6
+PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
 # Schemes for bytes, and how many bytes one packed byte can at most become.
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
 _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
@@ -70,12 +71,13 @@ _KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # With these a predictor is named in vain, as libtiff has it.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
-_MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr", 8: "CIELab"}
+_MEANINGS = {3: "a palette of colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
 _FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
+_COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
 _SLACK = 512  # bytes that a strip may have too many, as some writers pad them
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
@@ -100,7 +102,7 @@ class _Structure(NamedTuple):
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha.
+    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha, or of CMYK.
 
     Integers that count from white come out counting from black.
     """
@@ -125,7 +127,12 @@ def read_tiff(data: Content, label: str) -> ImageFile:
             "hold; it is damaged, fetch the file again."
         )
     notes = []
-    if any(one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories):
+    inks = {one.integer(MEANING, 1) == INKS for one in directories}
+    if len(inks) > 1:
+        raise InputError(f"{label}: has pages of CMYK and others; save each kind in a file.")
+    if inks == {False} and any(
+        one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
+    ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
     pages = tuple(structure.page for structure in structures)
     within = tuple(
@@ -147,7 +154,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         notes.append("Its smaller copies are made anew.")
     if any(structure.packing not in (*_KEPT, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
-    return ImageFile(
+    image = ImageFile(
         label=label,
         format="tiff",
         pages=pages,
@@ -158,6 +165,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         within=within,
         copies=copies,
     )
+    return split_inks(image) if inks == {True} else image
 
 
 def _copies_within(
@@ -244,10 +252,12 @@ def _page(directory: Directory, label: str) -> Page:
     kind, depth = min(formats), max(bits)
     code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
-    colours = 1 if meaning in (0, 1) else 3
-    may_have_alpha = colours == 3 or directory.integer(EXTRA, 0) in (1, 2)
+    colours = 1 if meaning in (0, 1) else 4 if meaning == INKS else 3
+    may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
     wrong = ""
-    if meaning not in (0, 1, 2) and not is_jpeg_colour:
+    if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
+        wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
+    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
         wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
@@ -257,8 +267,8 @@ def _page(directory: Directory, label: str) -> Page:
         wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
         wrong = (
-            f"{samples} channels where {'RGB' if colours == 3 else 'grey'} has {colours}, and not "
-            "as transparency; save each channel as a page or file of its own"
+            f"{samples} channels where {_COLOURS[colours]} has {colours}, and not as transparency; "
+            "save each channel as a page or file of its own"
         )
     if wrong:
         raise InputError(f"{label}: holds {wrong}.")
@@ -284,6 +294,8 @@ def _decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
                 target[...] = values[: target.shape[0], : target.shape[1]]
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
+    if structure.tags.integer(MEANING, 1) == INKS:
+        whole = ink_of(whole)
     return whole[..., 0] if page.channels == 1 else whole
 
 
@@ -359,10 +371,12 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     layout = directories[0].layout
     file.write(layout.header(0))
     link = len(layout.start)  # where the place of the next directory is to be written
+    if like.inks:
+        directories = tuple(one.with_integers(SHORT, {MEANING: [INKS]}) for one in directories)
     copies = like.within or ((),) * len(directories)
     written: Iterable[Directory] = (
         _write_page(file, pixels, own, within, label)
-        for pixels, own, within in zip(pages, directories, copies, strict=True)
+        for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
     )
     if len(directories) > 1 and _is_of_imagej(directories[0]):
         # It takes the pixels of a stack to follow one another, whatever the tags say.
@@ -418,6 +432,8 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     if meaning == 0 and kind == "u":
         values = values.copy()
         _invert(values)
+    elif meaning == INKS:
+        values = ink_of(values)
     packing = like.integer(PACKING, PLAIN)
     packing = packing if packing in _KEPT else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
@@ -450,7 +466,7 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     }
     if predicted:
         shorts[PREDICTOR] = [2]
-    if channels in (2, 4) and EXTRA not in like.tags:
+    if channels in (2, 4) and meaning != INKS and EXTRA not in like.tags:
         shorts[EXTRA] = [2]
     kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
     directory = replace(like, tags=kept).with_integers(SHORT, shorts)

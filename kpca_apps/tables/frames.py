@@ -25,7 +25,14 @@ from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.tables.input_file import first_line
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.table import PartedTable, Table, as_polars, plain_types, require_cells
+from kpca_apps.tables.table import (
+    PartedTable,
+    Table,
+    as_polars,
+    hash_cells,
+    plain_types,
+    require_cells,
+)
 from kpca_apps.tables.write import Added, input_names
 
 _WANTED = (
@@ -184,17 +191,8 @@ def table_from_frame(frame: pl.DataFrame, name: str = "table", notes: Sequence[s
     """Take a polars frame for a table; its source carries the SHA-256 of names and cells."""
     plain = plain_types(frame)
     require_cells(plain.height, plain.width)
-    digest, n_bytes = hashlib.sha256(), 0
-    for column in plain.iter_columns():
-        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
-        # Without what lies where a cell is missing, which may be anything.
-        known = column.drop_nulls().to_frame().rechunk()
-        cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, cells.schema) as stream:
-            stream.write_table(cells)
-        digest.update(written := sink.getvalue())
-        n_bytes += len(missing) + written.size
+    digest = hashlib.sha256()
+    n_bytes = hash_cells(plain, digest)
     source = SourceInfo(
         name, "frame", digest.hexdigest(), n_bytes, *plain.shape, notes=tuple(notes)
     )

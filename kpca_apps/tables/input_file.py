@@ -20,12 +20,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError, about, opening
+from kpca_apps.errors import (
+    ConfigError,
+    InputError,
+    KpcaError,
+    OptionError,
+    UnreachableError,
+    about,
+    opening,
+)
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.options import READING
 from kpca_apps.system.limits import require_memory
@@ -64,6 +72,9 @@ class ReadOptions:
     sheet: str | int | None = None  # of a workbook: its name, or its number from 1
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
+    query: str | None = None  # of a database: the SELECT whose rows are read
+    table_name: str | None = None  # of a database: what is read without a query
+    timeout: float | None = None  # seconds that reading from a database may take
     in_memory_rows: float = inf  # up to so many, a table is read at once
     part_rows: int | None = None  # of a part; by default as many as suit the number of columns
 
@@ -118,6 +129,7 @@ class KnownFile:
     modified: int  # time of its last change, ns
     packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
     member: str = ""  # name of what is read of a zip archive
+    digest: str = ""  # SHA-256 of its bytes, where it is known
 
     @classmethod
     def at(cls, path: Path, label: str = "") -> KnownFile:
@@ -126,13 +138,20 @@ class KnownFile:
         return cls(str(path.absolute()), label or str(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Refuse a file that was changed, moved or removed."""
+        """Refuse a file that was changed, moved or removed.
+
+        On another machine a copy may stand in its place: of another time, but the same bytes.
+        """
         try:
             found = Path(self.path).stat()
+            if (found.st_size, found.st_mtime_ns) == (self.size, self.modified):
+                return
+            if self.digest and found.st_size == self.size:
+                if _digest_of(self.path, found.st_size, found.st_mtime_ns) == self.digest:
+                    return
         except OSError as error:
             raise self.unreadable(error) from None
-        if (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
-            raise InputError(CHANGED, self.label)
+        raise UnreachableError(CHANGED, self.label)
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
@@ -187,11 +206,18 @@ class KnownFile:
 
     def unreadable(self, error: OSError) -> InputError:
         """Return the error for a file the system cannot read."""
-        return InputError(
+        return UnreachableError(
             f"cannot be read ({error.strerror or error}); it must stay where it is until the work "
             "is done, for workers elsewhere too.",
             self.label,
         )
+
+
+@lru_cache(maxsize=1 << 12)
+def _digest_of(path: str, size: int, modified: int) -> str:
+    """Hash a file of a size that was last changed at a time, once for all parts read from it."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)

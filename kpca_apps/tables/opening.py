@@ -19,6 +19,8 @@ from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools
+from kpca_apps.tables.databases.address import scheme_of_file
+from kpca_apps.tables.databases.reading import DATABASES
 from kpca_apps.tables.input_file import InputFile, ReadOptions, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
@@ -27,6 +29,7 @@ from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.text import NotUtf8, Text
+from kpca_apps.tables.read.uri import UriReader, open_uri, scheme_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
@@ -41,6 +44,8 @@ from kpca_apps.tables.table import (
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
+# What is named by a URI is known by its scheme.
+URI_READERS: list[UriReader] = [DATABASES]
 _PATTERN = "*?["
 _MOST_NOTES = 20
 _BINARY_SUFFIXES = (
@@ -50,7 +55,6 @@ _BINARY_SUFFIXES = (
 _FOREIGN = {
     b"%PDF": "a PDF",
     b"\x89PNG": "a picture",
-    b"SQLite format 3\0": "a database",
     b"FEA1": "a Feather file of the first version",
 }
 
@@ -63,6 +67,9 @@ def open_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     in_memory_rows: float = ROWS_IN_MEMORY,
     part_rows: int | None = None,
 ) -> Table | PartedTable:
@@ -71,10 +78,11 @@ def open_table(
     Parameters
     ----------
     path : str or Path, or a list of them
-        The file; ``"-"`` is standard input. Several files of one kind with the same columns are one
-        table: a list, a folder, or a pattern such as ``"data/*.csv"``, in the order of their names.
-        All but a folder of Parquet files get a column ``file`` that says where a row comes from.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+        The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
+        with the same columns are one table: a list, a folder, or a pattern such as
+        ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
+        column ``file`` that says where a row comes from.
+    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -108,7 +116,16 @@ def open_table(
     [[('ada', '1,5'), ('bob', '?')], [('cy', '2')]]
     """
     options = ReadOptions(
-        delimiter, encoding, sheet, skip_rows, bad_lines, in_memory_rows, part_rows
+        delimiter,
+        encoding,
+        sheet,
+        skip_rows,
+        bad_lines,
+        query,
+        table_name,
+        timeout,
+        in_memory_rows,
+        part_rows,
     )
     remove_spools()
     paths = expand(path)
@@ -126,6 +143,9 @@ def read_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
 ) -> Table:
     r"""Read a table: delimited text, JSON, Parquet, Arrow or Excel, packed or not.
 
@@ -133,7 +153,9 @@ def read_table(
     ----------
     path : str or Path
         The file; ``"-"`` reads standard input. It may be packed with gzip, bzip2, xz or zstd, or be
-        the one table in a zip archive.
+        the one table in a zip archive. Or the URI of a database: ``"sqlite:///shop.db"``,
+        ``"duckdb:///shop.duckdb"`` or ``"postgresql://ada@host/shop"``, with the table behind a
+        ``#`` or by `query` or `table_name`.
     delimiter : str, optional
         One character, or its name (``"tab"``, ``"space"``). Sniffed by default.
     encoding : str, optional
@@ -146,6 +168,12 @@ def read_table(
     bad_lines : {"refuse", "skip"}
         What to do with lines of a text that cannot be read or have other numbers of cells than the
         header. Those that are left out are listed among the notes of the source.
+    query : str, optional
+        Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
+    table_name : str, optional
+        Of a database: the table that is read, by its name or as ``schema.name``.
+    timeout : float, optional
+        Of a database: seconds that reading may take; by default as long as it takes.
 
     Returns
     -------
@@ -171,7 +199,10 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    table = _open_file(path, ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines))
+    table = _open_file(
+        path,
+        ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout),
+    )
     assert isinstance(table, Table)
     return table
 
@@ -190,7 +221,9 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     found: list[str | Path] = []
     for one in paths:
         text = str(one)
-        if any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
+        if scheme_of(one) is not None:
+            found.append(text)
+        elif any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
             start = Path(Path(text).anchor)
             pattern = str(Path(text).relative_to(start))
             try:
@@ -211,7 +244,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
             found.append(one)
     seen: set[str] = set()
     for one in found:
-        real = os.path.realpath(one)
+        real = str(one) if scheme_of(one) is not None else os.path.realpath(one)
         if real in seen and len(found) > 1:
             raise InputError("is named twice; leave one out.", str(one))
         seen.add(real)
@@ -222,7 +255,8 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """Name the files that are meant, each as a table of its own: also those of Parquet folders."""
     found: list[str | Path] = []
     for one in expand(path):
-        files = _tables_in(Path(one)) if str(one) != "-" and Path(one).is_dir() else []
+        is_name = str(one) == "-" or scheme_of(one) is not None
+        files = [] if is_name or not Path(one).is_dir() else _tables_in(Path(one))
         found += files or [one]
     return found
 
@@ -253,7 +287,7 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
     tables: list[Table | PartedTable] = []
     left = options.in_memory_rows
     for path in paths:
-        if str(path) == "-" or Path(path).is_dir():
+        if str(path) == "-" or scheme_of(path) is not None or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
         tables.append(_open_file(path, replace(options, in_memory_rows=left)))
@@ -340,7 +374,7 @@ def _which(files: Sequence[str], n_files: int) -> str:
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Open a file, or a folder of Parquet files."""
-    if str(path) == "-" or not Path(path).is_dir():
+    if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
         return _open_file(path, options)
     with about(Path(path)):
         return read_folder(Path(path), options)
@@ -348,6 +382,8 @@ def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
 
 def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
     """Read a file; what is wrong with it is told with its name."""
+    if scheme_of(path) is not None:
+        return open_uri(str(path), URI_READERS, options)
     file = find_file(path, options)
     with about(file.label):
         return _read(file)
@@ -379,6 +415,11 @@ def _read_text(file: InputFile) -> Table | PartedTable:
     for beginning, what in _FOREIGN.items():
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
+    if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
+        raise InputError(
+            f"this is a database; name it {scheme}:///{one_line(file.label, 200)}, and one of its "
+            "tables with --table."
+        )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
         raise InputError(f"the contents are not what {file.suffix} promises; export it again.")
     file.options.refuse_others("delimiter encoding skip_rows bad_lines", "text")

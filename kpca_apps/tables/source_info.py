@@ -12,7 +12,9 @@ class SourceInfo:
     """Where a table came from, and how it was read."""
 
     name: str  # of the file without its folder, or "standard input"
-    format: str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", or "frame"
+    format: (
+        str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", "frame", or a kind of database
+    )
     sha256: str  # of the bytes as they lay on disk, 64 hex digits
     n_bytes: int  # their number
     n_rows: int
@@ -22,6 +24,12 @@ class SourceInfo:
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
     file_column: str | None = None  # names the file each row comes from, where there are several
     reading: str = ""  # what else decided which cells were read: sheet, lines skipped
+    key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
+
+    @property
+    def key_column(self) -> str | None:
+        """The primary key of a table of a database, if it is one column."""
+        return self.key_columns[0] if len(self.key_columns) == 1 else None
 
     @property
     def fingerprint(self) -> str:

@@ -200,6 +200,11 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--model", "x", "--preview"), 2, "--preview cannot be used with --model"),
         (("run", "in", "--per-image", "own.csv"), 3, 'own.csv: line 2, column "luma": luma is -1'),
         (("run", "in", "--model", "x", "--per-image", "own.csv"), 2, "--per-image cannot be used"),
+        (
+            ("run", "in", "--workers", "processes", "--scheduler", "tcp://127.0.0.1:9"),
+            2,
+            "--workers processes are on this machine: leave one of them out",
+        ),
         (("fit", "in", "--model", "m", "--seed", "-1"), 2, "--seed is -1; give a whole number"),
         (("fit", "in/a.png", "--model", "in/a.png"), 4, "in/a.png"),
     ],

@@ -16,8 +16,8 @@ from PIL import Image
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.jpeg import read_jpeg
-from kpca_apps.images.png import read_png
+from kpca_apps.images.photographs.jpeg import read_jpeg
+from kpca_apps.images.photographs.png import read_png
 from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import saved, texture, tiff
 

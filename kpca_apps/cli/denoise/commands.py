@@ -34,15 +34,16 @@ def run(
     ],
     options: RunOptions,
 ) -> None:
-    """Denoise images into a folder, with a report that shows each before and after.
+    """Denoise images into a folder, with a report of each before and after.
 
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (CR2, NEF, RAF, DNG and more) are denoised before development, and written as
-    16-bit TIFF, or by --raw-out as DNG (extra "raw").
+    Camera raw files (extra "raw") are denoised before development, and written as TIFF, or by
+    --raw-out as DNG. OME-Zarr, FITS, MRC and NIfTI (extra "lab") come back as such, ND2, CZI and
+    DICOM as OME-TIFF.
 
-    Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
+    Takes about ten seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
+ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 # Beside those, what a dictionary does not take.
@@ -137,9 +138,9 @@ class RunOptions(Checked):
         "FILE",
     )
     stack: bool = _method(
-        "Denoise the pages of a TIFF file together, as one volume or film. The axes are taken from "
-        "OME or ImageJ metadata; without them all pages are one stack, in their order. For "
-        "gaussian and poisson noise.",
+        "Denoise the pages of a file together, as one volume or film. The axes are taken from its "
+        "metadata (OME or ImageJ in TIFF); without them all pages are one stack, in their order. "
+        "For gaussian and poisson noise.",
         default=False,
     )
     mask: Path | None = _method(
@@ -191,6 +192,14 @@ class RunOptions(Checked):
     )
     jobs: int | None = general(
         "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
+    )
+    workers: ImageWorkers | None = general(
+        "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
+    )
+    scheduler: str | None = general(
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its workers, "
+        "and results back: they share no folder.",
+        "ADDRESS",
     )
 
     @property

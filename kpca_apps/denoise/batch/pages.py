@@ -20,7 +20,7 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import ImageFile, Mosaic
+from kpca_apps.images.types import Groups, ImageFile, Mosaic
 from kpca_apps.system.spools import spilled
 
 Denoised = tuple[NDArray[Any], DenoiseInfo]
@@ -118,7 +118,7 @@ def denoised_pages(
         infos.append(cleaned.info)
         yield cleaned.at(denoise.options.strength)
         return
-    together = getattr(denoise, "stack", False) and len(image.pages) > 1
+    together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
     found = _together(image, source, denoise, folder) if together else _singly(image, denoise)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
         stored = as_stored(denoised, page.dtype)
@@ -184,7 +184,7 @@ def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Ite
                 f"{image.label}: page {number} is of another size or type than page 1, so that its "
                 "pages are no stack; leave out --stack."
             )
-    groups = page_groups(source, n_pages)
+    groups = _groups(image, source)
     if groups == ():
         raise InputError(
             f"{image.label}: its metadata describe other pages than the {n_pages} it has, "
@@ -204,6 +204,12 @@ def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Ite
             pixels = spilled(shape, page_pixels.dtype, label=image.label, folder=folder)
         pixels[number], kept[number] = page_pixels, info
     yield from ((np.array(pixels[number]), kept[number]) for number in range(n_pages))
+
+
+def _groups(image: ImageFile, source: Path) -> Groups | None:
+    """Return the pages of each stack; None where nothing is said."""
+    is_tiff = image.format == "tiff"
+    return page_groups(source, len(image.pages)) if is_tiff else image.groups
 
 
 def _by_stack(
@@ -235,9 +241,9 @@ def _no_system_error() -> Iterator[None]:
 
 def stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
     """Say so where pages that are one volume or film were denoised each on its own."""
-    if getattr(denoise, "stack", True) or len(image.pages) == 1 or image.format != "tiff":
+    if getattr(denoise, "stack", True) or len(image.pages) == 1:
         return ()
-    groups = page_groups(source, len(image.pages))
+    groups = _groups(image, source)
     if groups is None:
         return ("If its pages are one volume or film, --stack denoises them together.",)
     if len(groups) in (0, len(image.pages)):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_reference
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.manifest import batch_key, partial_path
+from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
 from kpca_apps.denoise.batch.pages import (
     colours_of,
     denoised_pages,
@@ -38,6 +38,7 @@ from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.images.files import encode_image, read_image, target_format
+from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
@@ -104,7 +105,7 @@ def work(task: Task, run: Run) -> Done:
     try:
         with listening(writing(run.board, task.number)):
             return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
-    except _UnwritableError:
+    except UnwritableError:
         raise
     except KpcaError as error:
         return _failed(name, str(error))
@@ -149,19 +150,24 @@ def _fresh(task: Task, run: Run) -> Done:
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
     # Made before the long work, which would be lost on a folder that cannot be written to.
-    with _writing_to(target):
+    with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial.open("xb").close()
+        if not as_negative and FORMATS[written].is_folder:
+            partial.mkdir()
+        else:
+            partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
-        with _writing_to(target), partial.open("wb") as file:
+
+        def write(place: Any) -> None:
             if as_negative:
-                write_negative(file, image, denoise, infos)
+                write_negative(place, image, denoise, infos)
             else:
                 pages = denoised_pages(image, source, denoise, run.folder, infos)
-                encode_image(file, pages, image, format=run.format)
-            file.flush()
-            os.fsync(file.fileno())
+                encode_image(place, pages, image, format=run.format)
+
+        with writing_to(target):
+            _write(partial, write)
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
@@ -198,10 +204,22 @@ def _fresh(task: Task, run: Run) -> Done:
         )
         outcome = _examined(outcome, image, stored, reference, run.baselines)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        remove_result(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
+
+
+def _write(partial: Path, write: Callable[[Any], None]) -> None:
+    """Write a result, a folder or a file, to the end, and to disk."""
+    if partial.is_dir():
+        write(partial)
+        sync_tree(partial)
+        return
+    with partial.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _resumed(task: Task, earlier: Done, run: Run) -> Done:
@@ -236,19 +254,20 @@ def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
         return denoise.of_kind(kind_of(image)) if known else denoise
 
 
-class _UnwritableError(InputError):
+class UnwritableError(InputError):
     """No file can be written in the output folder."""
 
 
 @contextmanager
-def _writing_to(target: Path) -> Iterator[None]:
+def writing_to(target: Path) -> Iterator[None]:
+    """Say of the system's errors that the place of a result cannot be written to."""
     try:
         yield
     except OSError as error:
         # Without a number it is not the system's word on a file, but a library's on an image.
         if error.errno is None:
             raise
-        raise _UnwritableError(
+        raise UnwritableError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); make room or "
             "choose another folder with --out, then run the same command again: what is done is "
             "kept."
@@ -303,7 +322,8 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    orientation, icc = image.metadata.orientation, image.metadata.icc
+    # A profile of inks is not for what they leave of white.
+    orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
         residual=measure_residual(first, last),

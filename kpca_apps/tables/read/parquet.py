@@ -273,8 +273,10 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
 
 def _read_file(file: InputFile) -> Table | PartedTable:
     copy = file.unpacked
-    known = KnownFile.at(copy.path, file.label) if copy else file.file
-    source = replace(file.source, sha256=file.sha256)
+    sha256 = file.sha256
+    # The copy of what was packed is of no use elsewhere.
+    known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
+    source = replace(file.source, sha256=sha256)
     return _read_files([known], source, file.options, copy)
 
 
@@ -284,7 +286,8 @@ def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
     options.refuse_others("", "Parquet")
     noun = "file" if len(known) == 1 else "files, in the order of their names"
     notes = (f"Read from {len(known)} Parquet {noun}.",)
-    listing = "".join(f"{file.sha256()}  {Path(file.path).name}\n" for file in known)
+    known = [replace(file, digest=file.sha256()) for file in known]
+    listing = "".join(f"{file.digest}  {Path(file.path).name}\n" for file in known)
     sha256 = hashlib.sha256(listing.encode()).hexdigest()
     n_bytes = sum(file.size for file in known)
     source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=notes)

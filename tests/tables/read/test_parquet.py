@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError, UnreachableError
 from kpca_apps.system import limits
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import parquet
@@ -31,6 +31,22 @@ def opened(path: Path, size: int = 4) -> PartedTable:
     table = open_table(path, in_memory_rows=0, part_rows=size)
     assert isinstance(table, PartedTable)
     return table
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_copy_of_another_time_is_the_same_file_and_one_of_other_bytes_is_not(
+    tmp_path: Path, is_folder: bool
+) -> None:
+    path = tmp_path / "t.parquet"
+    FRAME.write_parquet(path)
+    table = opened(tmp_path if is_folder else path)
+    os.utime(path, (0, 0))
+    assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UnreachableError, match=r"t\.parquet: the file was changed"):
+        table.parts[0].read()
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
