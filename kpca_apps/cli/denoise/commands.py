@@ -41,9 +41,7 @@ def run(
 
     Camera raw files (extra "raw") are denoised before development, and written as TIFF, or by
     --raw-out as DNG. OME-Zarr, FITS, MRC and NIfTI (extra "lab") come back as such, ND2, CZI and
-    DICOM as OME-TIFF.
-
-    Takes about ten seconds a megapixel and channel on one processor.
+    DICOM as OME-TIFF. Denoising takes about ten seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
