@@ -52,7 +52,7 @@ ROWS_A_BLOCK = 256
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
 # Flagged rows that are explained in full however few were asked for: some seconds' work. As many
-# as a page lists are ranked with their first reason: it is sought for the list of flagged rows, too.
+# as a page lists are ranked with their first reason, which the list of flagged rows has anyway.
 MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # usual rows beside each
 MAX_DRAWN = 1_500  # rows of a picture

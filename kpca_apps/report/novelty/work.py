@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 from kpca_apps.novelty.result import (
@@ -68,11 +68,12 @@ def work_of(
         for row in (cell.row, *cell.more_rows):
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.usual_rows}
-    prefix = commonprefix([one.key for one in listed])
+    prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
     # The columns that all rows have that can be opened, which are named once.
     whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
     whole += [one.cells for one in result.usual_rows]
-    compared = commonprefix([[name for name, _ in cells] for cells in whole])
+    names = [[name for name, _ in cells] for cells in whole]
+    compared = names[0][: _n_shared(names)] if names else []
     kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
     for number, one in enumerate(listed):
         shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
@@ -129,6 +130,11 @@ class _Places(dict[str, int]):
     def __missing__(self, name: str) -> int:
         self[name] = len(self)
         return self[name]
+
+
+def _n_shared(all_of: Iterable[Sequence[str]]) -> int:
+    """Count what texts, or lists of them, have in common at their beginnings."""
+    return sum(1 for _ in takewhile(lambda of: len({*of}) == 1, zip(*all_of, strict=False)))
 
 
 def _place(one: RankedRow | UsualRow) -> dict[str, Any]:
