@@ -1,4 +1,4 @@
-"""Ten faults of ten kinds, or thirty of two causes, written into cells of a table as people write them.
+"""Ten faults of ten kinds, or thirty of two causes, written into cells as people write them.
 
 Rows and columns are drawn by a seeded generator from the table alone, before any detector sees it.
 A kind goes only where somebody who knows the column could see it: a slip by a factor needs a
