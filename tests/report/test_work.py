@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.result import RowMark
+from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
 from tests.report import examples, worked
@@ -146,19 +146,46 @@ def test_all_rows_of_a_card_are_marked_at_once(opened: Opened, tmp_path: Path) -
     assert {*listed.evaluate_all(marked)} <= {*rows}
 
 
+def long_list(n: int) -> ScreeningResult:
+    """Return a screening with so many rows to list."""
+    usual = examples.SCREENINGS["usual"]()
+    row = usual.ranked[0]
+    ordinary = tuple(
+        replace(row, rank=i, row=i, line=i + 1, cells=(("a", "1.25"),) * 20, hints=(), id=f"N{i}")
+        for i in range(1, n + 1)
+    )
+    return replace(usual, ranked=ordinary)
+
+
+def test_a_long_list_opens_a_part_at_a_time_and_soon_as_a_whole(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_screening(long_list(900)), encoding="utf-8")
+    page = opened(path)
+    # What a row takes is bounded, or a list of 2,000 would not open at once.
+    assert page.locator("table.ranked *").count() < 35 * 900
+    laid_out = "document.querySelectorAll('table.ranked tbody tr:not(.later)').length"
+    assert page.evaluate(laid_out) == 200
+    page.keyboard.press("j")
+    page.locator("tr.later").first.wait_for(state="detached")
+    assert page.evaluate(laid_out) == 900
+    assert page.locator("table.ranked tbody tr:visible").count() == 900
+    # A row that is sought by words is found, whether or not it was laid out.
+    again = opened(path)
+    again.evaluate("document.querySelector('table.ranked').closest('details').open = true")
+    again.get_by_label("Filter").first.fill("N899")
+    assert again.locator("table.ranked tbody tr:visible").count() == 1
+
+
 def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
-    wide, usual = examples.huge(), examples.SCREENINGS["usual"]()
+    wide = examples.huge()
     marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
     many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
     # Wide cells of signs that are written longer: fewer rows are listed.
     page = render_screening(replace(wide, ranked=many, marks=marks))
     assert len(page.encode()) < 2_200_000
     assert 200 < page.count("<tr data-row=") < MAX_LISTED
-    row = usual.ranked[0]
-    ordinary = tuple(
-        replace(row, rank=i, row=i, line=i + 1, cells=(("a", "1.25"),) * 20, hints=(), id=f"N{i}")
-        for i in range(1, 3_001)
-    )
-    page = render_screening(replace(usual, ranked=ordinary, marks=marks))
+    page = render_screening(replace(long_list(3_000), marks=marks))
     assert len(page.encode()) < 1_500_000
     assert page.count("<tr data-row=") == MAX_LISTED
