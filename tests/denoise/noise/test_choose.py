@@ -40,6 +40,8 @@ def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
         ("auto", [10.0, 9.0, 11.0], 0),  # a level a channel is of white noise
         ("auto", 10.0, 1),
         ("gaussian", None, 1),
+        ("poisson", None, 1),
+        ("camera", None, 0),
     ):
         looked.clear()
         denoise_with_info(
