@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeGuard
@@ -27,9 +29,15 @@ from kpca_apps.novelty.result import RankedRow, Reason, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.novelty.screening.run import inherit_options, score, screen
-from kpca_apps.novelty.written_tables import found_columns, odd_cell_columns, write_tables
+from kpca_apps.novelty.written_tables import (
+    found_columns,
+    odd_cell_columns,
+    scores_of_rows,
+    write_tables,
+)
 from kpca_apps.options import (
     LISTS,
+    OF_FILES,
     READING,
     BadLinesName,
     CalibrationName,
@@ -43,9 +51,12 @@ from kpca_apps.options import (
     in_keywords,
 )
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.workers import workers_for
+from kpca_apps.tables.databases.address import SCHEMES
+from kpca_apps.tables.databases.writing import write_rows
 from kpca_apps.tables.frames import (
     Frame,
     column_name,
@@ -56,6 +67,7 @@ from kpca_apps.tables.frames import (
     read_frame,
 )
 from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.read.uri import scheme_of, with_file
 from kpca_apps.tables.table import PartedTable, Table
 
 __all__ = [
@@ -74,7 +86,9 @@ TableLike = Table | PartedTable | str | Path | pl.DataFrame | pl.LazyFrame | Map
 Columns = str | Sequence[Hashable]
 
 # Options of a call: all but tables, and who works on them.
-ASKED = {one.name for one in fields(NoveltyOptions)} - {"accept", "marks", "workers", "scheduler"}
+ASKED = {one.name for one in fields(NoveltyOptions)} - {
+    *("accept", "marks", "workers", "scheduler", "work_dir"),
+}
 REASONS = {
     **dict.fromkeys(("rank", "row", "line"), pl.Int64),
     **dict.fromkeys(("id", "column", "seen", "expected"), pl.String),
@@ -268,6 +282,44 @@ class Screening(ScreeningResult):
         plan = self.model.encoder.plan
         return write_tables(path, self._table, result, plan, format=format, keep_hidden=keep_hidden)
 
+    def save_scores(self, uri: str, table_name: str, *, force: bool = False) -> None:
+        """Write score and reason of each row into a new table of a database.
+
+        Parameters
+        ----------
+        uri : str
+            The database: ``"postgresql://ada@host/shop"``, ``"sqlite:///shop.db"`` or
+            ``"duckdb:///shop.duckdb"``.
+        table_name : str
+            The table, by its name or as ``schema.name``. It has the number of the row, the primary
+            key and the column that names the rows, and what `to_frame` adds.
+        force : bool
+            Whether a table of scores of that name is replaced.
+
+        Raises
+        ------
+        InputError
+            If the database cannot be reached or written to; nothing is written then.
+        RefusedError
+            If there is such a table already.
+
+        Examples
+        --------
+        >>> import sqlite3, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with sqlite3.connect(f"{folder}/shop.db") as shop:
+        ...         _ = shop.execute("CREATE TABLE parts (id INTEGER PRIMARY KEY, size REAL)")
+        ...         sizes = [(10.0 + i % 7,) for i in range(40)] + [(99.0,)]
+        ...         _ = shop.executemany("INSERT INTO parts (size) VALUES (?)", sizes)
+        ...     shop.close()
+        ...     uri = f"sqlite:///{folder}/shop.db"
+        ...     screen_table(uri, table_name="parts").save_scores(uri, "scores")
+        ...     read_table(uri, query="SELECT id FROM scores WHERE flagged").frame.rows()
+        [(41,)]
+        """
+        with _in_python():
+            write_rows(uri, table_name, scores_of_rows(self._table, self), force=force)
+
     def save_report(self, path: str | Path) -> None:
         """Write the report: one page of HTML that needs nothing beside itself.
 
@@ -359,8 +411,13 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Screen a table for outliers.
@@ -371,8 +428,9 @@ def screen_table(
         The table, of at least 3 rows: a frame of pandas, polars (also lazy) or pyarrow, or of any
         library that offers Arrow's stream interface or the data frame interchange protocol; a dict
         of columns; a numpy array of rows by columns, or a structured one; the path of a file, of a
-        folder of files, a pattern or a list of paths; or what `open_table` returns. More than
-        100,000 rows are worked on in parts.
+        folder of files, a pattern or a list of paths; the URI of a database, such as
+        ``"sqlite:///shop.db"``, with `query` or `table_name`; or what `open_table` returns. More
+        than 100,000 rows are worked on in parts.
     reference : as `table`, optional
         Rows known to be normal. Without it the table itself is learned from, outliers and all.
     accept : DataFrame, dict, str, Path or Table, optional
@@ -431,14 +489,21 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How the file is read, where a path is given: see `read_table`.
+    query, table_name, timeout
+        What is read of a database, where the table is the URI of one, and in how many seconds: see
+        `read_table`. A `reference` in a database names its table behind a ``#``.
     workers : {"threads", "processes", "dask"}, optional
         Who works on a table that is read in parts; with ``"dask"`` a cluster on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers see the same files.
+    scheduler : str or distributed.Client, optional
+        Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
+        see the files: what they cannot read is sent to them.
+    work_dir : str or Path, optional
+        Folder that all workers of Dask see: text is converted into it once, so that they read it
+        themselves, and a call that was killed goes on with the parts that were done.
     execution : Execution, optional
-        Instead of these two: workers that are kept from one call to the next, and progress.
+        Instead of these: workers that are kept from one call to the next, and progress.
 
     Returns
     -------
@@ -463,12 +528,13 @@ def screen_table(
     (41, 1)
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         reading = _reading(asked, table, reference)
         opened = _opened(table, id, reading)
         clean = None
         if reference is not None:
-            clean = _opened(reference, opened.id, reading, name="reference", by_index=False)
+            of_reference = _of_reference(reading, reference)
+            clean = _opened(reference, opened.id, of_reference, name="reference", by_index=False)
         judged = _judged(accept, marks, opened.id is not None)
         categories = {*opened.categories, *(clean.categories if clean else ())}
         tables = {"table": table, "reference": reference, "accept": accept, "marks": marks}
@@ -516,8 +582,13 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> NoveltyModel:
     """Fit a model to a table, to score others with.
@@ -537,9 +608,9 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines
-        How a file is read; see `read_table`.
-    workers, scheduler, execution : optional
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+        How a file or a database is read; see `read_table`.
+    workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
 
     Returns
@@ -560,7 +631,7 @@ def fit_model(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(asked, table))
         options = _options(asked, opened.id, opened.categories)
         return fit_table(opened.table, options, clean=clean, execution=work)[0]
@@ -587,8 +658,13 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     workers: WorkersName | None = None,
-    scheduler: str | None = None,
+    scheduler: str | Any | None = None,
+    work_dir: str | Path | None = None,
     execution: Execution | None = None,
 ) -> Screening:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -609,9 +685,9 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines
-        How a file is read; see `read_table`.
-    workers, scheduler, execution : optional
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+        How a file or a database is read; see `read_table`.
+    workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
 
     Returns
@@ -630,7 +706,7 @@ def score_table(
     array([False,  True])
     """
     asked = {name: value for name, value in locals().items() if name in ASKED}
-    with _in_python(), _working(execution, workers, jobs, scheduler) as work:
+    with _in_python(), _working(execution, workers, jobs, scheduler, work_dir) as work:
         opened = _opened(table, id, _reading(asked, table))
         # What was said when the model was fitted goes before an index.
         is_known = id is None and model.options.columns.id in opened.table.columns
@@ -669,6 +745,10 @@ def find_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     execution: Execution | None = None,
 ) -> Rules:
     """Find the rules between the columns of a table: what holds in nearly all of its rows.
@@ -688,8 +768,8 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines
-        How a file is read; see `read_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+        How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
 
@@ -718,7 +798,8 @@ def find_rules(
     asked = {
         "exclude": exclude, "categorical": categorical, "numeric": numeric, "hide": hide,
         "dayfirst": dayfirst, "seed": seed, "delimiter": delimiter, "encoding": encoding,
-        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines,
+        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines, "as_of": as_of,
+        "query": query,        "table_name": table_name, "timeout": timeout,
     }  # fmt: skip
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
@@ -741,6 +822,10 @@ def check_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
+    query: str | None = None,
+    table_name: str | None = None,
+    timeout: float | None = None,
     execution: Execution | None = None,
 ) -> RuleCheck:
     """Check rules on a table: which hold in all of its rows, and which rows break the others.
@@ -756,8 +841,8 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines
-        How a file is read; see `read_table`.
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
+        How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
 
@@ -786,7 +871,8 @@ def check_rules(
     """
     asked = {
         "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines,
+        "bad_lines": bad_lines, "as_of": as_of, "query": query, "table_name": table_name,
+        "timeout": timeout,
     }  # fmt: skip
     with _in_python():
         if not isinstance(rules, HeldRules | str | Path):
@@ -830,7 +916,7 @@ def _judged(
             # An index names rows only where that of the table does.
             table = given
             if not isinstance(given, Table):
-                table = read_frame(given, name=name, by_index=by_index).table
+                table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
             assert isinstance(table, Table)
             found.append(table if name == "accept" else marks_of(table, "marks"))
     return found
@@ -842,6 +928,13 @@ def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
     if reading and not any(map(_is_path, tables)):
         raise OptionError(next(iter(reading)), "says how a file is read: give its path")
     return reading
+
+
+def _of_reference(reading: Mapping[str, Any], reference: TableLike) -> dict[str, Any]:
+    """Return how a reference is read: which rows of a database, is said of the table alone."""
+    is_database = isinstance(reference, str) and scheme_of(reference) in SCHEMES
+    kept = (*OF_FILES, *["timeout"] * is_database)
+    return {name: value for name, value in reading.items() if name in kept}
 
 
 def _is_path(given: TableLike) -> TypeGuard[str | Path | list[str | Path]]:
@@ -876,25 +969,42 @@ def _call(function: Callable[..., Any], tables: Mapping[str, Any], asked: Mappin
         if name == "jobs" or value is defaults.get(name, words):
             continue
         if name in tables and _is_path(value):
-            names = [Path(path).name for path in (value if isinstance(value, list) else [value])]
+            names = list(map(_path_name, value if isinstance(value, list) else [value]))
             value = names if isinstance(value, list) else names[0]
         written = repr(value) if isinstance(value, str | int | float | tuple | list) else name
         words.append(f"{name}={written}" if name in defaults else written)
     return f"kpca_apps.{function.__name__}({', '.join(words)})"
 
 
+def _path_name(path: str | Path) -> str:
+    """Return a path without its folder: where it lay is nobody's business."""
+    if scheme_of(path) is None:
+        return Path(path).name
+    return with_file(str(path), lambda file: Path(file).name)
+
+
 @contextmanager
 def _working(
-    execution: Execution | None, kind: WorkersName | None, jobs: int | None, scheduler: str | None
+    execution: Execution | None,
+    kind: WorkersName | None,
+    jobs: int | None,
+    scheduler: str | Any | None,
+    work_dir: str | Path | None,
 ) -> Iterator[Execution | None]:
     """Start the workers that are asked for, and let them go at the end."""
-    if kind is None and scheduler is None:
+    if kind is None and scheduler is None and work_dir is None:
         yield execution
         return
     if execution is not None:
-        raise ConfigError("execution= has workers of its own: leave --workers and --scheduler out")
-    with workers_for(kind, jobs, scheduler) as workers:
-        yield Execution(workers)
+        raise ConfigError(
+            "execution= has workers of its own: leave --workers, --scheduler and --work-dir out"
+        )
+    on_dask = kind == "dask" or scheduler is not None
+    with (
+        work_folder(work_dir, on_dask=on_dask) as finished,
+        workers_for(kind, jobs, scheduler) as workers,
+    ):
+        yield Execution(workers, finished=finished)
 
 
 _screened_in: list[int] = []  # the process in which tables were screened first

@@ -7,6 +7,7 @@
      |   +- OptionError       2   one that is known by its field, which each face spells its own way
      +- InputError            3   a file, table or value that cannot be used
      |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
+     |   +- UnreachableError  3   a file that cannot be read where the work is done, or is another
      +- RefusedError          4   work refused before it started, so that nothing is lost
      |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
      +- StoppedError        130   work that was interrupted, and can be gone on with
@@ -40,6 +41,7 @@ __all__ = [
     "OptionError",
     "RefusedError",
     "StoppedError",
+    "UnreachableError",
     "about",
     "flag_of",
     "opening",
@@ -111,8 +113,12 @@ class OptionError(ConfigError):
 
 
 def flag_of(field: str) -> str:
-    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``."""
-    return f"--{field.removeprefix('n_').replace('_', '-')}"
+    """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``.
+
+    >>> flag_of("table_name")  # beside the table itself, which is no option
+    '--table'
+    """
+    return f"--{field.removeprefix('n_').removesuffix('_name').replace('_', '-')}"
 
 
 class InputError(KpcaError, ValueError):
@@ -123,6 +129,10 @@ class InputError(KpcaError, ValueError):
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, or does not fit the table it is used on."""
+
+
+class UnreachableError(InputError):
+    """A file cannot be read where the work is done, such as on another machine, or is another."""
 
 
 class RefusedError(KpcaError):

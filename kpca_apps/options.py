@@ -32,7 +32,8 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
-READING = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
+READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -199,8 +200,14 @@ class NoveltyOptions(Options):
         "KIND",
     )
     scheduler: str | None = _work(
-        "Address of a Dask scheduler whose workers see the same files: tcp://10.0.0.1:8786.",
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. What its workers cannot read is "
+        "sent to them.",
         "ADDRESS",
+    )
+    work_dir: Path | None = _work(
+        "Folder that all workers of Dask see: text is converted into it once, so that they read it "
+        "themselves, and a run that was killed goes on with the parts that were done.",
+        "DIR",
     )
     out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
     force: bool = files("Overwrite the results of an earlier run.", default=False)
@@ -230,6 +237,11 @@ class NoveltyOptions(Options):
         "KIND",
         default="csv",
     )
+    write_to: str | None = files(
+        "Write score and reason of each row, beside its key, into a new table of the database that "
+        "TABLE is in.",
+        "NAME",
+    )
     delimiter: str | None = files("Column separator. Default: detected.", "C")
     encoding: str | None = files("Text encoding. Default: detected.", "NAME")
     sheet: str | None = files("Name or number of the workbook's sheet. Default: the first.", "NAME")
@@ -240,6 +252,24 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    as_of: str | None = files(
+        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "2026-01-31T12:00 (UTC). Default: the latest.",
+        "VERSION|TIME",
+    )
+    query: str | None = files(
+        "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "
+        "can only read.",
+        "SQL",
+    )
+    table_name: str | None = files(
+        "The table that is read of a database: name or schema.name.", "NAME"
+    )
+    timeout: float | None = files(
+        "Seconds that reading from a database may take. Default: as long as it takes.",
+        "S",
+        within=(1e-3, 1e9),
     )
     dry_run: bool = general("Print how each column would be used, and stop.", default=False)
 
@@ -253,7 +283,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
-_OF_COMMANDS = "out force each pdf to_send json quiet dry_run config"
+_OF_COMMANDS = "out force each pdf to_send write_to json quiet dry_run config"
 _KEYWORDS = {
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))

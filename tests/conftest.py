@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.postgres import Server, running_server
+
 # Figures are drawn without a window, whatever the machine.
 os.environ["MPLBACKEND"] = "Agg"
 
@@ -109,6 +111,13 @@ def papers_folder() -> Path:
     if not folder:
         pytest.skip("needs material outside the repository: set KPCA_PAPERS to its folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server of PostgreSQL, started for the tests."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-BUILDING = ("docs", "release")
+BUILDING = ("docs", "release", "napari")
 # An empty -m leaves out nothing, neither of the tests kept for a release.
 PYTEST = ("-m", "pytest", "-m", "", "-W", "default::DeprecationWarning")
 
@@ -29,14 +29,15 @@ PYTEST = ("-m", "pytest", "-m", "", "-W", "default::DeprecationWarning")
 def lowest_pins(project: dict[str, Any]) -> list[str]:
     """Return each requirement of the project and its extras, ``>=`` made ``==``.
 
-    The extras that only build the site and the packages are left out: no user installs them.
+    The extras that only build the site and the packages are left out: no user installs them. So is
+    that of napari, a program with its own versions of what this one uses.
     """
     every_extra = project.get("optional-dependencies", {})
     extras = {name: one for name, one in every_extra.items() if name not in BUILDING}
     every = [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
     found = [one for one in every if not one.startswith("kpca-apps[")]
     for requirement in found:
-        if not re.fullmatch(r"[\w.-]+>=\d+(\.\d+)*", requirement):
+        if not re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=\d+(\.\d+)*", requirement):
             sys.exit(f"pyproject.toml: {requirement!r} is not a name, >= and a lowest version")
     return sorted({requirement.replace(">=", "==") for requirement in found})
 

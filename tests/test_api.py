@@ -511,7 +511,7 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
     np.testing.assert_allclose(shared.scores, alone.scores, rtol=0, atol=1e-10)
     with pytest.raises(ConfigError, match=r"scheduler= is the address .* leave one of them out"):
         screen_table(table, workers="threads", scheduler="tcp://127.0.0.1:1")
-    with pytest.raises(ConfigError, match="leave workers= and scheduler= out"):
+    with pytest.raises(ConfigError, match="leave workers=, scheduler= and work_dir= out"):
         screen_table(table, workers="threads", execution=Execution())
 
 

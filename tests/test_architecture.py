@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import re
 import shlex
@@ -85,6 +86,8 @@ def test_help_starts_without_the_heavy_libraries() -> None:
 
 def test_public_names_exist() -> None:
     for name in modules():
+        if name == "kpca_apps.napari.widget" and importlib.util.find_spec("napari") is None:
+            continue  # which no other module needs
         module = importlib.import_module(name)
         public = getattr(module, "__all__", ())
         assert len(set(public)) == len(public), name

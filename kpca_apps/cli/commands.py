@@ -19,6 +19,8 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
 from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.system.buckets import address_of
+from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
     from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
@@ -31,7 +33,7 @@ _IN_RUNS = ("model.kpca", "report-marked.html")
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
-    "force pdf to_send json quiet config dry_run preview jobs workers scheduler".split()
+    "force pdf to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
 )
 _PATHS = frozenset("table reference accept marks model per_image out inputs data runs".split())
 
@@ -106,6 +108,7 @@ def next_steps(
                     **_hidden_label(context, result),
                     exclude=[*(params["exclude"] or ()), odd],
                     out=beside,
+                    write_to=None,
                 ),
             )
         )
@@ -133,7 +136,13 @@ def next_steps(
             (
                 "Mark rows in this page, save it, and screen again with what you marked"
                 + _missing(*table, beside),
-                reproduce(context, **_hidden_label(context, result), marks=marked, out=beside),
+                reproduce(
+                    context,
+                    **_hidden_label(context, result),
+                    marks=marked,
+                    out=beside,
+                    write_to=None,
+                ),
             )
         )
     return tuple(steps)
@@ -157,9 +166,13 @@ def _escaped(word: str) -> str:
 
 def portable(path: str) -> str:
     """Write a path as it works in the working folder, else by its name alone."""
+    if scheme_of(path) is not None:
+        return with_file(path, portable)
     given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
+    if (address := address_of(path)) is not None:
+        return address
     if _is_cut(path):
         # A folder of results is named whole: the file in it alone would not be found.
         return "/".join(given.parts[-2:]) if given.name in _IN_RUNS else given.name
@@ -170,11 +183,18 @@ def portable(path: str) -> str:
 
 
 def _is_cut(path: str) -> bool:
+    if scheme_of(path) is not None:
+        return with_file(path, portable) != path
     return Path(path).is_absolute() and not Path(path).is_relative_to(Path.cwd())
+
+
+def _first_part(path: str) -> str:
+    """Return the part of a path that was cut which it begins with; a URI is named whole."""
+    return path if scheme_of(path) is not None else path.partition("/")[0]
 
 
 def _missing(*paths: str) -> str:
     """Say which paths were cut to names, and what stands for a pipe."""
-    cut = dict.fromkeys(portable(path).partition("/")[0] for path in paths if _is_cut(path))
+    cut = dict.fromkeys(_first_part(portable(path)) for path in paths if _is_cut(path))
     missing = f"; put the full path of {' and of '.join(cut)} in place of the name" if cut else ""
     return missing + f"; {PIPED} stands for the table that was piped in" * ("-" in paths)

@@ -28,6 +28,7 @@ from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line
+from kpca_apps.tables.read.uri import refuse_password
 
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
@@ -89,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         words = None if arguments is None else [_sayable(word) for word in arguments]
+        for word in sys.argv[1:] if words is None else words:
+            # Before a message quotes it.
+            refuse_password(word)
         with _end_in_order():
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()

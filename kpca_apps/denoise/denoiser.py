@@ -8,11 +8,12 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
+from kpca_apps.denoise.masks import Mask, checked_mask
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
 from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import (
@@ -23,6 +24,7 @@ from kpca_apps.denoise.options import (
     Quality,
     is_relative,
 )
+from kpca_apps.denoise.regions import Region, window_around, window_of
 from kpca_apps.errors import ConfigError, warn_caller
 
 __all__ = [
@@ -49,6 +51,8 @@ def denoise_kpca(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
+    mask: ArrayLike | None = None,
+    region: Region | None = None,
     quality: Quality = "balanced",
     noise: Noise = "auto",
     kernel: KernelName = "auto",
@@ -65,7 +69,9 @@ def denoise_kpca(
     ----------
     image : ndarray of shape (h, w), or with an axis of channels
         Any real dtype; not changed. 3 channels are red, green and blue, 4 have alpha; of any other
-        number each is denoised on its own. With `stack_axis` it has an axis of pages, too.
+        number each is denoised on its own. With `stack_axis` it has an axis of pages, too. Pixels
+        that are not a number, masked in a masked array or wholly transparent are no data, as those
+        outside `mask`.
     sigma : float or sequence of float, optional
         Standard deviation of the noise in the units of the image, the same in every channel, or
         one for each channel but alpha (for ``"gaussian"`` and ``"poisson"`` noise). For
@@ -85,6 +91,13 @@ def denoise_kpca(
     stack_axis : int, optional
         The axis of the pages of a volume or film, which are denoised together, for
         ``"gaussian"`` and ``"poisson"`` noise; one level of noise holds for all.
+    mask : array-like of shape (h, w) or (pages, h, w), optional
+        Where there are data: anything but 0. Other pixels come back as they are, and what they hold
+        has no influence on the rest. Default: everywhere.
+    region : tuple of int, optional
+        Column and row of a corner, width and height of the part that is denoised; its noise is
+        measured in it, but for ``"speckle"`` and ``"impulse"``, which are measured in what is
+        around as well. The rest comes back as it is. Default: all.
     quality : {"draft", "fast", "balanced", "high"}
         Fewer or more passes, and for a draft smaller groups on coarser grids; a stack has the same
         at each.
@@ -119,7 +132,8 @@ def denoise_kpca(
     Raises
     ------
     kpca_apps.errors.InputError
-        A ValueError: the image has NaN, or an unclear channel axis.
+        A ValueError: the image is infinite somewhere or nowhere data, its channel axis is unclear,
+        its mask of another shape or the region not inside it.
     kpca_apps.errors.ConfigError
         A ValueError: an option is out of its range.
 
@@ -163,7 +177,9 @@ def denoise_kpca(
         n_jobs=n_jobs,
     )
     with _float_warnings():
-        denoised, info = _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+        denoised, info = _denoised(
+            image, options, sigma, data_range, channel_axis, stack_axis, mask, region
+        )
     # Who asks for the image alone learns it nowhere else.
     asked = strength > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
@@ -186,6 +202,8 @@ def denoise_with_info(
     data_range: float | None = None,
     channel_axis: int | None = None,
     stack_axis: int | None = None,
+    mask: ArrayLike | None = None,
+    region: Region | None = None,
     quality: Quality = "balanced",
     noise: Noise = "auto",
     kernel: KernelName = "auto",
@@ -200,7 +218,7 @@ def denoise_with_info(
 
     Parameters
     ----------
-    image, sigma, data_range, channel_axis, stack_axis
+    image, sigma, data_range, channel_axis, stack_axis, mask, region
         As for `denoise_kpca`.
     quality, noise, kernel, bandwidth, content, luma, chroma, strength, n_jobs
         As for `denoise_kpca`.
@@ -230,7 +248,7 @@ def denoise_with_info(
         n_jobs=n_jobs,
     )
     with _float_warnings():
-        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis)
+        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
 
 
 def _float_warnings() -> np.errstate:
@@ -245,13 +263,13 @@ def _denoised(
     data_range: float | None,
     channel_axis: int | None,
     stack_axis: int | None,
+    mask: ArrayLike | None,
+    region: Region | None,
 ) -> tuple[NDArray[np.floating], DenoiseInfo]:
     """Denoise an image of any number of channels, each on its own if they are no colours."""
-    image = checked_image(image)
-    axes = Axes.of(image.shape, channel_axis, stack_axis)
-    planes = axes.first(image)
+    planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
     if (count := len(planes)) in COLOURS:
-        cleaned = _clean(read_picture(planes, axes, data_range), options, sigma)
+        cleaned = _clean(read_picture(planes, axes, data_range, data), options, sigma, (), region)
         return cleaned.at(options.strength), cleaned.info
     levels = [sigma] * count if np.ndim(sigma) == 0 else [*sigma]  # type: ignore[arg-type,misc]
     if len(levels) != count:
@@ -259,9 +277,9 @@ def _denoised(
             f"sigma has {len(levels)} levels and the image {count} channels: give one number, or "
             "one for each channel"
         )
-    data_range = value_range(image, data_range)[0]
+    data_range = value_range(_data_of(planes, data), data_range)[0]
     parts = [
-        _clean(read_picture(planes[k : k + 1], axes, data_range), options, level)
+        _clean(read_picture(planes[k : k + 1], axes, data_range, data), options, level, (), region)
         for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
@@ -275,6 +293,14 @@ def _denoised(
     )
     restored = [part.picture.restored(part.planes, options.strength) for part in parts]
     return axes.back(np.concatenate(restored)), info
+
+
+def _data_of(planes: NDArray[Any], data: Mask | None) -> NDArray[Any]:
+    """Return all values that are data, at least one."""
+    values = planes if data is None else planes[:, data]
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        values = values[~np.isnan(values)]
+    return values if values.size else np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -299,32 +325,76 @@ def clean_image(
     channel_axis: int | None = None,
     stack_axis: int | None = None,
     known_laws: Sequence[NoiseLaw] = (),
+    mask: ArrayLike | None = None,
+    region: Region | None = None,
 ) -> Cleaned:
     """Denoise an image whose strength may be chosen afterwards; nothing is done for one of 0.
 
     `known_laws` are those of its channels, in its units, if found in other pages or images.
     """
+    planes, axes, data = _opened(image, channel_axis, stack_axis, mask)
+    picture = read_picture(planes, axes, data_range, data)
+    return _clean(picture, options, sigma, known_laws, region)
+
+
+def _opened(
+    image: NDArray[Any], channel_axis: int | None, stack_axis: int | None, mask: ArrayLike | None
+) -> tuple[NDArray[Any], Axes, Mask | None]:
+    """Return the planes of an image, its axes and where (pages, h, w) it may have data."""
+    hidden = np.ma.getmaskarray(image) if isinstance(image, np.ma.MaskedArray) else None
     image = checked_image(image)
     axes = Axes.of(image.shape, channel_axis, stack_axis)
-    return _clean(read_picture(axes.first(image), axes, data_range), options, sigma, known_laws)
+    planes = axes.first(image)
+    data = None if mask is None else checked_mask(mask, planes.shape[1:])
+    if hidden is not None:
+        shown = np.asarray(~axes.first(hidden).any(axis=0))
+        data = shown if data is None else data & shown
+    return planes, axes, data
 
 
 def _clean(
     picture: Picture,
     options: Options,
     sigma: float | Sequence[float] | None,
-    known_laws: Sequence[NoiseLaw] = (),
+    known_laws: Sequence[NoiseLaw],
+    region: Region | None,
 ) -> Cleaned:
-    """Denoise a picture; one of which all colours are the same, as grey."""
+    """Denoise a picture, or a region of it and nothing else."""
     options = replace(options, pages=picture.n_pages)
+    if region is None:
+        return _clean_all(picture, picture, options, sigma, known_laws)
+    wanted = window_of(region, picture.size)
+    around, inside = window_around(wanted, picture.size)
+    piece = picture.cut(around)
+    cleaned = _clean_all(piece, piece.cut(inside), options, sigma, known_laws)
+    planes = picture.planes()
+    target, found = (
+        one.reshape(len(one), picture.n_pages, *part.size)
+        for one, part in ((planes, picture), (cleaned.planes, piece))
+    )
+    (top, bottom), (left, right) = wanted
+    (above, below), (before, behind) = inside
+    target[..., top:bottom, left:right] = found[..., above:below, before:behind]
+    return Cleaned(picture, planes, cleaned.info)
+
+
+def _clean_all(
+    picture: Picture,
+    measured: Picture,
+    options: Options,
+    sigma: float | Sequence[float] | None,
+    known_laws: Sequence[NoiseLaw],
+) -> Cleaned:
+    """Denoise a picture whose noise is that of a part; one whose colours are the same, as grey."""
     first, *others = picture.colours
     if others and _is_one_level(sigma) and all(np.array_equal(first, one) for one in others):
         # Grey saved as red, green and blue: all three have the same noise.
         level = sigma[0] if np.ndim(sigma) else sigma  # type: ignore[arg-type,index]
-        planes, info = _clean_picture(picture.grey(), options, level, known_laws[:1])
+        grey = picture.grey(), measured.grey()
+        planes, info = _clean_picture(*grey, options, level, known_laws[:1])
         info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
         return Cleaned(picture, np.repeat(planes, 3, axis=0), info)
-    return Cleaned(picture, *_clean_picture(picture, options, sigma, known_laws))
+    return Cleaned(picture, *_clean_picture(picture, measured, options, sigma, known_laws))
 
 
 def _is_one_level(sigma: float | Sequence[float] | None) -> bool:
@@ -336,13 +406,15 @@ def _is_one_level(sigma: float | Sequence[float] | None) -> bool:
 
 def _clean_picture(
     picture: Picture,
+    measured: Picture,
     options: Options,
     sigma: float | Sequence[float] | None,
     known_laws: Sequence[NoiseLaw],
 ) -> tuple[NDArray[np.float32], DenoiseInfo]:
     """Find the noise of a picture, if need be, and take it out of its planes."""
-    seen = look(picture, options, sigma, known_laws)
-    name, planes, unit = seen.noise, seen.planes, picture.unit
+    seen = look(measured, options, sigma, known_laws)
+    name, unit = seen.noise, picture.unit
+    planes = seen.planes if measured is picture else picture.planes()
     model = MODELS[name]
     is_relative = NOISE_MODELS[name].relative
     if doubt := doubt_level(sigma, name, picture.colours.dtype, picture.data_range):
@@ -357,6 +429,8 @@ def _clean_picture(
     cleaned, levels = planes, noise.levels
     if noise.established and not idle and options.strength > 0.0:
         black = np.float32(noise.black)
+        if picture.data is not None:
+            planes = picture.continued()
         cleaned, levels = model.denoise(planes + black if black else planes, noise.known, options)
         cleaned = cleaned - black if black else cleaned
     channels = levels if is_relative else tuple(level / unit for level in levels)
@@ -390,13 +464,17 @@ def doubt_level(
 
 
 def measure_noise(
-    image: NDArray[Any], *, data_range: float | None = None, channel_axis: int | None = None
+    image: NDArray[Any],
+    *,
+    data_range: float | None = None,
+    channel_axis: int | None = None,
+    mask: ArrayLike | None = None,
 ) -> DenoiseInfo:
     """Estimate the noise of an image in each channel, without denoising it.
 
     Parameters
     ----------
-    image, data_range, channel_axis
+    image, data_range, channel_axis, mask
         As for `denoise_kpca`.
 
     Returns
@@ -412,7 +490,9 @@ def measure_noise(
     True
     """
     options = Options(strength=0.0)
-    return clean_image(image, options, data_range=data_range, channel_axis=channel_axis).info
+    return clean_image(
+        image, options, data_range=data_range, channel_axis=channel_axis, mask=mask
+    ).info
 
 
 def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[float, ...]:

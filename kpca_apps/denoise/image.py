@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
+from kpca_apps.denoise.masks import Mask, continued, data_pixels, mirrored
+from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, Window
 from kpca_apps.errors import ConfigError, InputError
 
 SCALE = 255.0  # of the planes
@@ -92,6 +93,10 @@ class Picture:
     data_range: float  # in the units of the image, as `lowest`
     lowest: float
     unit: float  # how much of the scale 0..255 one unit of the image is
+    # Which pixels (pages * h, w) are data, and the colours as given, if not all are: `colours` has
+    # something else in the holes.
+    data: Mask | None = None
+    given: NDArray[Any] | None = None
 
     def planes(self) -> NDArray[np.float32]:
         """Return the colours on the scale 0..255: (values - lowest) * unit."""
@@ -103,15 +108,45 @@ class Picture:
         difference = channel - np.float64(self.lowest)
         return np.multiply(difference, self.unit, out=scaled, casting="unsafe")
 
+    def continued(self) -> NDArray[np.float32]:
+        """Return the planes with holes that go on smoothly from the data around them."""
+        planes = self.planes()
+        if self.data is not None:
+            pages = self._pages(planes)
+            for page, data in zip(np.moveaxis(pages, 1, 0), self._pages(self.data), strict=True):
+                for channel in page:
+                    channel[...] = continued(channel, data)
+        return planes
+
     def grey(self) -> Picture:
         """Return the picture of its first channel alone."""
         return replace(self, colours=self.colours[:1])
 
+    def cut(self, window: Window) -> Picture:
+        """Return a part of each page, without alpha, on the same scale."""
+        (top, bottom), (left, right) = window
+
+        def part(values: NDArray[Any]) -> NDArray[Any]:
+            piece = self._pages(values)[..., top:bottom, left:right]
+            return piece.reshape(*values.shape[:-2], -1, piece.shape[-1])
+
+        data = None if self.data is None else part(self.data)
+        return replace(self, colours=part(self.colours), alpha=None, data=data, given=None)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of a page."""
+        return self.colours.shape[1] // self.n_pages, self.colours.shape[2]
+
+    def _pages(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a view (..., pages, h, w) of values (..., pages * h, w)."""
+        return values.reshape(*values.shape[:-2], self.n_pages, *self.size)
+
     def restored(self, planes: NDArray[np.float32], strength: float) -> NDArray[np.floating]:
         """Return the planes (channels, pages, h, w) of the image at a strength from 0 to 1.
 
-        At 0 it is as given, to the last bit. Integer images stay within their dtype's range; float
-        images are not clipped.
+        At 0 it is as given, to the last bit, and so is what is no data. Integer images stay within
+        their dtype's range; float images are not clipped.
         """
         dtype = self.colours.dtype
         channels = len(planes) + (self.alpha is not None)
@@ -127,6 +162,8 @@ class Picture:
             if dtype.kind in "ui":
                 np.clip(channel, np.iinfo(dtype).min, np.iinfo(dtype).max, out=channel)
             np.copyto(channel, value, where=plane == before, casting="unsafe")
+        if self.given is not None and self.data is not None:
+            np.copyto(out[: len(planes)], self.given, where=~self.data, casting="unsafe")
         if self.alpha is not None:
             out[-1] = self.alpha
         return out.reshape(channels, self.n_pages, -1, out.shape[-1])
@@ -134,10 +171,6 @@ class Picture:
 
 def checked_image(image: NDArray[Any]) -> NDArray[Any]:
     """Return an image as an array of real numbers, or refuse it."""
-    if isinstance(image, np.ma.MaskedArray):
-        raise InputError(
-            "image is a masked array, and masked pixels cannot be left out: fill them first"
-        )
     image = np.asarray(image)
     if image.dtype.kind not in "buif":
         raise InputError(f"image has dtype {image.dtype}; give real numbers (integer or float)")
@@ -146,26 +179,23 @@ def checked_image(image: NDArray[Any]) -> NDArray[Any]:
     return image
 
 
-def read_picture(planes: NDArray[Any], axes: Axes, data_range: float | None = None) -> Picture:
-    """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255."""
+def read_picture(
+    planes: NDArray[Any], axes: Axes, data_range: float | None = None, mask: Mask | None = None
+) -> Picture:
+    """Return the picture of an image's planes (channels, pages, h, w), on the scale 0..255.
+
+    A mask (pages, h, w) says where there are data.
+    """
     if len(planes) not in (1, 3, 4):
         raise InputError(
             f"image has {len(planes)} channels along axis {axes.channel}; give 1 (grey), 3 (RGB) "
             "or 4 (RGB and alpha), or denoise each channel as a grey image"
         )
-    for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
-        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(channel.sum()) or np.isfinite(channel).all():
-                continue
-        page, row, column = np.argwhere(~np.isfinite(channel))[0]
-        where = f", channel {number}" if len(planes) > 1 else ""
-        where += f", page {page}" if len(channel) > 1 else ""
-        raise InputError(
-            f"image holds {channel[page, row, column]} at row {row}, column {column}{where}; "
-            "replace such pixels first"
-        )
-    n_pages = planes.shape[1]
+    data, given, n_pages = data_pixels(planes, mask), None, planes.shape[1]
+    if data is not None:
+        given = planes[:3].reshape(len(planes[:3]), -1, planes.shape[-1])
+        planes = _without_holes(planes, data)
+        data = data.reshape(-1, planes.shape[-1])
     planes = planes.reshape(len(planes), -1, planes.shape[-1])
     colours, alpha = (planes[:3], planes[3]) if len(planes) == 4 else (planes, None)
     low, high = float(colours.min()), float(colours.max())
@@ -177,7 +207,18 @@ def read_picture(planes: NDArray[Any], axes: Axes, data_range: float | None = No
         raise InputError(f"image spans {low:g} to {high:g}, too wide to compute with; rescale it")
     if span and span < NARROWEST:
         raise InputError(f"image spans {low:g} to {high:g}, too narrow to compute with; rescale it")
-    return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span)
+    return Picture(colours, alpha, axes, n_pages, span, lowest, SCALE / span, data, given)
+
+
+def _without_holes(planes: NDArray[Any], data: Mask) -> NDArray[Any]:
+    """Return planes (channels, pages, h, w) whose holes are filled by the data around."""
+    filled = planes.copy()
+    # A page of nothing else has one value, and no noise.
+    level = planes[0][data].min()
+    for page, of_page in enumerate(data):
+        for channel in filled[:3, page]:
+            channel[...] = mirrored(channel, of_page) if of_page.any() else level
+    return filled
 
 
 def _check_range(data_range: Any, low: float, high: float) -> None:

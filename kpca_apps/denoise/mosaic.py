@@ -7,7 +7,8 @@ with light, a x + b, by photons and readout. Demosaicking, white balance and gam
 The generalised Anscombe transform makes that noise white, of deviation 1. Each quad of pixels, red,
 two greens and blue, is a pixel of four planes at half the resolution, whose principal components,
 luminance first, are denoised as the planes of any image. Quads may begin at any of four pixels, and
-the mean over several such phases shows no trace of where they did.
+the mean over several such phases shows no trace of where they did. Of X-Trans, cells of 3 x 3
+pixels are taken for quads.
 
 The line is measured where a mosaic has least texture: in classes of brightness, the variance of the
 upper frequencies in the patches whose lower ones are weakest, and of all of these the lower
@@ -40,20 +41,23 @@ from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
+from kpca_apps.denoise.patterns import (
+    checked_pattern,
+    colour_at,
+    measuring_planes,
+    merged,
+    period_of,
+    phases_of,
+    split,
+)
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import ConfigError, InputError, warn_caller
 from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
 
-PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
-# Where the first quad begins, row and column, in each phase.
-PHASES = {
-    "draft": ((0, 0),),
-    "fast": ((0, 0), (1, 1)),
-    "balanced": ((0, 0), (1, 1)),
-    "high": ((0, 0), (1, 1), (0, 1), (1, 0)),
-}
+# In how many phases the cells of Bayer's pattern begin, and those of X-Trans.
+PHASES = {"draft": (1, 1), "fast": (2, 2), "balanced": (2, 3), "high": (4, 5)}
 
 # Coefficients to measure, of high frequency both down and across, where texture is weakest, and
 # those that show texture.
@@ -95,8 +99,9 @@ def denoise_mosaic(
     ----------
     mosaic : ndarray of shape (h, w)
         One colour a pixel, in proportion to light above `black`; not changed.
-    pattern : {"RGGB", "BGGR", "GRBG", "GBRG"}
-        Colours of the first two pixels of the first row, then of the second.
+    pattern : {"RGGB", "BGGR", "GRBG", "GBRG"} or str
+        Colours of the first two pixels of the first row, then of the second; of an X-Trans sensor
+        those of the first six pixels of six rows, 36 letters.
     black : float
         The value without light.
     white : float, optional
@@ -141,7 +146,8 @@ def denoise_mosaic(
     """
     options = Options(quality=quality, luma=luma, chroma=chroma, strength=strength, n_jobs=n_jobs)
     mosaic = np.asarray(mosaic)
-    if mosaic.ndim != 2 or min(mosaic.shape) < 2 or mosaic.dtype.kind not in "uif":
+    checked_pattern(pattern)
+    if mosaic.ndim != 2 or min(mosaic.shape) < period_of(pattern) or mosaic.dtype.kind not in "uif":
         raise InputError(
             f"mosaic has shape {mosaic.shape} and dtype {mosaic.dtype}; give real numbers of two "
             "dimensions, one colour a pixel"
@@ -201,24 +207,25 @@ def clean_mosaic(
     typical = float(np.mean(np.maximum(light, 0))) or 1.0
     least = LEAST * float(np.max(curves @ [typical, 1]))
     gains, readouts = np.maximum(curves, [least / typical, least]).T
-    colours = {place: "RGB".index(pattern[2 * place[0] + place[1]]) for place in np.ndindex(2, 2)}
+    n = period_of(pattern)
+    colours = {place: "RGB".index(colour_at(pattern, *place)) for place in np.ndindex(n, n)}
     added = readouts / gains**2
     darkest = [float(anscombe(np.zeros(1), one)[0]) for one in added]
     stable = np.empty_like(light)
     for (y, x), c in colours.items():
         # Black is 0 in all colours, so that they are alike.
-        stable[y::2, x::2] = anscombe(light[y::2, x::2] / gains[c], added[c]) - darkest[c]
+        stable[y::n, x::n] = anscombe(light[y::n, x::n] / gains[c], added[c]) - darkest[c]
     unit = SCALE / float(np.ptp(stable) or 1.0)
     stable *= np.float32(unit)
     total = np.zeros_like(stable)
-    phases = PHASES[options.quality]
+    phases = phases_of(pattern)[: PHASES[options.quality][n > 2]]
     for number, phase in enumerate(phases):
         with part(number, len(phases)):
             total += _denoised_phase(stable, pattern, phase, unit, options)
     cleaned = np.empty_like(light)
     for (y, x), c in colours.items():
-        roots = total[y::2, x::2] / np.float64(unit * len(phases)) + darkest[c]
-        cleaned[y::2, x::2] = gains[c] * inverse_generalised_anscombe(roots, added[c])
+        roots = total[y::n, x::n] / np.float64(unit * len(phases)) + darkest[c]
+        cleaned[y::n, x::n] = gains[c] * inverse_generalised_anscombe(roots, added[c])
     # Of what lies above white nothing is known, and denoised highlights would have a tint.
     np.copyto(cleaned, light, where=light >= white)
     return cleaned, info
@@ -247,38 +254,20 @@ def inverse_generalised_anscombe(values: NDArray[np.floating], added: float) -> 
 def _denoised_phase(
     stable: Mosaic, pattern: str, phase: tuple[int, int], unit: float, options: Options
 ) -> Mosaic:
-    """Denoise a mosaic of one noise level as planes of quads that begin at a phase."""
-    (down, across), (height, width) = phase, stable.shape
-    # Beyond its border a mirrored mosaic goes on in the same colours.
-    quads = np.pad(
-        stable, ((down, (height + down) % 2), (across, (width + across) % 2)), mode="reflect"
-    )
-    places = _places(pattern, phase)
-    planes = np.stack([quads[y::2, x::2] for y, x in places])
+    """Denoise a mosaic of one noise level as planes of cells that begin at a phase."""
+    planes = split(stable, pattern, phase)
     mixing = _principal_components(planes)
     mixed = np.einsum("pq,qhw->phw", mixing, planes)
     del planes  # of a large mosaic, 100 MB
     cleaned = denoise_planes(mixed, np.full(len(mixing), unit), options)
-    for (y, x), plane in zip(places, np.einsum("pq,phw->qhw", mixing, cleaned), strict=True):
-        quads[y::2, x::2] = plane
-    return quads[down : down + height, across : across + width]
+    return merged(np.einsum("pq,phw->qhw", mixing, cleaned), stable.shape, pattern, phase)
 
 
 def _principal_components(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the components (4, 4) of planes, strongest first: in one is what the colours share."""
+    """Return the components (p, p) of planes, strongest first: in one is what the colours share."""
     # Rows are orthonormal, so that white noise stays white.
     centred = (planes - planes.mean(axis=(1, 2), keepdims=True)).reshape(len(planes), -1)
     return np.asarray(np.linalg.eigh(centred @ centred.T)[1].T[::-1])
-
-
-def _places(pattern: str, phase: tuple[int, int] = (0, 0)) -> list[tuple[int, int]]:
-    """Return row and column of red, the two greens and blue in a quad that begins at a phase."""
-    where = {
-        (y, x): pattern[2 * ((y + phase[0]) % 2) + (x + phase[1]) % 2]
-        for y in (0, 1)
-        for x in (0, 1)
-    }
-    return sorted(where, key=lambda place: "RGB".index(where[place]))
 
 
 @one_blas_thread()
@@ -289,8 +278,8 @@ def measure_mosaic(
 
     Arguments are as in `clean_mosaic`.
     """
-    if pattern not in PATTERNS:
-        raise ConfigError(f"pattern is {pattern!r}; give one of {', '.join(PATTERNS)}")
+    checked_pattern(pattern)
+    n, counts = period_of(pattern), [pattern.count(letter) for letter in "RGB"]
     estimated = curves is None
     established = True
     if curves is None:
@@ -299,13 +288,12 @@ def measure_mosaic(
         curves = np.tile(np.zeros(2) if measured is None else measured, (3, 1))
     variances = []
     for letter, (a, b) in zip("RGB", curves, strict=True):
-        own = [light[y::2, x::2] for y, x in _places(pattern) if pattern[2 * y + x] == letter]
+        own = [light[y::n, x::n] for y, x in np.ndindex(n, n) if pattern[n * y + x] == letter]
         variances.append(b + a * float(np.mean([np.maximum(plane, 0).mean() for plane in own])))
     levels = tuple(float(np.sqrt(variance)) for variance in variances)
     info = DenoiseInfo(
         noise="raw",
-        # Of the pixels of a mosaic half are green.
-        sigma=float(np.sqrt(np.average(variances, weights=(1, 2, 1)))),
+        sigma=float(np.sqrt(np.average(variances, weights=counts))),
         channel_sigma=levels,
         estimated=estimated,
         correlated=False,
@@ -320,8 +308,7 @@ def _measured_curve(light: Mosaic, pattern: str, white: float) -> NDArray[np.flo
     """Measure a and b of the variance a x + b of the noise at the light x; None if it hides."""
     if not np.ptp(light):
         return np.zeros(2)
-    height, width = (side // 2 * 2 for side in light.shape)
-    red, green, other, blue = (light[y:height:2, x:width:2] for y, x in _places(pattern))
+    red, (green, other), blue = measuring_planes(light, pattern)
     # Pixels that were cut off, at white or at black, have less noise.
     darkest = light.min()
     bad = [(plane >= white) | (plane == darkest) for plane in (red, green, other, blue)]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, about, opening
 from kpca_apps.images.kinds import FORMATS as KINDS
-from kpca_apps.images.kinds import HEAD, image_kind, refusal, written_kind
+from kpca_apps.images.kinds import HEAD, head_of, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
-from kpca_apps.images.lossless import UNBOUNDED
+from kpca_apps.images.photographs.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
 from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
 from kpca_apps.names import one_line, suggest
@@ -26,22 +26,28 @@ Pages = NDArray[Any] | Iterable[NDArray[Any]]
 FORMATS = ("same", "png", "tiff")
 
 
-def read_image(path: str | Path, label: str | None = None) -> ImageFile:
+def read_image(path: str | Path, label: str | None = None, name: str = "") -> ImageFile:
     """Read an image file, whose kind its content tells, or refuse it in a line with the label.
 
-    It is checked as far as its headers go: pixels are decoded when asked for.
+    It is checked as far as its headers go: pixels are decoded when asked for. Its name, if it has
+    another yet, tells a camera's raw file from a TIFF.
     """
     path = Path(path)
     label = one_line(str(path) if label is None else label, 200)
     with opening(label):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{label}: this is no regular file; name an image file.")
+        if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
+            image = KINDS[kind].read(path, label)
+            with about(label):
+                require_memory(max(page.n_bytes for page in image.pages))
+            return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
             # Of a file of another kind only the head is read.
             head = file.read(HEAD)
             if not head:
                 raise InputError(f"{label}: the file is empty; fetch it again.")
-            kind = image_kind(head, path.name)
+            kind = image_kind(head, name or path.name)
             if kind not in KINDS:
                 raise InputError(f"{label}: {refusal(kind)}")
             found = os.fstat(file.fileno())
@@ -70,13 +76,25 @@ def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
     return file.read()
 
 
-def encode_image(file: IO[bytes], pages: Pages, like: ImageFile, *, format: str = "same") -> None:
+def hash_folder(folder: Path) -> str:
+    """Return a hash of the names and the content of all files in a folder."""
+    total = hashlib.sha256()
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        with path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        total.update(f"{own} {path.relative_to(folder).as_posix()}\n".encode("utf-8", "replace"))
+    return total.hexdigest()
+
+
+def encode_image(
+    file: IO[bytes] | Path, pages: Pages, like: ImageFile, *, format: str = "same"
+) -> None:
     """Write pixels in the format, and with the metadata, of the file they came from.
 
-    The file is open at its start, and for TIFF able to seek. Pages have the shapes and types of
-    those of `like` (else ValueError), and are taken one at a time; pixels stay in stored order.
-    JPEG is written at quality 95 with full chroma; all others lose nothing. ConfigError if
-    another format than "same" cannot hold the pixels.
+    The file is open at its start, and able to seek; for a kind that is a folder, an empty one.
+    Pages have the shapes and types of those of `like` (else ValueError), and are taken one at a
+    time; pixels stay in stored order. JPEG is written at quality 95 with full chroma; all others
+    lose nothing. ConfigError if another format than "same" cannot hold the pixels.
     """
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
     KINDS[target_format(like, format)].write(file, checked, like)
@@ -95,7 +113,9 @@ def target_format(like: ImageFile, format: str) -> str:
     check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
-    if len(like.pages) > 1:
+    if like.inks:
+        what = "has the inks of print (CMYK)"
+    elif len(like.pages) > 1:
         what = f"has {len(like.pages)} pages"
     elif like.pages[0].dtype not in (np.uint8, np.uint16):
         kind = like.pages[0].dtype

@@ -6,46 +6,67 @@ To read another kind, write a file here with its `Format`, and enter that in `FO
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
-from kpca_apps.images import jpeg, lossless, png, raw, tiff
+from kpca_apps.images import raw, tiff
+from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome_zarr
+from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
 
-HEAD = 132  # bytes at the beginning of a file that tell its kind
-# Raw files come before TIFF, for many are like one.
+HEAD = 512  # bytes at the beginning of a file that tell its kind
+# DICOM comes first, for what stands before its mark may look like a TIFF; raw files come before
+# TIFF, for many are like one.
 FORMATS: dict[str, Format] = {
+    "dicom": dicom.FORMAT,
     "png": png.FORMAT,
     "jpeg": jpeg.FORMAT,
     "raw": raw.FORMAT,
     "tiff": tiff.FORMAT,
     **lossless.FORMATS,
+    "avif": avif.FORMAT,
+    "heic": heic.FORMAT,
+    "fits": fits.FORMAT,
+    "mrc": mrc.FORMAT,
+    "nifti": nifti.FORMAT,
+    "czi": czi.FORMAT,
+    "nd2": nikon.FORMAT,
+    "zarr": ome_zarr.FORMAT,
 }
-_TO_16_BIT = "convert it to 16-bit PNG or TIFF first"
-_TO_FLOAT, _TO_OME = "convert it to a float32 TIFF first", "export it as OME-TIFF first"
+_TO_FLOAT = "convert it to a float32 TIFF first"
 _TO_PNG = "animations and palettes of 256 colours are not denoised; save it as PNG"
 _TO_ARRAY = "save it as a TIFF first, or hand the array to kpca_apps.denoise_kpca"
-# Kinds that are not read: their mark, what they are, and what to do. DICOM is looked for first, for
-# what stands before its mark may look like a TIFF.
+# Kinds that are not read: their mark, what they are, and what to do.
 _REFUSED = {
-    "dicom": (rb".{128}DICM", "a DICOM image", "convert it to a 16-bit TIFF or PNG first"),
     "gif": (rb"GIF8[79]a", "a GIF", _TO_PNG),
-    "heic": (rb".{4}ftyp(hei[cxms]|hev[cx]|mif1|msf1)", "a HEIC image", _TO_16_BIT),
-    "avif": (rb".{4}ftypavi[fs]", "an AVIF image", _TO_16_BIT),
+    "heif": (rb".{4}ftypmsf1", "a film of HEIC images", "save its frames as PNG first"),
     "psd": (rb"8BPS", "a Photoshop document", "save it as TIFF or PNG without layers first"),
     "mng": (rb"\x8aMNG\r\n\x1a\n", "an animation", "save its frames as PNG first"),
     "exr": (rb"v/1\x01", "an OpenEXR image", _TO_FLOAT),
-    "fits": (rb"SIMPLE  =", "a FITS image", _TO_FLOAT),
     "npy": (rb"\x93NUMPY", "a NumPy array", _TO_ARRAY),
     "pdf": (rb"%PDF-", "a PDF document", "save its pages as PNG first"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
-    "czi": (rb"ZISRAWFILE", "a microscope's file of Zeiss (CZI)", _TO_OME),
-    "nd2": (rb"\xda\xce\xbe\x0a", "a microscope's file of Nikon (ND2)", _TO_OME),
 }
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
 _DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
-IMAGE_SUFFIXES = frozenset(
-    ".gif .heic .heif .avif .psd .exr .dcm .fits .fit .fts .npy .pam .tga .czi .nd2".split()
-).union(*(format.suffixes for format in FORMATS.values()))
+IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
+    *(format.suffixes for format in FORMATS.values())
+)
+
+
+def head_of(source: Path) -> bytes:
+    """Return the first bytes of a file, or what stands for those of a folder that is one image.
+
+    Nothing of a pipe, of another folder, or of what cannot be read.
+    """
+    try:
+        if source.is_dir():
+            return ome_zarr.HEAD if ome_zarr.is_zarr(source) else b""
+        if not source.is_file():
+            return b""
+        with source.open("rb") as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:
@@ -53,8 +74,11 @@ def image_kind(head: bytes, name: str = "") -> str | None:
 
     The name matters only where a camera's RAW file looks like a TIFF.
     """
-    marks = {kind: mark for kind, (mark, *_) in _REFUSED.items()}
-    marks |= {kind: format.mark for kind, format in FORMATS.items()}
+    marks = {kind: format.mark for kind, format in FORMATS.items()}
+    marks |= {kind: mark for kind, (mark, *_) in _REFUSED.items()}
+    if head.startswith(nifti.GZIP):
+        # No other kind is packed as a whole.
+        head, marks = nifti.unpacked_head(head, HEAD), {"nifti": nifti.FORMAT.mark}
     kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)
     is_raw = kind == "tiff" and PurePath(name).suffix.lower() in raw.FORMAT.suffixes
     return "raw" if is_raw else kind

@@ -11,13 +11,14 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from PIL import ImageCms
 from tifffile import TiffFile
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.dng import negative_tags
 from kpca_apps.images.large import Content
 from kpca_apps.images.tags import (
     DESCRIBING,
@@ -42,6 +44,7 @@ from kpca_apps.images.types import (
     ImageFile,
     Metadata,
     Mosaic,
+    Negative,
     Page,
     check_size,
     damage_refused,
@@ -58,14 +61,15 @@ _DROPPED = frozenset({37500, 40961, 40962, 40963})
 # A value above so much of the white level, held by so many pixels, none being brighter, is that at
 # which the sensor saturates, though the file gives a higher one. LibRaw takes any such value.
 _SATURATED, _PIXELS = 0.75, 10
+_XTRANS_SIDE = 512  # LibRaw develops nothing smaller
 # What tifffile remarks on a file's tags would be printed.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
 def _read_raw(data: Content, label: str) -> ImageFile:
-    """Read a raw file with a Bayer mosaic, whose page is the picture LibRaw develops, upright.
+    """Read a raw file with a mosaic of Bayer or X-Trans, whose page is the picture LibRaw develops.
 
-    That is of 16 bits, in sRGB, with the camera's white balance and no automatic brightness.
+    That is upright, of 16 bits, in sRGB, with the camera's white balance, as bright as exposed.
     """
     if importlib.util.find_spec("rawpy") is None:
         raise ConfigError(
@@ -159,7 +163,7 @@ def _is_plain_tiff(data: Content) -> bool:
 
 
 def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
-    """Say what keeps a raw file from being read as a Bayer mosaic."""
+    """Say what keeps a raw file from being read as a mosaic of Bayer or X-Trans."""
     import rawpy
 
     advice = "develop it to a 16-bit TIFF and denoise that"
@@ -170,9 +174,15 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
         return "is a TIFF that no camera made, whatever its name; give it the suffix .tif"
     if raw.num_colors == 1 or pattern is None:
         return f"was made by a sensor without colours; {advice} with --noise poisson"
-    if pattern.shape != (2, 2):
-        return f"has a sensor with another mosaic than Bayer's (X-Trans); {advice}"
-    if raw.color_desc != b"RGBG" or sorted(raw.raw_colors_visible[:2, :2].ravel()) != [0, 1, 2, 3]:
+    colours, counts = raw.raw_colors_visible[: len(pattern), : len(pattern)].ravel(), [1, 2, 1]
+    if pattern.shape == (6, 6):
+        counts = [8, 20, 8]
+        if min(raw.sizes.height, raw.sizes.width) < _XTRANS_SIDE:
+            return f"is of X-Trans and below {_XTRANS_SIDE} pixels a side, too small to develop"
+    elif pattern.shape != (2, 2):
+        return f"has a sensor with another mosaic than Bayer's or X-Trans; {advice}"
+    letters = [raw.color_desc.decode()[colour] for colour in colours]
+    if raw.color_desc != b"RGBG" or [letters.count(one) for one in "RGB"] != counts:
         return f"has a sensor of other colours than red, green and blue; {advice}"
     if raw.sizes.pixel_aspect != 1:
         return f"has pixels that are not square; {advice}"
@@ -182,9 +192,13 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 def _read_mosaic(data: Content, label: str) -> Mosaic:
     """Decode the mosaic of a raw file."""
     with _opened(data, label) as raw:
-        values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:2, :2]
+        pattern: Any = raw.raw_pattern  # which is there, or it would have been refused
+        n = len(pattern)
+        values, colours = raw.raw_image_visible.copy(), raw.raw_colors_visible[:n, :n]
         black = np.array(raw.black_level_per_channel)[colours]
         white, desc = int(raw.white_level), raw.color_desc.decode()
+        flip, matrix = raw.sizes.flip, np.array(raw.rgb_xyz_matrix)
+        balance = list(raw.camera_whitebalance)
     top, lowest = int(values.max()), int(black.min())
     span = white - lowest
     reached = top - lowest > _SATURATED * span
@@ -193,42 +207,50 @@ def _read_mosaic(data: Content, label: str) -> Mosaic:
     if white <= black.max():
         raise InputError(f"{label}: its white is not above its black; fetch the file again.")
     light, scale = values.astype(np.float32), np.float32(65535 / (white - black.max()))
-    for y, x in np.ndindex(2, 2):
-        light[y::2, x::2] -= black[y, x]
+    for y, x in np.ndindex(n, n):
+        light[y::n, x::n] -= black[y, x]
     light *= scale
     profile = _noise_profile(data)
     whole = float(span * scale)
+    # All 16 bits: steps of the sensor, which its noise hid, would show in denoised shadows.
+    finer = max(1, 65535 // max(top, white))
+    negative = Negative(
+        black=black.astype(np.float32),
+        scale=scale,
+        finer=finer,
+        white=lowest + finer * (white - lowest),
+        tags=negative_tags(data, _described(data), flip, matrix, balance),
+    )
     return Mosaic(
         light=light,
         pattern="".join(desc[colour] for colour in colours.ravel()),
         # As the pixels were computed, to the last bit.
         white=float(np.float32(white - black.max()) * scale),
         noise=None if profile is None else profile * [whole, whole**2],
-        developed=partial(_develop, data, label, white, scale),
+        developed=partial(_develop, data, label, negative),
+        negative=negative,
     )
 
 
 def _develop(
-    data: Content, label: str, white: int, scale: np.float32, light: NDArray[np.float32] | None
+    data: Content, label: str, negative: Negative, light: NDArray[np.float32] | None
 ) -> NDArray[np.uint16]:
     """Develop a mosaic in place of the file's own, or that for None."""
     with _opened(data, label) as raw:
-        visible, colours = raw.raw_image_visible, raw.raw_colors_visible
-        black = np.array(raw.black_level_per_channel, np.float32)
-        lowest = int(black.min())
-        # All 16 bits: steps of the sensor, which its noise hid, would show in denoised shadows.
-        finer = max(1, 65535 // max(int(visible.max()), white))
-        for y, x in np.ndindex(2, 2):
-            own, level = visible[y::2, x::2], black[colours[y, x]]
-            above = own - level if light is None else light[y::2, x::2] / scale
-            own[...] = np.clip(np.rint(level + finer * above), 0, 65535)
+        visible, black, n = raw.raw_image_visible, negative.black, len(negative.black)
+        if light is None:
+            for y, x in np.ndindex(n, n):
+                finer = black[y, x] + negative.finer * (visible[y::n, x::n] - black[y, x])
+                visible[y::n, x::n] = np.clip(np.rint(finer), 0, 65535)
+        else:
+            visible[...] = negative.counts(light)
         picture = raw.postprocess(
             use_camera_wb=True,
             output_bps=16,
             no_auto_bright=True,
             # LibRaw's white would depend on the brightest pixel.
             adjust_maximum_thr=0.0,
-            user_sat=finer * (white - lowest),  # above black
+            user_sat=negative.white - int(black.min()),  # above black
             gamma=(2.4, 12.92),  # sRGB's
         )
     return np.asarray(picture)
@@ -253,7 +275,13 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
 
 def _exif(data: Content) -> bytes | None:
     """Return what a developed picture keeps of the metadata of a raw file that is like a TIFF."""
-    directory = first_directory(data)
+    directory = _described(data)
+    return None if directory is None else write_exif(directory)
+
+
+def _described(data: Content) -> Directory | None:
+    """Return the tags that are kept of the metadata of a raw file that is like a TIFF, or a RAF."""
+    directory = first_directory(_exif_of_raf(data) or data)
     if directory is None:
         return None
     tags = {number: tag for number, tag in directory.tags.items() if number in DESCRIBING}
@@ -262,7 +290,18 @@ def _exif(data: Content) -> bytes | None:
         exif = children[EXIF]
         own = {number: tag for number, tag in exif.tags.items() if number not in _DROPPED}
         children[EXIF] = Directory(exif.layout, own, exif.children)
-    return write_exif(Directory(directory.layout, tags, children))
+    return Directory(directory.layout, tags, children)
+
+
+def _exif_of_raf(data: Content) -> bytes | None:
+    """Return the EXIF block of the JPEG picture in a file of Fujifilm, from its TIFF header on."""
+    if data[:15] != b"FUJIFILMCCD-RAW" or len(header := data[84:92]) < 8:
+        return None
+    (start,) = struct.unpack(">I", header[:4])
+    # In its first segment, or the second; one is below 64 KB.
+    jpeg = data[start : start + (1 << 17)]
+    at = jpeg.find(b"Exif\0\0")
+    return jpeg[at + 6 : at - 2 + int.from_bytes(jpeg[at - 2 : at], "big")] if at > 2 else None
 
 
 def _srgb() -> bytes:

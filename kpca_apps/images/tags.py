@@ -128,6 +128,15 @@ def first_directory(data: Content | None) -> Directory | None:
         return None
 
 
+def directories_at(data: Content, directory: Directory, tag: int) -> list[Directory]:
+    """Read the directories to whose places a tag of another leads; TiffError as above."""
+    allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
+    return [
+        _read_directory(data, place, directory.layout, 0, allowance)[0]
+        for place in directory.integers(tag)
+    ]
+
+
 def _read_directory(
     data: Content, place: int, layout: Layout, depth: int, allowance: list[int]
 ) -> tuple[Directory, int]:

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -20,9 +21,11 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.large import Content
-from kpca_apps.images.lossless import UNBOUNDED, stated_size
+from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
+from kpca_apps.images.photographs.lossless import UNBOUNDED, stated_size
+from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.tags import (
     DESCRIBING,
     DESCRIPTION,
@@ -32,6 +35,7 @@ from kpca_apps.images.tags import (
     Directory,
     Tag,
     TiffError,
+    directories_at,
     first_directory,
     pack_tags,
     read_directories,
@@ -54,7 +58,7 @@ EXTRA, SAMPLE_FORMAT, ICC = 338, 339, 34675
 SUB_IMAGES, JPEG_TABLES, DEPTH = 330, 347, 32997
 X_DENSITY, Y_DENSITY, DENSITY_UNIT, INCH = 282, 283, 296, 2
 SHORT, LONG, RATIO, BYTES, LONG8 = 3, 4, 5, 7, 16
-PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, YCBCR = 1, 7, 8, 32946, 32773, 6
+PLAIN, JPEG, ZIP, OLD_ZIP, PACKBITS, INKS, YCBCR = 1, 7, 8, 32946, 32773, 5, 6
 # Schemes for bytes, and how many bytes one packed byte can at most become.
 _RATIOS = {PLAIN: 1, PACKBITS: 64, ZIP: DEFLATE_RATIO, OLD_ZIP: DEFLATE_RATIO, 5: 2800}
 _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
@@ -62,15 +66,18 @@ _RATIOS |= {34925: 16_000, 34926: 50_000, 50000: 50_000, 50013: DEFLATE_RATIO}
 _IMAGES = {JPEG: "jpeg", 34712: "jp2", 33003: "jp2", 33005: "jp2", 34887: "lerc", 34933: "png"}
 _IMAGES |= {34927: "webp", 50001: "webp", 50002: "jxl"}
 _RATIOS |= dict.fromkeys(_IMAGES, UNBOUNDED) | {JPEG: 3 * PIXELS_PER_BYTE}
+# Schemes that are written as they were read, for they lose nothing; others become Deflate.
+_KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # With these a predictor is named in vain, as libtiff has it.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
-_MEANINGS = {3: "a palette of colours", 4: "a mask", 5: "CMYK inks", 6: "YCbCr", 8: "CIELab"}
+_MEANINGS = {3: "a palette of colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
 _TYPES |= {(3, 16): "f2", (3, 32): "f4", (3, 64): "f8"}
 _FORMATS = {"u": 1, "i": 2, "f": 3}  # of samples, by the kind of their dtype
+_COLOURS = {1: "grey", 3: "RGB", 4: "CMYK"}
 _SLACK = 512  # bytes that a strip may have too many, as some writers pad them
 _STRIP = 1 << 18
 _LIMIT = (1 << 32) - (1 << 20)
@@ -95,7 +102,7 @@ class _Structure(NamedTuple):
 
 
 def read_tiff(data: Content, label: str) -> ImageFile:
-    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha.
+    """Read a TIFF or BigTIFF file of grey or RGB pages, with or without alpha, or of CMYK.
 
     Integers that count from white come out counting from black.
     """
@@ -120,23 +127,60 @@ def read_tiff(data: Content, label: str) -> ImageFile:
             "hold; it is damaged, fetch the file again."
         )
     notes = []
-    if any(one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories):
+    inks = {one.integer(MEANING, 1) == INKS for one in directories}
+    if len(inks) > 1:
+        raise InputError(f"{label}: has pages of CMYK and others; save each kind in a file.")
+    if inks == {False} and any(
+        one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
+    ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
-    if any(SUB_IMAGES in directory.tags for directory in directories):
-        notes.append("Further images inside its pages, such as smaller copies, are not kept.")
-    if any(structure.packing not in (PLAIN, ZIP, OLD_ZIP) for structure in structures):
+    pages = tuple(structure.page for structure in structures)
+    within = tuple(
+        _copies_within(data, directory, page)
+        for directory, page in zip(directories, pages, strict=True)
+    )
+    if any(
+        len(found) < len(directory.integers(SUB_IMAGES))
+        for directory, found in zip(directories, within, strict=True)
+    ):
+        notes.append("Further images inside its pages, but for smaller copies, are not kept.")
+    copies = {
+        number: 0
+        for number in range(1, n_pages)
+        if all(TILES in directories[one].tags for one in (0, number))
+        and times_smaller(pages[number], pages[0])
+    }
+    if copies or any(within):
+        notes.append("Its smaller copies are made anew.")
+    if any(structure.packing not in (*_KEPT, OLD_ZIP) for structure in structures):
         notes.append("Its compression is written as Deflate, which loses nothing.")
-    if any(TILES in directory.tags for directory in directories):
-        notes.append("Its tiles are written as strips.")
-    return ImageFile(
+    image = ImageFile(
         label=label,
         format="tiff",
-        pages=tuple(structure.page for structure in structures),
+        pages=pages,
         metadata=_metadata(directories[0]),
         page=lambda number: _decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
+        within=within,
+        copies=copies,
     )
+    return split_inks(image) if inks == {True} else image
+
+
+def _copies_within(
+    data: Content, directory: Directory, page: Page
+) -> tuple[tuple[Page, Directory], ...]:
+    """Return size and tags of the smaller copies of a page, to which one of its tags leads."""
+    found = []
+    try:
+        for own in directories_at(data, directory, SUB_IMAGES):
+            copy = _page(own, "")
+            if min(copy.height, copy.width) > 0 and times_smaller(copy, page):
+                found.append((copy, own))
+    except (InputError, TiffError):
+        return ()
+    return tuple(found)
 
 
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
@@ -208,10 +252,12 @@ def _page(directory: Directory, label: str) -> Page:
     kind, depth = min(formats), max(bits)
     code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
-    colours = 1 if meaning in (0, 1) else 3
-    may_have_alpha = colours == 3 or directory.integer(EXTRA, 0) in (1, 2)
+    colours = 1 if meaning in (0, 1) else 4 if meaning == INKS else 3
+    may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
     wrong = ""
-    if meaning not in (0, 1, 2) and not is_jpeg_colour:
+    if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
+        wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
+    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
         wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
@@ -221,8 +267,8 @@ def _page(directory: Directory, label: str) -> Page:
         wrong = f"{what} values of {depth} bits; save it as 16-bit integers or float32 first"
     elif samples not in (colours, colours + may_have_alpha):
         wrong = (
-            f"{samples} channels where {'RGB' if colours == 3 else 'grey'} has {colours}, and not "
-            "as transparency; save each channel as a page or file of its own"
+            f"{samples} channels where {_COLOURS[colours]} has {colours}, and not as transparency; "
+            "save each channel as a page or file of its own"
         )
     if wrong:
         raise InputError(f"{label}: holds {wrong}.")
@@ -248,6 +294,8 @@ def _decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
                 target[...] = values[: target.shape[0], : target.shape[1]]
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
+    if structure.tags.integer(MEANING, 1) == INKS:
+        whole = ink_of(whole)
     return whole[..., 0] if page.channels == 1 else whole
 
 
@@ -316,20 +364,64 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) 
     """Write pages one after the other, so that no more than one need be in memory.
 
     Each gets the tags of its directory, all of one layout. Integers count from black, whatever
-    the tags say. Pages that were not compressed stay so; others are packed with Deflate.
+    the tags say. Tiles stay tiles of their size, and strips strips. What was not compressed, or was
+    so without loss, stays so; others are packed with Deflate.
     """
     label, directories = like.label, like.directories or (_metadata_directory(like.metadata),)
     layout = directories[0].layout
     file.write(layout.header(0))
     link = len(layout.start)  # where the place of the next directory is to be written
-    for pixels, own in zip(pages, directories, strict=True):
-        directory = _write_pixels(file, pixels, own, label)
-        block, start = pack_tags(directory, _append(file, b"", own, label))
-        _append(file, block, own, label)
+    if like.inks:
+        directories = tuple(one.with_integers(SHORT, {MEANING: [INKS]}) for one in directories)
+    copies = like.within or ((),) * len(directories)
+    written: Iterable[Directory] = (
+        _write_page(file, pixels, own, within, label)
+        for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
+    )
+    if len(directories) > 1 and _is_of_imagej(directories[0]):
+        # It takes the pixels of a stack to follow one another, whatever the tags say.
+        written = [*written]
+    for directory in written:
+        start = _write_directory(file, directory, label)
         file.seek(link)
         file.write(struct.pack(layout.place, start))
         n_tags = len(directory.tags) + len(directory.children) + len(directory.repeated)
         link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
+
+
+def _is_of_imagej(directory: Directory) -> bool:
+    """Whether ImageJ describes a stack in a page."""
+    return directory.tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data.startswith(b"ImageJ")
+
+
+def _write_page(
+    file: IO[bytes],
+    pixels: NDArray[Any],
+    like: Directory,
+    within: tuple[tuple[Page, Directory], ...],
+    label: str,
+) -> Directory:
+    """Write the pixels of a page, and smaller copies within it; return its directory."""
+    directory, places = _write_pixels(file, pixels, like, label), []
+    for page, tags in within:
+        small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
+        places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
+    if not places:
+        return directory
+    number = LONG if like.layout in LAYOUTS[:2] else LONG8
+    return directory.with_integers(number, {SUB_IMAGES: places})
+
+
+def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
+    """Write a directory, which leads nowhere yet, and return its place."""
+    block, start = pack_tags(directory, _append(file, b"", directory, label))
+    _append(file, block, directory, label)
+    return start
+
+
+def _page_of(pixels: NDArray[Any]) -> Page:
+    height, width, *channels = pixels.shape
+    return Page(height, width, channels[0] if channels else 1, pixels.dtype)
 
 
 def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label: str) -> Directory:
@@ -340,24 +432,33 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     if meaning == 0 and kind == "u":
         values = values.copy()
         _invert(values)
-    plain = like.integer(PACKING, PLAIN) == PLAIN
+    elif meaning == INKS:
+        values = ink_of(values)
+    packing = like.integer(PACKING, PLAIN)
+    packing = packing if packing in _KEPT else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
-    predicted = not plain and kind != "f"
-    rows = max(1, _STRIP // max(1, values[0].nbytes))
+    predicted = packing not in _UNPREDICTED and kind != "f"
+    tiled = TILES in like.tags
+    rows, wide = max(1, _STRIP // max(1, values[0].nbytes)), width
+    if tiled:
+        rows, wide = like.integer(TILE_HEIGHT, rows), like.integer(TILE_WIDTH, wide)
     places, sizes = [], []
     for plane in np.split(values, channels, axis=2) if planar else [values]:
-        for top in range(0, height, rows):
-            strip = np.ascontiguousarray(plane[top : top + rows])
+        for top, left in product(range(0, height, rows), range(0, width, wide)):
+            block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
+            if tiled:  # of one size, the last ones filled up
+                beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
+                block = np.pad(block, beyond, mode="edge")
             if predicted:
-                unsigned = strip.view(f"u{strip.itemsize}")
-                strip = imagecodecs.delta_encode(unsigned, axis=1)
-            raw = strip.astype(strip.dtype.newbyteorder(like.layout.order)).tobytes()
-            packed = raw if plain else bytes(imagecodecs.deflate_encode(raw, level=6))
-            places.append(_append(file, packed, like, label))
+                unsigned = block.view(f"u{block.itemsize}")
+                block = imagecodecs.delta_encode(unsigned, axis=1)
+            raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
+            packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
+            places.append(_append(file, packed, like, label, even=packing != PLAIN))
             sizes.append(len(packed))
     shorts = {
         BITS: [8 * values.dtype.itemsize] * channels,
-        PACKING: [PLAIN if plain else ZIP],
+        PACKING: [packing],
         SAMPLES: [channels],
         SAMPLE_FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
@@ -365,21 +466,38 @@ def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label:
     }
     if predicted:
         shorts[PREDICTOR] = [2]
-    if channels in (2, 4) and EXTRA not in like.tags:
+    if channels in (2, 4) and meaning != INKS and EXTRA not in like.tags:
         shorts[EXTRA] = [2]
     kept = {number: tag for number, tag in like.tags.items() if number not in _DROPPED}
     directory = replace(like, tags=kept).with_integers(SHORT, shorts)
-    longs = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}
-    wide = LONG if like.layout in LAYOUTS[:2] else LONG8
+    longs, where = {WIDTH: [width], HEIGHT: [height], STRIP_ROWS: [rows]}, (STRIPS, STRIP_BYTES)
+    if tiled:
+        longs, where = {WIDTH: [width], HEIGHT: [height]}, (TILES, TILE_BYTES)
+        longs |= {TILE_WIDTH: [wide], TILE_HEIGHT: [rows]}
+    number = LONG if like.layout in LAYOUTS[:2] else LONG8
     return directory.with_integers(LONG, longs).with_integers(
-        wide, {STRIPS: places, STRIP_BYTES: sizes}
+        number, dict(zip(where, (places, sizes), strict=True))
     )
 
 
-def _append(file: IO[bytes], block: bytes, like: Directory, label: str) -> int:
+def _packed(raw: bytes, packing: int, row_bytes: int) -> bytes:
+    """Return a block as a scheme packs it, which is one that loses nothing."""
+    if packing == PLAIN:
+        return raw
+    if packing == ZIP:
+        return bytes(imagecodecs.deflate_encode(raw, level=6))
+    if packing == PACKBITS:  # each row on its own
+        rows = (raw[start : start + row_bytes] for start in range(0, len(raw), row_bytes))
+        return b"".join(bytes(imagecodecs.packbits_encode(row)) for row in rows)
+    return bytes(TIFF.COMPRESSORS[packing](raw))
+
+
+def _append(
+    file: IO[bytes], block: bytes, like: Directory, label: str, *, even: bool = True
+) -> int:
     """Write a block at the end, at an even place, and return the place."""
     place = file.seek(0, 2)
-    if place % 2:
+    if even and place % 2:
         place += file.write(b"\0")
     if like.layout in LAYOUTS[:2] and place + len(block) > _LIMIT:
         raise InputError(

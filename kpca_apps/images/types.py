@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
 
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
+Groups = tuple[tuple[int, ...], ...]  # the numbers of the pages of each stack
 MAX_PIXELS = 178_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more lies.
 DEFLATE_RATIO = 1100
@@ -79,16 +81,36 @@ class Metadata:
 
 
 @dataclass(frozen=True)
+class Negative:
+    """How light becomes counts of a sensor, finer ones than it had, and what a DNG says of them."""
+
+    black: NDArray[np.float32]  # (n, n): of each pixel of the pattern
+    scale: np.float32  # light of one count of the sensor
+    finer: int  # parts that such a count is divided into
+    white: int  # count at which pixels saturate
+    tags: Directory = field(repr=False)  # but those of levels and pixels
+
+    def counts(self, light: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Return the counts (h, w) of light."""
+        n, counts = len(self.black), np.empty(light.shape, np.uint16)
+        for y, x in np.ndindex(n, n):
+            own = self.black[y, x] + self.finer * (light[y::n, x::n] / self.scale)
+            counts[y::n, x::n] = np.clip(np.rint(own), 0, 65535)
+        return counts
+
+
+@dataclass(frozen=True)
 class Mosaic:
     """What a camera's sensor saw, one colour a pixel, from 0 at black to 65535 at white."""
 
     light: NDArray[np.float32]  # (h, w), not turned
-    pattern: str  # colours of the first two pixels of the first row, then of the second
+    pattern: str  # colours of the first pixels of each row: 2 x 2, or 6 x 6 of X-Trans
     white: float  # where pixels saturate: 65535, as rounded as they are
     # a and b of the noise's variance a x + b in red, green and blue (3, 2), if the file gives them.
     noise: NDArray[np.float64] | None
     # Makes a picture, upright, of a mosaic like this one, or of this one for None.
     developed: Callable[[NDArray[np.float32] | None], NDArray[np.uint16]]
+    negative: Negative  # what becomes a DNG
 
 
 @dataclass(frozen=True)
@@ -104,8 +126,19 @@ class ImageFile:
     notes: tuple[str, ...] = ()  # sentences on what comes out other than it went in
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages
+    # Size and tags of smaller copies that stand within each page, and pages that are copies of
+    # another, by number: both are made anew of what is written.
+    within: tuple[tuple[tuple[Page, Directory], ...], ...] = field(default=(), repr=False)
+    copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
+    # Pages that are one volume or film, where the kind says so itself.
+    groups: Groups | None = None
+    inks: bool = False  # whether pages are those of CMYK, two for each; see `inks.py`
+    # Writes pages into a copy of all else that the file holds, for kinds that are written so.
+    rewrite: Callable[[Any, Iterable[NDArray[Any]]], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
 
 class Format(NamedTuple):
@@ -113,14 +146,32 @@ class Format(NamedTuple):
 
     mark: bytes  # a regular expression for the first bytes of such a file, and of no other
     suffixes: tuple[str, ...]  # the first is what a result is called
-    # Of a file's bytes, and its label.
+    # Of a file's bytes, or a folder, and its label.
     read: Callable[[Any, str], ImageFile]
-    # Takes pages one at a time, and metadata from the file that they came from.
-    write: Callable[[IO[bytes], Iterable[NDArray[Any]], ImageFile], None]
+    # To a file, or into a folder that is there; takes pages one at a time, and metadata from the
+    # file that they came from.
+    write: Callable[[Any, Iterable[NDArray[Any]], ImageFile], None]
     # Height and width by the beginning of a large file; None if that says what lies where, so that
     # the rest is never read.
     size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # the kind of what becomes of it, if that is another
+    is_folder: bool = False
+
+
+def require_library(label: str, module: str, extra: str, what: str) -> None:
+    """Refuse a kind of file whose library, of an extra, is not installed."""
+    if find_spec(module) is None:
+        raise ConfigError(
+            f"{label}: reading {what} needs an extra; install it with: "
+            f'pip install "kpca-apps[{extra}]"'
+        )
+
+
+def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+    """Write pages in the place of those of the file they came from, and all else as it was."""
+    if like.rewrite is None:
+        raise ValueError(f"an image of kind {like.format} cannot be written into a copy of itself")
+    like.rewrite(file, pages)
 
 
 def check_size(

@@ -94,9 +94,9 @@ def explain_rows(
 ) -> list[tuple[Reason, ...]]:
     """Reasons of some rows, most important first."""
     explained = []
-    for row, drops in enumerate(detector.explain(rows.matrix, rows.own, n_jobs=n_jobs)):
-        told = (drop for drop in drops if _is_told(drop, drops))
-        reasons = [_described(encoder, rows.table, row, drop) for drop in told]
+    found = detector.explain(rows.matrix, rows.own, least=MIN_SHARE, n_jobs=n_jobs)
+    for row, drops in enumerate(found):
+        reasons = [_described(encoder, rows.table, row, drop) for drop in drops]
         explained.append(_differing(reasons))
     return explained
 
@@ -106,10 +106,9 @@ def first_reasons(
 ) -> list[tuple[Reason, ...]]:
     """Return the first of the reasons of some rows, of one column or of several together."""
     first = []
-    for row, drops in enumerate(detector.explain(rows.matrix, rows.own)):
-        told = (drop for drop in drops if _is_told(drop, drops))
+    for row, drops in enumerate(detector.explain(rows.matrix, rows.own, least=MIN_SHARE)):
         # Columns of one set follow each other.
-        sets = groupby(told, key=lambda drop: drop.together or drop.group)
+        sets = groupby(drops, key=lambda drop: drop.together or drop.group)
         of_sets = ([_described(encoder, rows.table, row, one) for one in of] for _, of in sets)
         found: list[Reason] = []
         for reasons in of_sets:
@@ -119,11 +118,6 @@ def first_reasons(
                 break
         first.append(_differing(found))
     return first
-
-
-def _is_told(drop: ColumnDrop, drops: Sequence[ColumnDrop]) -> bool:
-    is_first = drop.group in (drops[0].group, *drops[0].together)
-    return is_first or drop.share * max(len(drop.together), 1) >= MIN_SHARE
 
 
 def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) -> Reason:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,13 +36,14 @@ from kpca_apps.tables.write import (
     PLAIN,
     Added,
     CsvStyle,
+    Written,
     csv_bytes,
     input_names,
     literal,
     open_scored,
-    scored_bytes,
     scored_kind,
     scored_notes,
+    scored_part,
 )
 from kpca_apps.tables.write_excel import (
     MAX_CELL,
@@ -158,11 +160,11 @@ def _write_scored(
     with open_scored(path) as append:
         if not isinstance(table, PartedTable):
             rows = _without(table, hidden)
-            append(scored_bytes(rows, found_columns(result), kind, style=style))
+            append(scored_part(rows, found_columns(result), kind, style=style))
             return rows_of(table, kept)
         parts, work = _scored_parts(table, result, hidden, inside), execution or Execution()
         pieces: list[Table] = []
-        for data, rows in work.over("Writing rows", _bytes_of, parts, table.n_rows, kind, style):
+        for data, rows in work.over("Writing rows", _written, parts, table.n_rows, kind, style):
             append(data)
             pieces.append(rows)
     return joined_rows(pieces, back, table.source)
@@ -178,17 +180,37 @@ def _scored_parts(
         yield _ScoredPart(part, found, part.stop - part.start, hidden, inside)
 
 
-def _bytes_of(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[bytes, Table]:
-    """Write the rows of a part; return those that are asked for as well."""
+def _written(task: _ScoredPart, kind: str, style: CsvStyle) -> tuple[Written, Table]:
+    """Put the rows of a part together; return those that are asked for as well."""
     table = task.part.read()
     rows, header = _without(table, task.hidden), task.part.number == 0
-    written = scored_bytes(rows, task.found, kind, header=header, style=style)
+    written = scored_part(rows, task.found, kind, header=header, style=style)
     return written, rows_of(table, task.kept)
 
 
 def _without(rows: Table, hidden: frozenset[str]) -> Table:
     """Empty the cells of hidden columns."""
     return replace(rows, frame=frame_without(rows.frame, rows.frame.columns, hidden))
+
+
+def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.DataFrame]:
+    """Yield the scores and reasons of all rows, beside the row and what names it, in parts.
+
+    That is the primary key of a table of a database, and the column that names the rows here.
+    """
+    named = [*table.source.key_columns, *filter(None, [result.id_column])]
+    shown = [name for name in dict.fromkeys(named) if name not in result.hidden_columns]
+    start = 0
+    for part in in_parts(table).tables():
+        stop = start + part.frame.height
+        found = found_columns(result, slice(start, stop))
+        added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
+        added |= {name: values for name, values in found.items() if values is not None}
+        names, _ = input_names(shown, added)
+        own = part.frame.select(shown).rename(dict(zip(shown, names, strict=True)))
+        others = pl.DataFrame(added)
+        yield pl.concat([others.select("row"), own, others.drop("row")], how="horizontal")
+        start = stop
 
 
 def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:

@@ -59,6 +59,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": PALETTE["rule"],
     "ytick.labelcolor": PALETTE["muted"],
 }
+PAD = 0.04  # inches around axes and their labels
 PNG = {"compress_level": 2}  # half the time of the default for a tenth more bytes
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
@@ -112,10 +113,44 @@ def new_axes(width: float = 4.9, height: float = 2.9, rows: int = 1) -> tuple[Fi
 
 def settle(figure: Figure) -> None:
     """Lay a figure out, once: half of what drawing it costs."""
-    if (engine := figure.get_layout_engine()) is not None:
+    if (engine := figure.get_layout_engine()) is None:
+        return
+    if not figure.legends and all(_is_of_one_column(axes) for axes in figure.axes):
+        _stack(figure)
+    else:
         engine.execute(figure)
-        # With "none" a stand-in is left, for which saving draws all twice.
-        figure.set_layout_engine(None)
+    # With "none" a stand-in is left, for which saving draws all twice.
+    figure.set_layout_engine(None)
+
+
+def _is_of_one_column(axes: Axes) -> bool:
+    grid = axes.get_gridspec()
+    return grid is not None and grid.ncols == 1 and axes.get_aspect() == "auto"
+
+
+def _stack(figure: Figure) -> None:
+    """Give axes one above the other all the room that their labels leave.
+
+    As the constrained layout does, which measures the labels again once axes have moved.
+    """
+    width, height = figure.bbox.size
+    pad, n = PAD * figure.dpi, len(figure.axes)
+    for i, axes in enumerate(figure.axes):
+        # About where they come to lie: how many ticks there are depends on it.
+        axes.set_position((0.1, 1 - (i + 0.9) / n, 0.88, 0.8 / n))
+    inner = [axes.get_window_extent() for axes in figure.axes]
+    outer = [axes.get_tightbbox(for_layout_only=True) or axes.bbox for axes in figure.axes]
+    left = pad + max(a.x0 - b.x0 for a, b in zip(inner, outer, strict=True))
+    right = pad + max(b.x1 - a.x1 for a, b in zip(inner, outer, strict=True))
+    above = [pad + b.y1 - a.y1 for a, b in zip(inner, outer, strict=True)]
+    below = [pad + a.y0 - b.y0 for a, b in zip(inner, outer, strict=True)]
+    each = (height - sum(above) - sum(below)) / n
+    top = height
+    for axes, over, under in zip(figure.axes, above, below, strict=True):
+        bottom = top - over - each
+        place = (left / width, bottom / height, (width - left - right) / width, each / height)
+        axes.set_position(place)
+        top = bottom - under
 
 
 def plain_ticks(*axes: Axis) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 import multiprocessing
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -25,11 +26,11 @@ _GUARD = (
 _log = logging.getLogger(__name__)
 
 
-def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack) -> Any:
+def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: ExitStack) -> Any:
     """Return a client, with at least one worker, of a scheduler or of a cluster on this machine.
 
-    ``opened`` takes what has to be closed, also after an error. ConfigError if Dask is not
-    installed, RefusedError if no scheduler answers or it has no workers.
+    A client is returned as it is. ``opened`` takes what has to be closed, also after an error.
+    ConfigError if Dask is not installed, RefusedError if no scheduler answers or it has no workers.
     """
     try:
         distributed: Any = importlib.import_module("distributed")
@@ -39,6 +40,29 @@ def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack)
         ) from error
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RefusedError(_GUARD)
+    if scheduler is None or isinstance(scheduler, str):
+        client, name = _opened_client(distributed, n_workers, scheduler, opened)
+    elif isinstance(scheduler, distributed.Client) and not scheduler.asynchronous:
+        client, name = scheduler, str(scheduler.scheduler_info(n_workers=0)["address"])
+    else:
+        raise ConfigError(
+            "The scheduler is named by its address, such as tcp://10.0.0.1:8786, or by a "
+            f"distributed.Client that is not asynchronous, not by a {type(scheduler).__name__}."
+        )
+    try:
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+    except TimeoutError as error:
+        raise RefusedError(
+            f"The scheduler {name} has no workers: start some (dask worker), then try again."
+        ) from error
+    _log.info("dask: %s", client)
+    return client
+
+
+def _opened_client(
+    distributed: Any, n_workers: int | None, scheduler: str | None, opened: ExitStack
+) -> tuple[Any, str]:
+    """Open a client of a scheduler, or of a cluster on this machine; say what it is called."""
     cluster: Any = scheduler
     if scheduler is None:
         cluster = _local_cluster(distributed, n_workers, opened)
@@ -50,14 +74,7 @@ def dask_client(n_workers: int | None, scheduler: str | None, opened: ExitStack)
     except (OSError, ImportError, ValueError) as error:
         raise _no_answer(name) from error
     opened.callback(client.close)
-    try:
-        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-    except TimeoutError as error:
-        raise RefusedError(
-            f"The scheduler {name} has no workers: start some (dask worker), then try again."
-        ) from error
-    _log.info("dask: %s", client)
-    return client
+    return client, name
 
 
 def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -> Any:
@@ -110,3 +127,8 @@ def _no_answer(name: str) -> RefusedError:
 def killed_worker() -> tuple[type[BaseException]]:
     """Return the error of a part that ended its worker more often than it was to be tried."""
     return (importlib.import_module("distributed").KilledWorker,)
+
+
+def wait_for_one(futures: Sequence[Any]) -> None:
+    """Wait until one of some futures is done; CancelledError where one was lost."""
+    importlib.import_module("distributed").wait(futures, return_when="FIRST_COMPLETED")

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _SPOOL = "kpca-rows"
+COPIES_IN: ContextVar[Path | None] = ContextVar("copies_in", default=None)
+"""Folder for the copies of tables, which workers on other machines see; none: that of this one."""
 # Left to whatever else writes to the same disk.
 _RESERVE = 1 << 28
 
@@ -27,16 +30,21 @@ _RESERVE = 1 << 28
 def spool(chunks: Iterable[bytes]) -> TemporaryPath:
     """Write bytes to a temporary file that only this user can read."""
     held = spool_folder(folder=False)
-    folder = held.path.parent
     try:
-        with storage_named(folder), held.path.open("wb") as file:
-            for chunk in chunks:
-                require_disk(folder, len(chunk))
-                file.write(chunk)
+        write_spool(held.path, chunks)
     except BaseException:
         held.close()
         raise
     return held
+
+
+def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write bytes to a file in the folder for temporary files, as long as its disk has room."""
+    folder = path.parent
+    with storage_named(folder), path.open("wb") as file:
+        for chunk in chunks:
+            require_disk(folder, len(chunk))
+            file.write(chunk)
 
 
 def spilled(
@@ -93,6 +101,20 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
         return private_path(_SPOOL, folder=folder)
     except OSError as error:
         raise unusable(error) from None
+
+
+def copy_folder() -> TemporaryPath:
+    """Make a temporary folder for the copy of a table, where its workers see it."""
+    place = COPIES_IN.get()
+    if place is None:
+        return spool_folder()
+    try:
+        return TemporaryPath(place / _SPOOL, folder=True)
+    except OSError as error:
+        raise storage_error(error, place) or InputError(
+            f"no file can be made there ({error.strerror}); name another folder by --work-dir.",
+            place,
+        ) from None
 
 
 def _temporary_folder() -> Path:

@@ -29,9 +29,15 @@ from joblib import effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps
 
-from kpca_apps.errors import ConfigError, KpcaError, RefusedError
+from kpca_apps.errors import (
+    ConfigError,
+    KpcaError,
+    RefusedError,
+    StoppedError,
+    UnreachableError,
+)
 from kpca_apps.system.blas import one_blas_thread
-from kpca_apps.system.dask_client import dask_client, killed_worker
+from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.temporary import private_path
 
@@ -78,8 +84,9 @@ class Workers(AbstractContextManager["Workers"]):
     n_workers : int, optional
         Threads or processes; None: one thread, or what joblib's context says. With "dask" and no
         ``scheduler``, workers of a cluster on this machine (one for each core if None).
-    scheduler : str, optional
-        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``; only with "dask".
+    scheduler : str or distributed.Client, optional
+        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``, or a client of one, which is
+        left open; only with "dask".
 
     Raises
     ------
@@ -94,13 +101,13 @@ class Workers(AbstractContextManager["Workers"]):
         executor: Executor = "threads",
         *,
         n_workers: int | None = None,
-        scheduler: str | None = None,
+        scheduler: str | Any | None = None,
     ) -> None:
         if executor not in EXECUTORS:
             raise ConfigError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}.")
         if scheduler is not None and executor != "dask":
             raise ConfigError(f"A scheduler is for the executor dask, not for {executor}.")
-        if scheduler is not None and not scheduler.strip():
+        if isinstance(scheduler, str) and not scheduler.strip():
             raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
         self.executor, self.n_workers = executor, n_workers
         self._opened = ExitStack()
@@ -127,7 +134,7 @@ class Workers(AbstractContextManager["Workers"]):
     def keep(self, function: Callable[..., Any], parts: Iterable[Any], *shared: Any) -> Kept:
         """Let Dask's workers make ``function(part, *shared)`` of each part and keep it.
 
-        What is kept goes to `map_partitions`. It lives as long as what this returns.
+        It is made when `map_partitions` first asks for it, and lives as long as what this returns.
         """
         return Kept(self, _Task(function), list(parts), shared)
 
@@ -139,13 +146,16 @@ class Workers(AbstractContextManager["Workers"]):
         kept: Kept | None = None,
         ordered: bool = True,
         lost: Callable[[Part], Result] | None = None,
+        known: Callable[[Part], Result | None] | None = None,
+        carried: Callable[[Part], Any] | None = None,
+        always_carried: bool = False,
     ) -> Iterator[Result]:
         """Yield ``function(part, *shared)`` of each part.
 
         Inside, linear algebra is held to one thread. For processes and Dask, function and parts
         are sent: a part is best a path and rows, and read where the work is done. Only a few
         parts are under way at any time, so that results do not pile up ahead of who takes them.
-        Parts whose worker was lost are done again.
+        Parts whose worker was lost are done again, and workers that join get some.
 
         Parameters
         ----------
@@ -162,6 +172,13 @@ class Workers(AbstractContextManager["Workers"]):
         lost : callable, optional
             Makes the result of a part that ended its process each time it was tried; by default
             that is an error.
+        known : callable, optional
+            Returns the result of a part that need not be worked on, None for others.
+        carried : callable, optional
+            Returns a part with what it is read from, for Dask's workers: once one of them could not
+            read a part where that lies (`UnreachableError`), all are sent like this.
+        always_carried : bool
+            Whether they are from the first.
 
         Raises
         ------
@@ -175,9 +192,12 @@ class Workers(AbstractContextManager["Workers"]):
         with one_blas_thread() if in_here else nullcontext():
             if self.executor == "serial":
                 for number, part in enumerate(parts):
-                    yield task(number, part, *shared)
+                    result = None if known is None else known(part)
+                    yield task(number, part, *shared) if result is None else result
             else:
-                flight = _Flight(self, task, shared, kept, ordered, lost)
+                flight = _Flight(
+                    self, task, shared, kept, ordered, lost, known, carried, always_carried
+                )
                 yield from flight.results(parts)
 
     def submit(self, task: _Task[Any], number: int, part: object, *sent: Any) -> Any:
@@ -187,7 +207,11 @@ class Workers(AbstractContextManager["Workers"]):
             return self._pool.submit(task, number, part, *sent)
         run = _unpacking()
         if self._client is not None:
-            packed = dumps((task, number, part))
+            packed: Any = dumps((task, number, part))
+            if len(packed) >= LEAST_SPOOLED:
+                # As data, which a scheduler lets go once they are used, and not as part of a task.
+                with _reached(), _readable(OSError, CancelledError):
+                    packed = self._client.scatter(bytes(packed), hash=False)
             return self._client.submit(run, packed, *sent, pure=False, retries=RETRIES)
         packed = dumps((task, number, part, *sent))
         if self._pool is None:
@@ -205,7 +229,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Send what all parts share to every worker, once, if it is large."""
         if self._client is not None:
             scatter = partial(self._client.scatter, broadcast=True, hash=False)
-            with _readable(OSError, CancelledError):
+            with _reached(), _readable(OSError, CancelledError):
                 return tuple(map(scatter, shared))
         return tuple(map(_spooled, shared)) if self.executor == "processes" else shared
 
@@ -230,11 +254,14 @@ class Workers(AbstractContextManager["Workers"]):
     def width(self) -> int:
         """Number of parts worked on at once."""
         if self._client is not None:
-            return max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1)
+            with _reached():
+                return max(int(sum(self._client.nthreads().values())), 1)
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
 
-def workers_for(executor: Executor | None, n_workers: int | None, scheduler: str | None) -> Workers:
+def workers_for(
+    executor: Executor | None, n_workers: int | None, scheduler: str | Any | None
+) -> Workers:
     """Return the workers that options ask for, threads by default; ConfigError if they clash."""
     if scheduler is not None:
         if executor not in (None, "dask"):
@@ -277,6 +304,18 @@ def _readable(*others: type[BaseException]) -> Iterator[None]:
         raise RefusedError(
             f"The workers cannot read what they are sent ({error!r:.150}): each of them needs "
             "kpca-apps and the modules of this program, in the versions used here."
+        ) from error
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Tell of a cluster that is gone."""
+    try:
+        yield
+    except OSError as error:
+        raise StoppedError(
+            "The cluster is gone, or has no workers left: start some (dask worker), and run the "
+            "same command again."
         ) from error
 
 
@@ -323,16 +362,30 @@ class Kept:
         self, workers: Workers, task: _Task[Any], parts: list[Any], shared: tuple[Any, ...]
     ) -> None:
         self._workers, self._task, self._parts, self._shared = workers, task, parts, shared
-        self.futures: list[Any] = [None] * len(parts)
-        self.renew()
+        self._futures: list[Any] = [None] * len(parts)
+        self._sent: tuple[Any, ...] | None = None
+        self._carried = set[int]()  # parts that were sent with what they are read from
+
+    def future(self, number: int, carried: Callable[[Any], Any] | None) -> Any:
+        """Return what is made of a part; it is made now if it is not there, or was lost."""
+        future, part = self._futures[number], self._parts[number]
+        # What is pending without being carried will not be read either.
+        good = (
+            {"finished", "pending"} if carried is None or number in self._carried else {"finished"}
+        )
+        if future is None or future.status not in good:
+            if self._sent is None:
+                self._sent = self._workers.send_shared(self._shared)
+            if carried is not None:
+                part = carried(part)
+                self._carried.add(number)
+            future = self._workers.submit(self._task, number, part, *self._sent)
+            self._futures[number] = future
+        return future
 
     def renew(self) -> None:
-        """Have everything made that is not there, such as what was lost with all workers."""
-        sent = self._workers.send_shared(self._shared)
-        for number, part in enumerate(self._parts):
-            future = self.futures[number]
-            if future is None or future.status not in ("finished", "pending"):
-                self.futures[number] = self._workers.submit(self._task, number, part, *sent)
+        """Send anew what all parts share, which may have been lost with all workers."""
+        self._sent = None
 
 
 @dataclass
@@ -345,6 +398,9 @@ class _Flight(Generic[Part, Result]):
     kept: Kept | None = None
     ordered: bool = True
     lost: Callable[[Part], Result] | None = None
+    known: Callable[[Part], Result | None] | None = None
+    carried: Callable[[Part], Any] | None = None
+    is_carrying: bool = False
 
     def __post_init__(self) -> None:
         # Number, part and future of each.
@@ -357,10 +413,10 @@ class _Flight(Generic[Part, Result]):
 
     def results(self, parts: Iterable[Part]) -> Iterator[Result]:
         """Yield the results, a few parts ahead of the one that is waited for."""
-        window = IN_FLIGHT * self.workers.width
         try:
             for number, part in enumerate(parts):
-                while self.suspects or len(self.waiting) == window:
+                # Asked each time: workers may join.
+                while self.suspects or len(self.waiting) >= IN_FLIGHT * self.workers.width:
                     yield self._next()
                 self.waiting.append((number, part, self._submit(number, part)))
             while self.suspects or self.waiting:
@@ -371,25 +427,34 @@ class _Flight(Generic[Part, Result]):
                     future.cancel()
 
     def _submit(self, number: int, part: Part) -> Any:
-        beside = () if self.kept is None else (self.kept.futures[number],)
+        future: Future[Result] = Future()
+        if self.known is not None and (result := self.known(part)) is not None:
+            future.set_result(result)
+            return future
+        carried = self.carried if self.is_carrying else None
         try:
-            return self.workers.submit(self.task, number, part, *beside, *self.sent)
+            if self.kept is not None:
+                # Read where it was made: of the part itself no more is needed than which it is.
+                beside = (self.kept.future(number, carried),)
+                return self.workers.submit(self.task, number, part, *beside, *self.sent)
+            sent = part if carried is None else carried(part)
+            return self.workers.submit(self.task, number, sent, *self.sent)
         except self.losses as error:
             # Workers were lost just now: so is this part, with those under way.
-            future: Future[Result] = Future()
             future.set_exception(error)
             return future
 
     def _next(self) -> Result:
         if self.suspects:
             return self._alone(*self.suspects.popleft())
-        first = self.waiting[0]
-        if not self.ordered:
-            done = wait([future for *_, future in self.waiting], return_when=FIRST_COMPLETED).done
-            first = next(one for one in self.waiting if one[2] in done)
         try:
             with _readable(*self.losses):
+                first = self.waiting[0] if self.ordered else self._first_done()
                 result: Result = first[2].result()
+        except UnreachableError as error:
+            self._carry(error)
+            self.waiting = deque(self._again(*one) for one in self.waiting)
+            return self._next()
         except self.losses:
             _log.info("workers were lost: %d parts are done again", len(self.waiting))
             self.suspects, self.waiting = self.waiting, deque()
@@ -397,6 +462,28 @@ class _Flight(Generic[Part, Result]):
             return self._next()
         self.waiting.remove(first)
         return result
+
+    def _first_done(self) -> tuple[int, Part, Any]:
+        """Wait until a part is done."""
+        while True:
+            if one := next((one for one in self.waiting if one[2].done()), None):
+                return one
+            futures = [future for *_, future in self.waiting]
+            if self.workers.executor == "dask":
+                wait_for_one(futures)
+            else:
+                wait(futures, return_when=FIRST_COMPLETED)
+
+    def _carry(self, error: UnreachableError) -> None:
+        """Send parts from now on with what they are read from; if they are, the error stands."""
+        if self.carried is None or self.is_carrying or self.workers.executor != "dask":
+            raise error
+        _log.info("workers cannot read where the parts lie: they are sent what these hold")
+        self.is_carrying = True
+
+    def _again(self, number: int, part: Part, future: Any) -> tuple[int, Part, Any]:
+        future.cancel()
+        return number, part, self._submit(number, part)
 
     def _recover(self) -> None:
         self.workers.close_pool()
@@ -413,6 +500,9 @@ class _Flight(Generic[Part, Result]):
                 with _readable(*self.losses):
                     result: Result = future.result()
                 return result
+            except UnreachableError as error:
+                self._carry(error)
+                return self._alone(*self._again(number, part, future))
             except self.losses as error:
                 cause = error
                 if isinstance(error, self.given_up):

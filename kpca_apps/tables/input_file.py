@@ -18,14 +18,23 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError, about, opening
+from kpca_apps.errors import (
+    ConfigError,
+    InputError,
+    KpcaError,
+    OptionError,
+    UnreachableError,
+    about,
+    opening,
+)
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.options import READING
 from kpca_apps.system.limits import require_memory
@@ -64,6 +73,10 @@ class ReadOptions:
     sheet: str | int | None = None  # of a workbook: its name, or its number from 1
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
+    as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
+    query: str | None = None  # of a database: the SELECT whose rows are read
+    table_name: str | None = None  # of a database: what is read without a query
+    timeout: float | None = None  # seconds that reading from a database may take
     in_memory_rows: float = inf  # up to so many, a table is read at once
     part_rows: int | None = None  # of a part; by default as many as suit the number of columns
 
@@ -84,6 +97,8 @@ class ReadOptions:
             raise OptionError(
                 "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
             )
+        if self.as_of is not None:
+            object.__setattr__(self, "as_of", _version(self.as_of))
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
             raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
@@ -94,6 +109,22 @@ class ReadOptions:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
             if is_given and name not in applying.split():
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
+
+
+def _version(given: str | int | datetime) -> int | datetime:
+    """Take the number of a version, or a time: of UTC, unless it has a zone."""
+    if isinstance(given, str):
+        with suppress(ValueError):
+            given = int(given) if re.fullmatch("[0-9]+", given) else datetime.fromisoformat(given)
+    if isinstance(given, datetime):
+        return given if given.tzinfo else given.replace(tzinfo=UTC)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 1 << 63:
+        return given
+    raise OptionError(
+        "as_of",
+        f"must be a version, such as 7, or a time, such as 2026-01-31T12:00, got "
+        f"{one_line(str(given), 30)!r}",
+    )
 
 
 def _require_encoding(given: str) -> None:
@@ -118,6 +149,7 @@ class KnownFile:
     modified: int  # time of its last change, ns
     packing: str = ""  # "gzip", "bzip2", "xz" or "zstd"
     member: str = ""  # name of what is read of a zip archive
+    digest: str = ""  # SHA-256 of its bytes, where it is known
 
     @classmethod
     def at(cls, path: Path, label: str = "") -> KnownFile:
@@ -126,13 +158,20 @@ class KnownFile:
         return cls(str(path.absolute()), label or str(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Refuse a file that was changed, moved or removed."""
+        """Refuse a file that was changed, moved or removed.
+
+        On another machine a copy may stand in its place: of another time, but the same bytes.
+        """
         try:
             found = Path(self.path).stat()
+            if (found.st_size, found.st_mtime_ns) == (self.size, self.modified):
+                return
+            if self.digest and found.st_size == self.size:
+                if _digest_of(self.path, found.st_size, found.st_mtime_ns) == self.digest:
+                    return
         except OSError as error:
             raise self.unreadable(error) from None
-        if (found.st_size, found.st_mtime_ns) != (self.size, self.modified):
-            raise InputError(CHANGED, self.label)
+        raise UnreachableError(CHANGED, self.label)
 
     def chunks(self, digest: Any = None) -> Iterator[bytes]:
         """Yield what it holds, unpacked, and update a hash with the bytes on disk."""
@@ -187,11 +226,18 @@ class KnownFile:
 
     def unreadable(self, error: OSError) -> InputError:
         """Return the error for a file the system cannot read."""
-        return InputError(
+        return UnreachableError(
             f"cannot be read ({error.strerror or error}); it must stay where it is until the work "
             "is done, for workers elsewhere too.",
             self.label,
         )
+
+
+@lru_cache(maxsize=1 << 12)
+def _digest_of(path: str, size: int, modified: int) -> str:
+    """Hash a file of a size that was last changed at a time, once for all parts read from it."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -276,13 +322,31 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
             copy = spool(_pipe_chunks(path))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError("this is a device, not a file; name a file with a table.")
-        with (copy.path if copy else path).open("rb") as opened:
-            head = opened.read(HEAD)
-            opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
-            tail = opened.read(4)
-        file, head = _packed(KnownFile.at(copy.path if copy else path, label), head)
         suffix = "" if standard else _suffix(name)
-        return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
+        return _looked_at(copy.path if copy else path, name, label, suffix, copy, options)
+
+
+def copied_file(copy: TemporaryPath, address: str, options: ReadOptions) -> InputFile:
+    """Look at the copy of a file that lies elsewhere, at an address that ends with its name."""
+    name = address.rpartition("/")[2]
+    with about(address):
+        return _looked_at(copy.path, name, address, _suffix(name), copy, options)
+
+
+def _looked_at(
+    path: Path,
+    name: str,
+    label: str,
+    suffix: str,
+    copy: TemporaryPath | None,
+    options: ReadOptions,
+) -> InputFile:
+    with path.open("rb") as opened:
+        head = opened.read(HEAD)
+        opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
+        tail = opened.read(4)
+    file, head = _packed(KnownFile.at(path, label), head)
+    return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
 
 
 def _is_workbook(file: InputFile) -> bool:

@@ -19,18 +19,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, about, storage_error
+from kpca_apps.errors import (
+    InputError,
+    KpcaError,
+    MemoryLimitError,
+    UnreachableError,
+    about,
+    storage_error,
+)
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import require_disk, spool_folder
+from kpca_apps.system.spools import copy_folder, require_disk
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
@@ -114,6 +122,15 @@ class TablePart:
                 self.source.name,
             )
         return Table(frame, lines, self.source)
+
+    def carried(self) -> TablePart:
+        """Return the part with its rows, for whoever cannot read them where they lie."""
+        rows = self.read()
+        return replace(self, load=partial(_held, rows.frame, rows.lines))
+
+    def bare(self) -> TablePart:
+        """Return the part without how it is read."""
+        return replace(self, load=_unread, whole=None)
 
 
 @dataclass(frozen=True)
@@ -427,8 +444,28 @@ def line_column(lines: IntArray) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(lines), [None, held])
 
 
+def hash_cells(frame: pl.DataFrame, digest: Any) -> int:
+    """Update a hash with the names, types and cells of columns; return how many bytes it took."""
+    n_bytes = 0
+    for column in frame.iter_columns():
+        digest.update(missing := np.packbits(column.is_null().to_numpy()).tobytes())
+        # Without what lies where a cell is missing, which may be anything.
+        known = column.drop_nulls().to_frame().rechunk()
+        cells = known.to_arrow(compat_level=pl.CompatLevel.oldest())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, cells.schema) as stream:
+            stream.write_table(cells)
+        digest.update(written := sink.getvalue())
+        n_bytes += len(missing) + written.size
+    return n_bytes
+
+
 def _held(frame: pl.DataFrame, lines: IntArray | None) -> tuple[pl.DataFrame, IntArray | None]:
     return frame, lines
+
+
+def _unread() -> tuple[pl.DataFrame, IntArray | None]:
+    raise AssertionError("a part whose rows are not needed is read")
 
 
 def _spooled(path: str, number: int, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
@@ -438,7 +475,7 @@ def _spooled(path: str, number: int, has_lines: bool) -> tuple[pl.DataFrame, Int
         with pa.OSFile(os.fsencode(path)) as file, pa.ipc.open_file(file) as opened:
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(
+        raise UnreachableError(
             f"its temporary copy cannot be read ({one_line(str(error))}); it must stay "
             "where it is until the work is done, for workers elsewhere too."
         ) from None
@@ -448,13 +485,13 @@ def _stored(
     pieces: Iterable[pa.Table], has_lines: bool, size: int
 ) -> tuple[TemporaryPath, list[Load], int]:
     """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
-    folder = spool_folder()
+    folder = copy_folder()
     path = folder.path / "rows.arrow"
     loads: list[Load] = []
     n_rows, writer = 0, None
     try:
         with ExitStack() as held:
-            for rows in _parts(pieces, size):
+            for rows in recut(pieces, size):
                 require_memory(rows.nbytes)
                 if rows.nbytes > _LARGEST_BATCH:
                     raise MemoryLimitError(
@@ -478,7 +515,7 @@ def _stored(
     return folder, loads, n_rows
 
 
-def _parts(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Cut rows anew: `size` of them in each piece but the last."""
     held: list[pa.Table] = []
     n_rows = 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -27,6 +27,8 @@ from kpca_apps.tables.values import NUMBER_LIKE
 
 # Columns added to those of a table, by their names; None is an empty one.
 Added = Mapping[str, NDArray[Any] | pl.Series | None]
+# Rows as they are appended to a scored table: CSV, or what goes into a Parquet file.
+Written: TypeAlias = "bytes | pa.Table"
 
 ANY = "*"  # a cell that accepts any value
 # What a spreadsheet may run: these first characters (the full-width ones too), also behind those
@@ -64,10 +66,10 @@ def scored_kind(path: str | Path) -> str:
 
 
 @contextmanager
-def open_scored(path: str | Path) -> Iterator[Callable[[bytes], object]]:
+def open_scored(path: str | Path) -> Iterator[Callable[[Written], object]]:
     """Open a scored table to append its parts in their order; it appears once all are there.
 
-    All are written as they come.
+    Each is what `scored_part` returns, and is written as it comes.
     """
     kind = scored_kind(path)
     with atomic_write(Path(path)) as file:
@@ -86,9 +88,9 @@ class _ParquetGroups(AbstractContextManager["_ParquetGroups"]):
         self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.Table] = []
 
-    def append(self, data: bytes) -> None:
-        """Append the rows that `scored_bytes` wrote."""
-        self._held.append(pa.ipc.open_stream(data).read_all())
+    def append(self, part: pa.Table) -> None:
+        """Append rows; they are held until they fill a group."""
+        self._held.append(part)
         if sum(rows.num_rows for rows in self._held) >= _GROUP_ROWS:
             rows = pa.concat_tables(self._held)
             n_whole = rows.num_rows - rows.num_rows % _GROUP_ROWS
@@ -105,18 +107,21 @@ class _ParquetGroups(AbstractContextManager["_ParquetGroups"]):
         self._writer.write_table(rows, row_group_size=_GROUP_ROWS)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._held and (self._writer is None or self._held[0].num_rows):
-            self._write(pa.concat_tables(self._held))
+        if kind is None and self._held:
+            rows = pa.concat_tables(self._held)
+            # Of no rows at all the columns are written.
+            if rows.num_rows or self._writer is None:
+                self._write(rows)
         if self._writer is not None:
             self._writer.close()
 
 
-def scored_bytes(
+def scored_part(
     table: Table, extra: Added, kind: str, *, header: bool = True, style: CsvStyle = PLAIN
-) -> bytes:
-    """Write rows, with what was found about them, as `open_scored` takes them.
+) -> Written:
+    """Put rows and what was found about them together, as `open_scored` takes them.
 
-    They are CSV, with or without its `header`, or a stream of Arrow.
+    They are CSV, with or without its `header`, or an Arrow table.
 
     `extra` columns are appended in order: ``None`` is an empty one, NaN an empty cell. In CSV,
     what a spreadsheet would run as a formula gets a leading apostrophe.
@@ -130,11 +135,8 @@ def scored_bytes(
     frame = pl.DataFrame(columns)
     if kind == "csv":
         return csv_bytes(frame, header=header, style=style)
-    rows, stream = as_arrow(frame), pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, rows.schema) as writer:
-        writer.write_table(rows)
-    written: bytes = stream.getvalue().to_pybytes()
-    return written
+    rows: Written = as_arrow(frame)
+    return rows
 
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:

@@ -12,14 +12,17 @@ not. PNG has checksums: no changed pixel may pass. The others have none, so byte
 the pixels cannot be told ("different"), but a file that was cut off must not be read with other
 pixels ("cut"). Where bytes were removed of the middle ("removed"), strips of a TIFF lie beyond
 the end or do not unpack; a JPEG block that lost some codes, but not its last, cannot be told.
+Pixels of laboratories lie plainly in most of their files, which have room at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import shutil
 import sys
 import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -52,7 +55,9 @@ COLUMNS = (
     "memory",
     "time",
 )
+LABORATORY = ("fits", "mrc", "nifti", "dicom", "czi", "nd2", "avif", "heic", "zarr")
 BEARABLE = {
+    **{kind: {"refused", "same", "different", "removed"} for kind in LABORATORY},
     "png": {"refused", "same"},
     "tiff": {"refused", "same", "different"},
     "jpeg": {"refused", "same", "different", "removed"},
@@ -79,6 +84,8 @@ def in_palette(pixels: np.ndarray, kind: str) -> bytes:
 
 def originals(kind: str) -> list[bytes]:
     """The whole files that are damaged."""
+    if kind in LABORATORY:
+        return laboratory(kind)
     grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
     exif = Image.Exif()
     exif[274], exif[271], exif[282] = 6, "Maker", 300.0
@@ -133,6 +140,117 @@ def originals(kind: str) -> list[bytes]:
     ]
 
 
+def laboratory(kind: str) -> list[bytes]:
+    """Files of microscopes, telescopes and scanners, and two kinds of photographs, by libraries."""
+    grey, colour, deep = picture(40, 50), picture(40, 50, 3), picture(40, 50, dtype="uint16")
+    stack = np.stack([deep, deep + 1, deep + 2])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"a.{kind}")
+        if kind == "fits":
+            from astropy.io import fits
+
+            science = fits.ImageHDU(stack.astype("f4"), name="SCI")
+            table = fits.BinTableHDU.from_columns([fits.Column("a", "E", array=np.arange(5.0))])
+            fits.HDUList([fits.PrimaryHDU(), science, table]).writeto(path, checksum=True)
+            plain = Path(folder, "b.fits")
+            fits.PrimaryHDU(deep).writeto(plain)
+            return [path.read_bytes(), plain.read_bytes()]
+        if kind == "mrc":
+            import mrcfile
+
+            with mrcfile.new(path) as file:
+                file.set_data(stack)
+                file.set_extended_header(np.arange(64, dtype="u1"))
+            return [path.read_bytes()]
+        if kind == "nifti":
+            import nibabel
+
+            made = []
+            for suffix in (".nii", ".nii.gz"):
+                path = Path(folder, f"a{suffix}")
+                nibabel.save(nibabel.Nifti1Image(stack.astype("i2").T, np.eye(4)), path)
+                made.append(path.read_bytes())
+            return made
+        if kind == "dicom":
+            from pydicom import dcmread
+            from pydicom.uid import RLELossless
+
+            from tests.images.laboratory.test_to_tiff import dicom
+
+            plain = dicom(stack, Path(folder))
+            whole, packed = plain.read_bytes(), dcmread(plain)
+            packed.compress(RLELossless)
+            packed.save_as(plain)
+            return [whole, plain.read_bytes()]
+        if kind == "czi":
+            from pylibCZIrw import czi
+
+            made = []
+            for packing in ("uncompressed:", "zstd1:ExplicitLevel=1;PreProcess=HiLoByteUnpack"):
+                path.unlink(missing_ok=True)
+                with czi.create_czi(str(path), compression_options=packing) as writer:
+                    for number, page in enumerate(stack):
+                        writer.write(page[..., np.newaxis], plane={"C": 0, "Z": number, "T": 0})
+                    writer.write_metadata("a stack", channel_names={0: "DAPI"}, scale_x=1e-7)
+                made.append(path.read_bytes())
+            return made
+        if kind == "nd2":
+            from tests.images.laboratory.nd2_files import nd2_file
+
+            frames = stack[:, np.newaxis, np.newaxis]
+            return [nd2_file(frames, names=["DAPI"], size=0.2, step=1.0, ms=5.0)]
+        if kind == "heic":
+            import pillow_heif
+
+            image = pillow_heif.from_bytes("RGB", (50, 40), colour.tobytes())
+            image.save(path, quality=-1)
+            return [path.read_bytes()]
+        if kind == "zarr":
+            from tests.images.laboratory.test_ome_zarr import made as made_folder
+
+            folders = [
+                made_folder(Path(folder, str(version)), np.stack([stack, stack]), version=version)
+                for version in (2, 3)
+            ]
+            return [packed_folder(one) for one in folders]
+        ten = imagecodecs.avif_encode(deep >> 6, level=100, bitspersample=10)
+        return [saved(colour, "AVIF"), imagecodecs.avif_encode(grey, level=100), ten]
+
+
+def packed_folder(folder: Path) -> bytes:
+    """The files of a folder, in one."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+            archive.write(path, path.relative_to(folder))
+    return buffer.getvalue()
+
+
+def put(path: Path, kind: str, data: bytes) -> None:
+    """Write a file, or the files of a folder."""
+    if kind != "zarr":
+        path.write_bytes(data)
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        archive.extractall(path)
+
+
+def damaged_folder(whole: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Damage one file of a folder, every other time one that says what the others are."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(buffer, "w") as archive:
+        names = source.namelist()
+        telling = [name for name in names if name.rpartition("/")[2].startswith((".z", "zarr"))]
+        which = str(rng.choice(telling if rng.integers(2) else names))
+        for name in names:
+            content = source.read(name)
+            if name == which and content:
+                what, content = damaged("other", content, rng)
+            archive.writestr(name, content)
+    return what, buffer.getvalue()
+
+
 def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
     """Places and widths of numbers that say how long, how many or where: of headers alone."""
     if kind == "png":
@@ -149,8 +267,9 @@ def fields(kind: str, whole: bytes) -> list[tuple[int, int]]:
                 found += [(place + 5, 2), (place + 7, 2), (place + 9, 1)]
             place += 2 + int.from_bytes(whole[place + 2 : place + 4], "big")
         return [*found, (place + 2, 2)]
-    if kind == "other":
-        return [(place, 4) for place in range(64)]
+    if kind == "other" or kind in LABORATORY:
+        most = 64 if kind == "other" else 1024
+        return [(place, 4) for place in range(min(most, len(whole)))]
     with tifffile.TiffFile(io.BytesIO(whole)) as file:
         wide = 8 if file.is_bigtiff else 4
         found = [(8 if file.is_bigtiff else 4, wide)]
@@ -191,7 +310,10 @@ def mutations(kind: str, n_files: int) -> Iterator[tuple[int, str, bytes]]:
     for number in range(n_files):
         rng = np.random.default_rng([number, len(kind)])
         which = int(rng.integers(len(files)))
-        what, data = damaged(kind, files[which], rng)
+        if kind == "zarr":
+            what, data = damaged_folder(files[which], rng)
+        else:
+            what, data = damaged(kind, files[which], rng)
         yield which, what, data
 
 
@@ -205,7 +327,7 @@ def prepared(kind: str, folder: str) -> Callable[[tuple[int, str]], str]:
     wholes = []
     for data in originals(kind):
         path = Path(folder, "whole")
-        path.write_bytes(data)
+        put(path, kind, data)
         wholes.append(read_all(str(path)))
 
     def tried(item: tuple[int, str]) -> str:
@@ -234,7 +356,7 @@ def measure(kind: str, n_files: int, keep: Path | None) -> tuple[Counter[str], i
         def written() -> Iterator[tuple[int, str]]:
             for which, what, data in mutations(kind, n_files):
                 made[:] = [(which, what, data)]
-                path.write_bytes(data)
+                put(path, kind, data)
                 yield which, str(path)
 
         ready = partial(prepared, kind, folder)
@@ -259,7 +381,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--files", type=int, default=5000, help="of each kind")
-    parser.add_argument("--kinds", nargs="+", default=["png", "tiff", "jpeg", "other"])
+    kinds = ["png", "tiff", "jpeg", "other", *LABORATORY]
+    parser.add_argument("--kinds", nargs="+", default=kinds, choices=kinds)
     parser.add_argument("--keep", type=Path, help="a folder for the files that went wrong")
     arguments = parser.parse_args()
     rows, n_bad = [], 0

@@ -46,23 +46,23 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
-READING = "delimiter encoding sheet skip-rows bad-lines"
+READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "
         "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration learn-from seed jobs workers scheduler out force each pdf to-send format "
-        "keep-hidden flagged "
+        "calibration learn-from seed jobs workers scheduler work-dir out force each pdf to-send "
+        "format keep-hidden flagged write-to "
         f"{READING} json quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric by hide dayfirst "
         "monthfirst kernel gamma sigma components ridge landmarks calibration learn-from seed "
-        f"jobs workers scheduler force {READING} json quiet dry-run config"
+        f"jobs workers scheduler work-dir force {READING} json quiet dry-run config"
     ),
     "novelty score": (
         "share count alpha fdr accept marks label positive id hide explain jobs workers "
-        "scheduler out force pdf to-send format keep-hidden flagged "
+        "scheduler work-dir out force pdf to-send format keep-hidden flagged write-to "
         f"{READING} json quiet config"
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",
@@ -78,8 +78,8 @@ OPTIONS = {
     "novelty diff": "out force pdf json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "
-        "per-image "
-        "stack model out format reference compare force preview jobs json quiet dry-run config"
+        "per-image stack mask region model out format raw-out reference compare force preview jobs "
+        "workers scheduler json quiet dry-run config"
     ),
     "denoise fit": (
         "model patch-size stride max-examples seed sigma examples-sigma components bandwidth "

@@ -80,7 +80,7 @@ def test_an_interrupted_run_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_bytes", interrupt)
+    monkeypatch.setattr("kpca_apps.novelty.written_tables.scored_part", interrupt)
     assert kpca("screen", "birds.csv", *WORDS).code == 130
     assert {p.name for p in folder.iterdir()} == {"birds.csv", "clean.csv"}
 

@@ -50,10 +50,10 @@ TOLD_OF_COLUMNS = {
 LABEL = "--label colour --positive red"
 # Of the table, the work and the files; not of what is found.
 OTHERS = (
-    "--reference --accept --marks --workers --scheduler --out --force --each --pdf "
+    "--reference --accept --marks --workers --scheduler --work-dir --out --force --each --pdf "
     "--to-send --format --keep-hidden "
-    "--flagged --delimiter --encoding --sheet --skip-rows --bad-lines --json --quiet --dry-run "
-    "--config"
+    "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --as-of --query "
+    "--table --timeout --json --quiet --dry-run --config"
 )
 
 

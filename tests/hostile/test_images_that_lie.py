@@ -20,8 +20,8 @@ from PIL import Image
 from kpca_apps.errors import InputError
 from kpca_apps.images import files
 from kpca_apps.images.files import read_image
-from kpca_apps.images.jpeg import read_jpeg
-from kpca_apps.images.png import SIGNATURE, read_png
+from kpca_apps.images.photographs.jpeg import read_jpeg
+from kpca_apps.images.photographs.png import SIGNATURE, read_png
 from kpca_apps.images.tags import TiffError, read_directories
 from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import png, saved, texture, tiff

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tifffile
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 # From the XYZ of a daylight to the camera's colours; LibRaw needs one.
 _MATRIX = np.array([[0.9, -0.2, -0.1], [-0.4, 1.3, 0.1], [-0.05, 0.2, 0.6]])
 NEUTRAL = (0.5, 1.0, 0.65)  # a grey, as the sensor sees it
+# Fuji's, of 6 x 6 pixels.
+XTRANS = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
 CFA, LINEAR, GREY = 32803, 34892, 1
 
 
@@ -26,6 +30,8 @@ def write_dng(
     meaning: int = CFA,
     byteorder: str = "<",
     neutral: tuple[float, ...] = NEUTRAL,
+    matrix: NDArray[np.float64] = _MATRIX,
+    more: Sequence[tuple[Any, ...]] = (),
 ) -> Path:
     """Write a mosaic (or a picture, by its photometric meaning) as a DNG, and return its path."""
     side = int(len(pattern) ** 0.5)
@@ -42,7 +48,7 @@ def write_dng(
         (50708, 2, 0, b"Maker Model", True),
         (50714, 3, len(black), black, True),
         (50717, 3, 1, white, True),
-        (50721, 10, 9, ratios(_MATRIX), True),
+        (50721, 10, 9, ratios(matrix), True),
         (50778, 3, 1, 21, True),
     ]
     if neutral:
@@ -52,6 +58,7 @@ def write_dng(
         tags += [(33421, 3, 2, (side, side), True), (33422, 1, len(letters), letters, True)]
     if len(black) == 4:
         tags.append((50713, 3, 2, (2, 2), True))
+    tags += more
     if noise:
         tags.append((51041, 12, len(noise), noise, True))
     with tifffile.TiffWriter(path, byteorder=byteorder) as file:
@@ -61,9 +68,9 @@ def write_dng(
 
 def mosaic_of(light: NDArray[np.float64], pattern: str = "RGGB") -> NDArray[np.float64]:
     """Return the one colour of each pixel (h, w) that a sensor sees of light (h, w, 3)."""
-    seen = np.empty(light.shape[:2])
+    seen, side = np.empty(light.shape[:2]), int(len(pattern) ** 0.5)
     for place, letter in enumerate(pattern):
-        cut = np.s_[place // 2 :: 2, place % 2 :: 2]
+        cut = np.s_[place // side :: side, place % side :: side]
         seen[cut] = light[..., "RGB".index(letter)][cut]
     return seen
 

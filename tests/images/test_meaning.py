@@ -16,8 +16,8 @@ from PIL import Image
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.jpeg import read_jpeg
-from kpca_apps.images.png import read_png
+from kpca_apps.images.photographs.jpeg import read_jpeg
+from kpca_apps.images.photographs.png import read_png
 from kpca_apps.images.tiff import read_tiff
 from tests.hostile.images import saved, texture, tiff
 
@@ -121,7 +121,7 @@ def test_what_a_tiff_holds_beside_its_pages_is_said_to_be_left_out() -> None:
     file = io.BytesIO()
     with tifffile.TiffWriter(file) as writer:
         writer.write(texture(64, 64), subifds=1)
-        writer.write(texture(32, 32), subfiletype=1)
+        writer.write(texture(32, 20), subfiletype=1)
     image = read_tiff(file.getvalue(), "a.tif")
     assert len(image.pages) == 1
     assert "not kept" in image.notes[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from skimage.data import astronaut
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.raw import _exif
 from kpca_apps.images.types import Mosaic
-from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, mosaic_of, write_dng
+from tests.images.dng import CFA, GREY, LINEAR, NEUTRAL, XTRANS, mosaic_of, write_dng
 
 rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
 
@@ -81,6 +83,20 @@ def test_the_picture_is_what_rawpy_develops_upright(
     assert np.median(np.abs(page.astype(float) - expected)) < 65535 / 2000
     assert np.mean(np.abs(page.astype(float) - expected)) < 65535 / 400
     assert image.metadata.orientation == 1
+
+
+def test_what_a_file_of_fujifilm_says_stands_in_its_jpeg() -> None:
+    """Its raw data are in no TIFF; the layout of the header is Fujifilm's."""
+    exif = Image.Exif()
+    exif[271], exif[306] = "FUJIFILM", "2026:01:02 03:04:05"
+    jpeg = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(jpeg, "JPEG", exif=exif)
+    head = b"FUJIFILMCCD-RAW ".ljust(84, b"0") + struct.pack(">II", 160, len(jpeg.getvalue()))
+    kept = Image.Exif()
+    kept.load(_exif(head.ljust(160, b"\0") + jpeg.getvalue()))
+    assert dict(kept) == {271: "FUJIFILM", 306: "2026:01:02 03:04:05"}
+    for cut in (90, 170):
+        assert _exif((head.ljust(160, b"\0") + jpeg.getvalue())[:cut]) is None
 
 
 @pytest.mark.parametrize("grey", [0.02, 0.1, 0.5, 0.9])
@@ -159,10 +175,9 @@ def test_a_sensor_that_saturates_below_the_white_given_is_found_out(
 def test_other_sensors_and_pictures_are_refused_in_one_line(
     tmp_path: Path, seen: NDArray[np.float64]
 ) -> None:
-    trans = "GGRGGBGGBGGRBRGRBGGGBGGRGGRGGBRBGBRG"
     colours = np.repeat(counts(seen)[..., np.newaxis], 3, axis=2)
     made = {
-        "X-Trans": write_dng(tmp_path / "x.dng", counts(seen), pattern=trans),
+        "too small to develop": write_dng(tmp_path / "t.dng", counts(seen), pattern=XTRANS),
         "linear DNG": write_dng(tmp_path / "l.dng", colours, meaning=LINEAR, black=(0,) * 3),
         "not a raw file that LibRaw": write_dng(tmp_path / "m.dng", counts(seen), meaning=GREY),
     }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tifffile
 
+from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.stacks import page_groups
 
 
@@ -71,3 +72,23 @@ def test_what_does_not_fit_the_pages_is_no_stack(tmp_path: Path, description: st
     path, pixels = tmp_path / "a.tif", np.zeros((3, 9, 8), np.uint8)
     tifffile.imwrite(path, pixels, photometric="minisblack", metadata=None, description=description)
     assert page_groups(path, 3) == ()
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 9), (3, 8, 10)])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+def test_pixels_of_an_imagej_stack_follow_one_another(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str
+) -> None:
+    """ImageJ reads them so, and looks at no page but the first."""
+    volume = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+    tifffile.imwrite(tmp_path / "a.tif", volume, imagej=True, metadata={"axes": "ZYX"})
+    image, target = read_image(tmp_path / "a.tif"), tmp_path / "b.tif"
+    with target.open("wb") as file:
+        encode_image(file, iter(volume), image)
+    with tifffile.TiffFile(target) as opened:
+        first = opened.pages[0].dataoffsets[0]
+        np.testing.assert_array_equal(opened.asarray(), volume)
+        assert len(opened.pages) == len(volume) and opened.is_imagej
+        kind = np.dtype(dtype).newbyteorder(opened.byteorder)
+    stored = np.frombuffer(target.read_bytes(), kind, volume.size, first)
+    np.testing.assert_array_equal(stored.reshape(shape), volume)

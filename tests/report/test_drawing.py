@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from kpca_apps.report.drawing import (
@@ -12,6 +13,7 @@ from kpca_apps.report.drawing import (
     drawable,
     house_style,
     new_axes,
+    settle,
     to_png,
     to_svg,
 )
@@ -76,3 +78,16 @@ def test_text_of_a_table_is_text() -> None:
     assert "<script" not in svg
     assert "\u202e" not in svg
     assert "\x0b" not in svg
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_axes_get_the_room_that_a_constrained_layout_gives_them(rows: int) -> None:
+    places = []
+    for lay_out in (settle, lambda figure: figure.get_layout_engine().execute(figure)):
+        figure, axes = new_axes(4.9, 3.5, rows=rows)
+        for number, one in enumerate(axes):
+            one.plot([0, 1, 2], [0, -1234.5 * (number + 1), 7])
+            one.set(xlabel="a column", ylabel="what it is\nin two lines", title="above" * number)
+        lay_out(figure)
+        places.append([one.get_window_extent().extents for one in axes])
+    np.testing.assert_allclose(*places, atol=1.0)

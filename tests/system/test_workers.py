@@ -23,7 +23,7 @@ from kpca_apps.engine.nystroem import (
     LandmarkBasis,
     subspace_from_sums,
 )
-from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError, StoppedError
 from kpca_apps.system.temporary import TemporaryPath, retired_path
 from kpca_apps.system.workers import Workers, _Flight, _unpacking, tree_reduce
 from tests.engine.examples import normal_rows
@@ -333,6 +333,14 @@ def test_a_part_that_fails_is_named(workers):
         list(workers.map_partitions(refuses, row_parts(50, 10)))
 
 
+def test_what_is_known_is_not_worked_on(workers):
+    known = {0: "none", 20: "two"}
+    found = workers.map_partitions(
+        add_start, row_parts(50, 10), 5, known=lambda part: known.get(part.start)
+    )
+    assert list(found) == ["none", 15, "two", 35, 45]
+
+
 @pytest.mark.release
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match="Part 3"):
@@ -407,6 +415,47 @@ def test_the_address_of_a_scheduler_must_be_one():
     for address in ("nowhere://", "tls://127.0.0.1:9"):
         with pytest.raises(RefusedError, match=address):
             Workers("dask", scheduler=address)
+
+
+def test_a_client_is_taken_and_left_open_and_no_other_thing(client_of_its_own):
+    with Workers("dask", scheduler=client_of_its_own) as workers:
+        assert list(workers.map_partitions(add_start, row_parts(30, 10), 5)) == [5, 15, 25]
+    assert client_of_its_own.status == "running"
+    with pytest.raises(ConfigError, match=r"by a distributed\.Client .*, not by a int"):
+        Workers("dask", scheduler=8786)
+
+
+@pytest.mark.release
+def test_a_cluster_that_is_gone_is_told_in_one_line():
+    pytest.importorskip("distributed")
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = subprocess.Popen([*words, "--port", str(port), "--no-dashboard"], **quiet)
+    words = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
+    worker = subprocess.Popen([*words, "--no-dashboard"], **quiet)
+    try:
+        with Workers("dask", scheduler=address) as workers:
+            results = workers.map_partitions(add_start, row_parts(900, 10), 5)
+            assert next(results) == 5
+            scheduler.kill()
+            with pytest.raises(StoppedError, match=r"The cluster is gone, .* same command again"):
+                list(results)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def client_of_its_own():
+    """A client of a cluster in this process."""
+    distributed = pytest.importorskip("distributed")
+    at = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**at) as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def test_options_that_contradict_are_refused(monkeypatch):

@@ -20,9 +20,9 @@ from kpca_apps.tables.table import PartedTable, Table
 from kpca_apps.tables.write import (
     neutralise,
     open_scored,
-    scored_bytes,
     scored_kind,
     scored_notes,
+    scored_part,
 )
 from tests.hostile.tables import CELLS, NAMES, hostile_csv
 
@@ -37,7 +37,7 @@ EXTRA = {
 
 def write_scored(table: Table, extra: dict[str, np.ndarray | None], path: Path) -> tuple[str, ...]:
     with open_scored(path) as append:
-        append(scored_bytes(table, extra, scored_kind(path)))
+        append(scored_part(table, extra, scored_kind(path)))
     return scored_notes(table.frame.columns, extra)
 
 
@@ -209,7 +209,7 @@ def written_in_parts(source: Path, path: Path, size: int) -> dict[str, np.ndarra
                 for name, values in extra.items()
             }
             first = part.number == 0
-            append(scored_bytes(part.read(), of_part, scored_kind(path), header=first))
+            append(scored_part(part.read(), of_part, scored_kind(path), header=first))
     return extra
 
 
@@ -234,16 +234,20 @@ def test_parquet_in_parts_has_the_rows_of_the_whole(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [3, 7, 9, 27, N_ROWS])
 def test_groups_of_parquet_are_cut_at_the_same_rows_for_any_parts(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", 10)
-    for size in (7, 60):
-        written_in_parts(source, tmp_path / f"{size}.parquet", size)
-    assert (tmp_path / "7.parquet").read_bytes() == (tmp_path / "60.parquet").read_bytes()
-    groups = pq.read_metadata(tmp_path / "7.parquet")
+    """Parts of any size: fewer than a group, a group or several at once, and some left over."""
+    group = 9
+    monkeypatch.setattr("kpca_apps.tables.write._GROUP_ROWS", group)
+    written_in_parts(source, tmp_path / "parts.parquet", size)
+    groups = pq.read_metadata(tmp_path / "parts.parquet")
     sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
-    assert sizes == [10] * (N_ROWS // 10) + [N_ROWS % 10] * (N_ROWS % 10 > 0)
+    assert sizes == [group] * (N_ROWS // group) + [N_ROWS % group] * (N_ROWS % group > 0)
+    assert pl.read_parquet(tmp_path / "parts.parquet")["cells"].equals(
+        read_table(source).frame["cells"]
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -252,7 +256,7 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(suffix: str, tmp_path: 
     path.write_bytes(b"as it was")
     rows = table_from_frame(pl.DataFrame({"x": [1.0, 2.0, 3.0]}))
     with pytest.raises(KeyboardInterrupt), open_scored(path) as append:
-        append(scored_bytes(rows, EXTRA, suffix))
+        append(scored_part(rows, EXTRA, suffix))
         raise KeyboardInterrupt
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"as it was"

@@ -39,10 +39,12 @@ def run(
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (CR2, NEF, ARW, DNG and more) are denoised before they are developed, and
-    written as 16-bit TIFF; they need the extra "raw".
+    Camera raw files (CR2, NEF, ARW, RAF, DNG and more) are denoised before they are developed, and
+    written as 16-bit TIFF, or by --raw-out as DNG; they need the extra "raw". OME-Zarr, FITS, MRC
+    and NIfTI come back as such, ND2, CZI and DICOM as OME-TIFF; they need the extra "lab". HEIC
+    needs the extra "heic".
 
-    Takes about ten seconds a megapixel and channel at --quality balanced on one processor.
+    Takes about ten seconds a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 

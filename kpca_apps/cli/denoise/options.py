@@ -18,6 +18,7 @@ from kpca_apps.denoise.options import (
     Quality,
 )
 from kpca_apps.denoise.options import Options as Method
+from kpca_apps.denoise.regions import Region, checked_region
 from kpca_apps.errors import OptionError
 from kpca_apps.names import one_line
 from kpca_apps.options import Options, files, general, panel
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 else:
     NoiseName = Literal[("auto", *NOISE_MODELS)]
 FormatName = Literal["same", "png", "tiff"]
+ImageWorkers = Literal["processes", "dask"]
+RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
@@ -128,10 +131,22 @@ class RunOptions(Checked):
         "FILE",
     )
     stack: bool = _method(
-        "Denoise the pages of a TIFF file together, as one volume or film. The axes are taken from "
-        "OME or ImageJ metadata; without them all pages are one stack, in their order. For "
-        "gaussian and poisson noise.",
+        "Denoise the pages of a file together, as one volume or film. The axes are taken from its "
+        "metadata (OME or ImageJ in TIFF); without them all pages are one stack, in their order. "
+        "For gaussian and poisson noise.",
         default=False,
+    )
+    mask: Path | None = _method(
+        "Image of the same size that says where there are data: anything but 0 (one page for all "
+        "pages, or as many). Other pixels are neither used nor changed. Pixels that are not a "
+        "number, or wholly transparent, never are.",
+        "FILE",
+    )
+    region: str | None = _method(
+        "Denoise this part of each image alone, and measure the noise in it: column and row of its "
+        "first pixel, from 0, width and height, in pixels as they are stored. The rest stays as it "
+        "is.",
+        "X,Y,W,H",
     )
     model: Path | None = _method(
         "Denoise with a dictionary that kpca denoise fit made from similar images. Photographs are "
@@ -146,6 +161,12 @@ class RunOptions(Checked):
         "png and tiff lose nothing.",
         "KIND",
         default="same",
+    )
+    raw_out: RawOut = files(
+        "What becomes of a camera's raw files: tiff, developed by LibRaw, or dng, their mosaic "
+        "without noise, to be developed like the original.",
+        "KIND",
+        default="tiff",
     )
     reference: Path | None = files(
         "Folder of clean images of the same names: adds PSNR and SSIM to the report.", "DIR"
@@ -165,6 +186,14 @@ class RunOptions(Checked):
     jobs: int | None = general(
         "Images denoised at once. Default: all processors. Results do not depend on it.", "N"
     )
+    workers: ImageWorkers | None = general(
+        "Executor: processes, or dask for a local cluster. Results do not depend on it.", "KIND"
+    )
+    scheduler: str | None = general(
+        "Address of a Dask scheduler, such as tcp://10.0.0.1:8786. Images are sent to its workers, "
+        "and results back: they share no folder.",
+        "ADDRESS",
+    )
 
     @property
     def level(self) -> float | None:
@@ -177,12 +206,27 @@ class RunOptions(Checked):
         what = one_line(self.sigma, 40)
         raise OptionError("sigma", f"is '{what}'; give a number of 0 or more, or auto")
 
+    @property
+    def part(self) -> Region | None:
+        """The region, as numbers; None for all of an image."""
+        if self.region is None:
+            return None
+        try:
+            return checked_region([int(number) for number in self.region.split(",")])
+        except ValueError:
+            what = one_line(self.region, 40)
+            raise OptionError(
+                "region",
+                f"is '{what}'; give four whole numbers, X,Y,W,H: column and row of its first "
+                "pixel, from 0, width and height",
+            ) from None
+
     def refuse_contradictions(self, given: Collection[str]) -> None:
         """Refuse options that exclude each other; those `given` may have their default value."""
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder by --reference")
         if self.model is not None:
-            for name in (*METHOD, "preview", "stack", "same_noise", "per_image"):
+            for name in (*METHOD, "preview", "stack", "same_noise", "per_image", "mask", "region"):
                 if name in given:
                     raise OptionError(name, "cannot be used with --model; leave one of them out")
             if self.noise not in ("auto", "gaussian", "impulse"):
@@ -205,6 +249,8 @@ class RunOptions(Checked):
                     "cannot be used with --same-noise, which measures the noise of whole batches; "
                     "leave one of them out",
                 )
+        if self.region is not None and self.preview:
+            raise OptionError("preview", "chooses a part itself; leave out --region, or this")
         if self.stack and self.preview:
             raise OptionError(
                 "preview",

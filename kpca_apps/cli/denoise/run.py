@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from kpca_apps.cli.results import (
     print_result,
     write_result,
 )
+from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
@@ -49,6 +51,7 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.system.output import OutputFolder
+from kpca_apps.system.workers import Workers
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
@@ -84,7 +87,13 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
         # Refused here, and not for each image, is what is not for stacks.
         Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
-            Options(**given), sigma=sigma, data_range=data_range, stack=options.stack
+            Options(**given),
+            sigma=sigma,
+            data_range=data_range,
+            stack=options.stack,
+            mask=options.mask,
+            mask_sha256=_hash_of_mask(options.mask),
+            region=options.part,
         )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -92,6 +101,11 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     sha256 = hash_file(options.model) or ""
     noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
+
+
+def _hash_of_mask(path: Path | None) -> str:
+    """Return the hash of the file of a mask that is an image; it is read with each image."""
+    return "" if path is None else read_image(path).sha256
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
@@ -111,7 +125,9 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
             f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
             "be taken for inputs later; choose another with --out"
         )
-    planned, _ = plan_outputs(inputs, out / IMAGES, format=options.format, passed_over=out)
+    planned, _ = plan_outputs(
+        inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
+    )
     console, per_image = Console(options.quiet), {}
     if options.per_image is not None:
         from kpca_apps.denoise.batch.per_image import read_per_image
@@ -140,7 +156,8 @@ def print_plan(batch: Batch) -> None:
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
     options, clock, place = batch.options, Clock(), batch.options.out
-    with made_for_use(place):
+    with ExitStack() as stack:
+        stack.enter_context(made_for_use(place))
         folder = OutputFolder(make_folder(place) / REPORT, force=True)
         folder.check()
         if batch.images.is_symlink():
@@ -148,16 +165,24 @@ def run_whole(batch: Batch) -> int:
                 f"{one_line(str(batch.images), 200)}: is a link, which leads results elsewhere; "
                 "remove it, or choose another folder with --out"
             )
+        workers = None
+        if options.workers == "dask" or options.scheduler is not None:
+            workers = stack.enter_context(
+                quiet_workers(options.workers, options.jobs, options.scheduler)
+            )
         samples = [count_samples(one.source) for one in batch.planned]
         jobs = processors(options.jobs, samples, stack=options.stack)
-        if options.model is None:
+        # Workers elsewhere compile for their own machines.
+        if options.model is None and (options.scheduler is None or options.same_noise):
             jobs = warm(batch, jobs)
         if options.same_noise and isinstance(batch.denoiser, GroupDenoiser):
             with batch.console.stage("Measuring the noise of all images"):
                 same = with_same_noise(batch.planned, batch.denoiser, jobs[0])
             batch = replace(batch, denoiser=same)
         clock.lap("starting")
-        result = denoise_batch(batch, samples, jobs)
+        if workers is not None:
+            jobs = workers.width, 1
+        result = denoise_batch(batch, samples, jobs, workers)
         clock.lap("denoising")
         clock.details |= {"workers": jobs[0], "threads of a worker": jobs[1]}
         if isinstance(batch.denoiser, ExampleDenoiser) and options.model is not None:
@@ -276,11 +301,13 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     return 1, jobs[0] * jobs[1]
 
 
-def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -> DenoisingResult:
+def denoise_batch(
+    batch: Batch, samples: Sequence[int], jobs: tuple[int, int], workers: Workers | None = None
+) -> DenoisingResult:
     """Denoise a batch, showing how far it is.
 
     `samples` are the values in each image, for the time that remains; `jobs` the worker processes,
-    and the threads for each.
+    and the threads for each; `workers` those of a cluster, instead of these.
     """
     options = batch.options
     denoiser = batch.denoiser.by_threads(jobs[1])
@@ -301,7 +328,9 @@ def denoise_batch(batch: Batch, samples: Sequence[int], jobs: tuple[int, int]) -
                 denoiser.settings,
                 denoise=denoiser,
                 format=options.format,
+                raw_out=options.raw_out,
                 jobs=jobs[0],
+                workers=workers,
                 force=options.force,
                 reference=options.reference,
                 baselines=batch.baselines,
@@ -328,6 +357,8 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     """Return the settings that the report shows."""
     options = batch.options
     listed = {**settings, "format": options.format, "compare": list(batch.baselines)}
+    if options.raw_out != "tiff":
+        listed["raw_out"] = options.raw_out
     if options.model is not None:
         listed |= {"model": options.model.name, "model_sha256": settings["model"]}
     for name in ("reference", "per_image"):

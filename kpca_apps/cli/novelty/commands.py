@@ -34,7 +34,8 @@ TableArgument = Annotated[
         metavar="TABLE...",
         help="CSV or other delimited text, Parquet, Arrow, JSON or Excel, compressed or not. "
         "Several files, a folder or a pattern ('data/*.csv') are read as one table, unless each is "
-        "to be screened by itself (--each); - is stdin.",
+        "to be screened by itself (--each); - is stdin. Or a database: postgresql://user@host/db, "
+        "sqlite:///file.db or duckdb:///file.duckdb, with --table or --query.",
     ),
 ]
 ModelArgument = Annotated[
@@ -77,7 +78,7 @@ def screen(
     with running(options) as run:
         rows = run.read(table)
         refuse_too_wide(options, rows)
-        clean = None if reference is None else run.read([reference])
+        clean = run.read_reference(reference)
         judged = run.read_judged()
         run.clock.lap("reading")
         if options.dry_run:
@@ -99,7 +100,9 @@ def screen(
 
 
 @command(
-    app, without="accept marks positive explain out each pdf to_send format keep_hidden flagged"
+    app,
+    without="accept marks positive explain out each pdf to_send format keep_hidden flagged "
+    "write_to",
 )
 def fit(
     reference: Annotated[
@@ -190,7 +193,9 @@ def score(
 
 
 @command(
-    app, only="accept marks id hide delimiter encoding sheet skip_rows bad_lines json quiet config"
+    app,
+    only="accept marks id hide delimiter encoding sheet skip_rows bad_lines as_of query table_name "
+    "timeout json quiet config",
 )
 def explain(
     model: ModelArgument,
@@ -242,7 +247,7 @@ def explain(
 @command(
     app,
     without="share count alpha fdr accept marks by explain calibration learn_from workers "
-    "scheduler each to_send format keep_hidden flagged",
+    "scheduler work_dir each to_send format keep_hidden flagged write_to",
 )
 def compare(
     context: typer.Context,
@@ -302,7 +307,7 @@ def compare(
 @command(
     app,
     only="id exclude categorical numeric hide dayfirst seed jobs force delimiter encoding sheet "
-    "skip_rows bad_lines json quiet dry_run config",
+    "skip_rows bad_lines as_of query table_name timeout json quiet dry_run config",
 )
 def rules(
     table: TableArgument,

@@ -71,7 +71,7 @@ def screen_each(
         raise ConfigError("only one of table, reference and accepted rows can come from stdin")
     folder = open_folder(options, "novelty", tables)
     with running(options) as run:
-        clean = None if reference is None else run.read([reference])
+        clean = run.read_reference(reference)
         work = _Work(context, options, chosen, clean, run.read_judged())
         run.clock.lap("reading")
         if options.dry_run:

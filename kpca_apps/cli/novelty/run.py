@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -19,16 +18,22 @@ from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
-from kpca_apps.names import safe_stem
+from kpca_apps.cli.workers import quiet_workers
+from kpca_apps.errors import OptionError
+from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.options import OF_FILES, READING, NoveltyOptions
+from kpca_apps.system.bucket_output import output_folder
+from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
-from kpca_apps.system.workers import workers_for
+from kpca_apps.tables.databases.address import SCHEMES, address_of
+from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import open_table, read_table
+from kpca_apps.tables.read.uri import refuse_password, scheme_of
 from kpca_apps.tables.table import PartedTable, Table
 
 if TYPE_CHECKING:
@@ -53,14 +58,25 @@ class Run:
     def for_one(self) -> Run:
         """Return a run of the same workers with a clock of its own, for one table of several."""
         one = Run(self.options, self.console, Clock())
-        one.execution = Execution(self.execution.workers, one.timed_pass)
+        one.execution = replace(self.execution, progress=one.timed_pass)
         return one
 
     def read(self, paths: list[str]) -> AnyTable:
         """Read a table, or look at where the parts of a large one are."""
+        return self._read(paths, READING)
+
+    def read_reference(self, path: str | None) -> AnyTable | None:
+        """Read a reference, if there is one; which rows of a database, is said of the table."""
+        if path is None:
+            return None
+        return self._read([path], [*OF_FILES, *["timeout"] * (scheme_of(path) in SCHEMES)])
+
+    def _read(self, paths: list[str], names: Sequence[str]) -> AnyTable:
+        for path in paths:
+            refuse_password(path)
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         with self.console.stage(f"Reading {paths[0]}{more}"):
-            return open_table(paths, **{name: getattr(self.options, name) for name in READING})
+            return open_table(paths, **{name: getattr(self.options, name) for name in names})
 
     def read_judged(self) -> list[Table | Marks]:
         """Read what was said of rows before: which are fine, and what was marked."""
@@ -87,15 +103,14 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    jobs = options.jobs
-    if options.workers == "dask" or options.scheduler is not None:
-        # What its machinery has to say in passing is for those who run a cluster.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    else:
-        jobs = jobs or _n_worthwhile()
+    on_dask = options.workers == "dask" or options.scheduler is not None
+    jobs = options.jobs or (None if on_dask else _n_worthwhile())
     run = Run(options, Console(options.quiet), Clock())
-    with workers_for(options.workers, jobs, options.scheduler) as workers:
-        run.execution = Execution(workers, run.timed_pass)
+    with (
+        work_folder(options.work_dir, on_dask=on_dask) as finished,
+        quiet_workers(options.workers, jobs, options.scheduler) as workers,
+    ):
+        run.execution = Execution(workers, run.timed_pass, finished)
         yield run
 
 
@@ -111,12 +126,18 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
 
         require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
-    is_one = len(table) == 1 and "*" not in table[0]
-    named = table[0] if is_one else Path(table[0]).absolute().parent.name
+    is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
+    named = table[0].rstrip("/") if is_one else Path(table[0]).absolute().parent.name
+    if scheme_of(named) in SCHEMES:
+        named = address_of(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
-    folder = OutputFolder(out, force=options.force)
+    folder = output_folder(out, force=options.force)
+    if options.write_to is not None and (options.each or not is_one):
+        raise OptionError("write_to", "takes the scores of one table: name one, without --each.")
     if not options.dry_run:
         folder.check()
+        if options.write_to is not None:
+            check_new_table(table[0], options.write_to, force=options.force)
     return folder
 
 
@@ -169,11 +190,23 @@ def finish(
     """Write the folder of a screening, the model in it if it is new, and say what was found."""
     result = write_screening(run, context, folder, table, result, model, save=save)
     say_findings(run.console, result)
+    if run.options.write_to is not None:
+        _write_scores(run, context.params["table"][0], table, result)
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")
     if run.options.to_send:
         run.console.say(sent())
     print_result(run.console, folder.path, result, run.options.json)
+
+
+def _write_scores(run: Run, uri: str, table: AnyTable, result: ScreeningResult) -> None:
+    """Write scores into a table of the database; the folder of the run is there already."""
+    from kpca_apps.novelty.written_tables import scores_of_rows
+
+    name = str(run.options.write_to)
+    with run.console.stage(f"Writing {one_line(name)}"):
+        write_rows(uri, name, scores_of_rows(table, result), force=run.options.force)
+    run.console.say(f"The scores of {result.n_rows:,} rows are in the table {one_line(name)}.")
 
 
 def write_screening(
@@ -216,6 +249,8 @@ def write_screening(
             figures = screening_figures(drawn)
             if run.options.to_send:
                 _write_to_send(building / TO_SEND, render_to_send(result, drawn), figures)
+        if table.source.version:
+            run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)
         printed = [REPORT_FILE, *[f"{TO_SEND}/{REPORT_FILE}"] * run.options.to_send]
         print_pages(building, run.console, run.options, *printed)

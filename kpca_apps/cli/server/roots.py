@@ -16,7 +16,7 @@ MEGABYTE = 1_000_000
 MOST_LISTED = 200  # files of a folder
 IMAGE_SUFFIXES = (
     ".png", ".tif", ".tiff", ".jpg", ".jpeg", ".webp", ".jp2", ".jxl", ".bmp", ".pgm", ".ppm",
-    ".pnm",
+    ".pnm", ".avif", ".heic", ".fits", ".mrc", ".nii", ".czi", ".nd2", ".dcm",
 )  # fmt: skip
 _RESULT = "result.json"
 _LISTED = (*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca")

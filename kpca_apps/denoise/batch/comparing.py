@@ -113,6 +113,8 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     products[:-1, :-1] = 0.5 * grey[:-1, :-1] * (grey[1:, :-1] + grey[:-1, 1:])
     covariance, variance = _block_sums(products), _block_sums(grey**2)
     order = np.argsort(activity, axis=None, kind="stable")
+    # Where nothing was removed, as outside a region, there is nothing to look at.
+    order = order[variance.ravel()[order] > 0]
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
     flat = _ratio(covariance, variance, order[:n_blocks])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import value_range
+from kpca_apps.denoise.masks import Mask
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import page_blocks
 from kpca_apps.denoise.progress import part
+from kpca_apps.denoise.regions import Region
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.types import Mosaic
 from kpca_apps.system.memory import available_bytes
@@ -40,8 +43,12 @@ class CleanedMosaic:
 
     def at(self, strength: float) -> NDArray[np.uint16]:
         """Return the picture developed at a strength from 0, noisy, to 1, denoised."""
+        return self.mosaic.developed(self.light_at(strength))
+
+    def light_at(self, strength: float) -> NDArray[np.float32]:
+        """Return the mosaic at such a strength."""
         noisy = self.mosaic.light
-        return self.mosaic.developed(noisy + np.float32(strength) * (self.light - noisy))
+        return noisy + np.float32(strength) * (self.light - noisy)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,9 @@ class GroupDenoiser:
     stack: bool = False  # whether the pages of a file are one volume or film
     laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
     same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
+    mask: Path | None = None  # a file that says where images have data
+    mask_sha256: str = ""
+    region: Region | None = None  # all that is denoised
 
     def of_kind(self, kind: str) -> GroupDenoiser:
         """Return how to denoise images of a kind whose noise is known."""
@@ -77,37 +87,42 @@ class GroupDenoiser:
         return self
 
     def __call__(
-        self, pixels: NDArray[Any], channel_axis: int | None
+        self, pixels: NDArray[Any], channel_axis: int | None, mask: Mask | None = None
     ) -> tuple[NDArray[np.floating], DenoiseInfo]:
         """Denoise pixels (h, w) or (h, w, 3)."""
-        cleaned = self.clean(pixels)
+        cleaned = self.clean(pixels, mask=mask)
         return cleaned.at(self.options.strength), cleaned.info
 
     def stacked(
-        self, page: Callable[[int], NDArray[Any]], numbers: Sequence[int]
+        self, page: Callable[[int], tuple[NDArray[Any], Mask | None]], numbers: Sequence[int]
     ) -> Iterator[tuple[NDArray[np.floating], DenoiseInfo]]:
         """Yield pages (h, w) or (h, w, 3) of one stack, denoised, a block of them in memory.
 
-        The noise is measured in some of them, and is the same in all.
+        A page comes with where it has data. The noise is measured in some of them, and is the same
+        in all.
         """
 
-        def read(chosen: Sequence[int]) -> NDArray[Any]:
-            pages = []
+        def read(chosen: Sequence[int]) -> tuple[NDArray[Any], Mask | None]:
+            pages, masks = [], []
             for number in chosen:
-                pixels = page(number)
-                if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
-                    row, column = np.argwhere(~np.isfinite(pixels))[0][:2]
+                pixels, data = page(number)
+                if pixels.dtype.kind == "f" and np.isinf(pixels).any():
+                    row, column = np.argwhere(np.isinf(pixels))[0][:2]
                     raise InputError(
                         f"page {number + 1} holds {pixels[row, column]} at row {row}, column "
-                        f"{column}; replace such pixels first"
+                        f"{column}; replace such pixels first, by NaN where they are no data"
                     )
                 pages.append(pixels)
-            return np.stack(pages)
+                masks.append(data)
+            if all(data is None for data in masks):
+                return np.stack(pages), None
+            everywhere = np.ones(pages[0].shape[:2], bool)
+            return np.stack(pages), np.stack([everywhere if m is None else m for m in masks])
 
-        some = read([numbers[place] for place in sampled_pages(len(numbers))])
+        some, data = read([numbers[place] for place in sampled_pages(len(numbers))])
         samples = some[0].size
         unchanged = replace(self, options=replace(self.options, strength=0.0))
-        info = unchanged.clean(some, stack_axis=0).info
+        info = unchanged.clean(some, stack_axis=0, mask=data).info
         del some
         known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
         if info.noise == "poisson":
@@ -123,14 +138,17 @@ class GroupDenoiser:
                 f"{there_is / 1e9:.1f} GB are free; cut them, or leave out --stack"
             )
         for place, (first, end, begin, stop) in enumerate(blocks):
-            block = read(numbers[begin:stop])
-            if info.established:
+            block, data = read(numbers[begin:stop])
+            if info.established and (data is None or data.any()):
                 with part(place, len(blocks)):
-                    block = known.clean(block, stack_axis=0).at(self.options.strength)
+                    cleaned = known.clean(block, stack_axis=0, mask=data)
+                    block = cleaned.at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
 
-    def clean(self, pixels: NDArray[Any], stack_axis: int | None = None) -> Cleaned:
+    def clean(
+        self, pixels: NDArray[Any], stack_axis: int | None = None, mask: Mask | None = None
+    ) -> Cleaned:
         """Denoise pixels (h, w) or (h, w, 3), or pages of them, to be had at any strength."""
         sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
         if self.same and isinstance(sigma, tuple):
@@ -148,10 +166,17 @@ class GroupDenoiser:
                 channel_axis=-1 if has_colours else None,
                 stack_axis=stack_axis,
                 known_laws=self.laws,
+                mask=mask,
+                region=self.region,
             )
 
     def clean_mosaic(self, mosaic: Mosaic) -> CleanedMosaic:
         """Denoise what a camera's sensor saw, to be had at any strength."""
+        for name in ("mask", "region"):
+            if getattr(self, name) is not None:
+                raise ConfigError(
+                    f"{name} cannot be used for a raw file, all of which is developed; leave it out"
+                )
         noise = None if self.options.noise == "auto" else self.options.noise
         asked = {"noise": noise, "sigma": self.sigma, "data_range": self.data_range}
         for name in (name for name, value in asked.items() if value is not None):
@@ -188,7 +213,9 @@ class GroupDenoiser:
         del options["n_jobs"], options["wanted"], options["pages"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
         same = {"same_noise": [str(one) for one in self.same]} if self.same else {}
-        return {"mode": "local", **options, **known, **same}
+        where: dict[str, Any] = {"mask": self.mask_sha256} if self.mask else {}
+        where |= {"region": list(self.region)} if self.region else {}
+        return {"mode": "local", **options, **known, **same, **where}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.kinds import (
     FORMATS,
-    HEAD,
     IMAGE_SUFFIXES,
+    head_of,
     image_kind,
     is_image,
     refusal,
@@ -39,21 +39,25 @@ def plan_outputs(
     out: str | Path,
     *,
     format: str = "same",
+    raw_out: str = "tiff",
     passed_over: str | Path | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
     found, notes = find_images(inputs, passed_over or out)
-    heads = {name: _head_of(source) for name, source in found}
+    heads = {name: head_of(source) for name, source in found}
     kinds = {name: image_kind(head, name) for name, head in heads.items()}
     outputs, renamed = _output_names(
-        {name: _new_suffix(name, kind, format) for name, kind in kinds.items()}
+        {
+            name: _new_suffix(name, kind, "dng" if (kind, raw_out) == ("raw", "dng") else format)
+            for name, kind in kinds.items()
+        }
     )
     if format == "same":
         renamed = tuple(
             f'"{one_line(name)}" holds another kind of image than its name says: its result is '
             f'called "{one_line(output)}".'
             for name, output in outputs.items()
-            if name != output and kinds[name] != "raw"
+            if name != output and written_kind(kinds[name], format) == kinds[name]
         )
     planned = tuple(
         Planned(source, name, outputs[name], refusal(kinds[name]) if heads[name] else "")
@@ -76,7 +80,7 @@ def find_images(
     """List images with their names, but none in an output folder below that of an input."""
     left_out = None if out is None else _real(Path(out))
     given = list(inputs)
-    several = sum(Path(one).is_dir() for one in given) > 1
+    several = sum(_is_tree(Path(one)) for one in given) > 1
     found: dict[str, Path] = {}
     n_passed = 0
     for one in given:
@@ -86,7 +90,7 @@ def find_images(
         for name, source in files:
             if below and _real(source).is_relative_to(below):
                 continue
-            if source != Path(one) and not is_image(_head_of(source), source.name):
+            if source != Path(one) and not is_image(head_of(source), source.name):
                 n_passed += 1
                 continue
             other = found.setdefault(name, source)
@@ -114,11 +118,11 @@ def _real(path: Path) -> Path:
 def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
     """Return where an input looks, and the name and place of each file it stands for."""
     path = Path(one)
-    if path.is_dir():
+    if _is_tree(path):
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        return path, [(path.name, path)]
+        return path, [(path.name or path.resolve().name, path)]
     elif glob.has_magic(str(one)):
         base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
         prefix = PurePosixPath()
@@ -126,40 +130,41 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         if not matches:
             raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
         found = map(Path, matches)
-        files = [file for match in found for file in (_walk(match) if match.is_dir() else [match])]
+        files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
     return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
 
 
+def _is_tree(path: Path) -> bool:
+    """Tell whether a path is a folder of images, and not one that is an image itself."""
+    return path.is_dir() and not head_of(path)
+
+
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder; hidden ones, and links to folders, are passed over."""
+    """Yield the files below a folder, and folders that are images.
+
+    Hidden ones, and links to folders, are passed over.
+    """
 
     def refuse(error: OSError) -> None:
         label = one_line(str(error.filename))
         raise InputError(f"{label}: the folder cannot be read ({error.strerror}).") from None
 
     for place, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        seen = [Path(place, name) for name in folders if not name.startswith(".")]
+        images = [path for path in seen if not path.is_symlink() and head_of(path)]
+        folders[:] = [path.name for path in seen if path not in images]
+        yield from images
         found = (Path(place, name) for name in files if not name.startswith("."))
         yield from (path for path in found if path.is_file())
-
-
-def _head_of(source: Path) -> bytes:
-    """Return the first bytes of a file; nothing of a pipe or of what cannot be read."""
-    if not source.is_file():
-        return b""
-    try:
-        with source.open("rb") as file:
-            return file.read(HEAD)
-    except OSError:
-        return b""
 
 
 def _new_suffix(name: str, kind: str | None, format: str) -> str | None:
     """Return the suffix of a result whose image does not bear one of its kind, or None."""
     suffix, written = PurePosixPath(name).suffix.lower(), written_kind(kind, format)
     own = FORMATS[written].suffixes if written in FORMATS else (suffix,)
+    own = (".dng",) if written == "dng" else own
     is_kept = format == "same" and written == kind and suffix not in IMAGE_SUFFIXES
     return None if suffix in own or is_kept else own[0]
 
@@ -202,7 +207,7 @@ def find_references(
     base = Path(reference)
     label = one_line(str(base), 200)
     found: dict[str, Path] = {}
-    if base.is_file():
+    if base.is_file() or head_of(base):
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
@@ -215,7 +220,7 @@ def find_references(
             alike = [
                 p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES
             ]
-            if exact.is_file():
+            if exact.is_file() or head_of(exact):
                 found[image.name] = exact
             elif alike:
                 found[image.name] = min(alike)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.images.files import hash_folder
+from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.output import atomic_write
 
@@ -136,10 +139,15 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
 
 
 def hash_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file, or None if it cannot be read, or is a pipe or a device."""
-    if not path.is_file():
-        return None
+    """Return the SHA-256 of a file, or of a folder that is an image.
+
+    None if it cannot be read, or is a pipe, a device or another folder.
+    """
     try:
+        if path.is_dir() and head_of(path):
+            return hash_folder(path)
+        if not path.is_file():
+            return None
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
@@ -152,11 +160,29 @@ def partial_path(target: Path, token: str, number: int) -> Path:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove the unfinished files that a stopped run left in an output folder."""
+    """Remove the unfinished results that a stopped run left in an output folder."""
+    for parent, folders, names in os.walk(folder):
+        for name in filter(_PARTIAL.fullmatch, [*names, *folders]):
+            remove_result(Path(parent, name))
+        folders[:] = [name for name in folders if not _PARTIAL.fullmatch(name)]
+
+
+def remove_result(path: Path) -> None:
+    """Remove a file, or a folder that is one image, if that can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def sync_tree(folder: Path) -> None:
+    """Flush all files below a folder, and their names, to disk."""
     for parent, _, names in os.walk(folder):
-        for name in filter(_PARTIAL.fullmatch, names):
-            with suppress(OSError):
-                Path(parent, name).unlink()
+        for name in names:
+            with Path(parent, name).open("rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(Path(parent))
 
 
 def sync_folder(folder: Path) -> None:

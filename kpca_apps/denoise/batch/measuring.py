@@ -12,7 +12,7 @@ import numpy as np
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.pages import colours_of, kind_of
+from kpca_apps.denoise.batch.pages import both, colours_of, data_of, kind_of, read_mask
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
@@ -53,9 +53,10 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
             mosaic = image.mosaic()
             info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
         else:
-            pixels = colours_of(image.page(0))
-            axis = -1 if pixels.ndim == 3 else None
-            info = measure_noise(pixels, data_range=data_range, channel_axis=axis)
+            pixels = image.page(0)
+            colours, data = colours_of(pixels), data_of(pixels)
+            axis = -1 if colours.ndim == 3 else None
+            info = measure_noise(colours, data_range=data_range, channel_axis=axis, mask=data)
     except KpcaError as error:
         return MeasuredFile(name, reason=named_reason(name, str(error)))
     return MeasuredFile(
@@ -90,7 +91,9 @@ def measure(source: Path, denoiser: GroupDenoiser) -> tuple[str, DenoiseInfo] | 
         image = read_image(source, label=source.name)
         if image.mosaic is not None:
             return None
-        return kind_of(image), denoiser.clean(colours_of(image.page(0))).info
+        pixels = image.page(0)
+        data = both(data_of(pixels), read_mask(denoiser.mask, image)[0])
+        return kind_of(image), denoiser.clean(colours_of(pixels), mask=data).info
     except KpcaError:
         return None  # The batch says why.
 

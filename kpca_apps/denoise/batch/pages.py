@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.masks import Mask
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
+from kpca_apps.images.dng import write_dng
+from kpca_apps.images.files import read_image
+from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import ImageFile
+from kpca_apps.images.types import Groups, ImageFile, Mosaic
 from kpca_apps.system.spools import spilled
 
 Denoised = tuple[NDArray[Any], DenoiseInfo]
@@ -29,6 +33,54 @@ def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
     if pixels.ndim == 3 and pixels.shape[2] == 4:
         return pixels[..., :3]
     return pixels
+
+
+def data_of(pixels: NDArray[Any]) -> Mask | None:
+    """Return where an image is not wholly transparent, if it is so in a part; None where not."""
+    if (
+        pixels.ndim == 2
+        or pixels.shape[2] not in (2, 4)
+        or not (seen := pixels[..., -1] != 0).any()
+    ):
+        return None
+    return None if seen.all() else seen
+
+
+def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
+    """Return the mask of each page, of a file of one page or as many: data are all but 0."""
+    if path is None:
+        return (None,) * len(image.pages)
+    found = read_image(path, label=f"{image.label}: its mask {path.name}")
+    if len(found.pages) not in (1, len(image.pages)):
+        raise InputError(
+            f"{found.label} has {len(found.pages)} pages and the image {len(image.pages)}; give a "
+            "mask of one page, or as many."
+        )
+    for number, page in enumerate(image.pages):
+        own = found.pages[number % len(found.pages)]
+        if (own.height, own.width) != (page.height, page.width):
+            raise InputError(
+                f"{found.label} has {own.width} x {own.height} pixels and the image {page.width} x "
+                f"{page.height}; give a mask of the same size."
+            )
+    masks = []
+    for number in range(len(found.pages)):
+        colours = colours_of(found.page(number)) != 0
+        masks.append(colours.any(axis=2) if colours.ndim == 3 else colours)
+    return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
+
+
+def without_holes(*images: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return images of one shape, to be shown: black where one of them is not a number."""
+    holes = np.zeros(images[0].shape, bool)
+    for image in images:
+        if image.dtype.kind == "f":
+            holes |= np.isnan(image)
+    if not holes.any():
+        return [*images]
+    lowest = images[0][~holes].min(initial=np.inf)
+    black = lowest if np.isfinite(lowest) else images[0].dtype.type(0)
+    return [np.where(holes, black.astype(image.dtype), image) for image in images]
 
 
 def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
@@ -62,16 +114,11 @@ def denoised_pages(
     in a temporary file in the folder.
     """
     if image.mosaic is not None:
-        if not hasattr(denoise, "clean_mosaic"):
-            raise InputError(
-                "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
-                "develop it to a 16-bit TIFF first"
-            )
-        cleaned = denoise.clean_mosaic(image.mosaic())
+        cleaned = _cleaned_mosaic(image.mosaic(), denoise)
         infos.append(cleaned.info)
         yield cleaned.at(denoise.options.strength)
         return
-    together = getattr(denoise, "stack", False) and len(image.pages) > 1
+    together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
     found = _together(image, source, denoise, folder) if together else _singly(image, denoise)
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
         stored = as_stored(denoised, page.dtype)
@@ -82,13 +129,50 @@ def denoised_pages(
         yield stored
 
 
+def write_negative(
+    file: IO[bytes], image: ImageFile, denoise: Any, infos: list[DenoiseInfo]
+) -> None:
+    """Write the mosaic of a raw file, denoised, as a DNG; what was found out goes to `infos`."""
+    assert image.mosaic is not None
+    mosaic = image.mosaic()
+    cleaned = _cleaned_mosaic(mosaic, denoise)
+    infos.append(cleaned.info)
+    write_dng(file, cleaned.light_at(denoise.options.strength), mosaic, image)
+
+
+def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
+    if not hasattr(denoise, "clean_mosaic"):
+        raise InputError(
+            "a raw file is denoised by kernel PCA on groups of patches alone, without a model; "
+            "develop it to a 16-bit TIFF first"
+        )
+    return denoise.clean_mosaic(mosaic)
+
+
 def _singly(image: ImageFile, denoise: Any) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
-    for number in range(len(image.pages)):
+    masks = read_mask(getattr(denoise, "mask", None), image)
+    wholes: dict[int, Denoised] = {}
+    for number, page in enumerate(image.pages):
+        if number in image.copies:
+            whole, info = wholes[image.copies[number]]
+            times = times_smaller(page, image.pages[image.copies[number]])
+            yield smaller_copy(whole, page, times), info
+            continue
         with part(number, len(image.pages)), _no_system_error():
-            colours = colours_of(image.page(number))
-            denoised = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None)
+            pixels = image.page(number)
+            colours, data = colours_of(pixels), both(data_of(pixels), masks[number])
+            # A dictionary takes all pixels for data.
+            known = {} if data is None or not hasattr(denoise, "mask") else {"mask": data}
+            denoised = denoise(colours, channel_axis=-1 if colours.ndim == 3 else None, **known)
+        if number in image.copies.values():
+            wholes[number] = denoised
         yield denoised
+
+
+def both(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return where both masks have data."""
+    return one & other if one is not None and other is not None else one if other is None else other
 
 
 def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Iterator[Denoised]:
@@ -100,7 +184,7 @@ def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Ite
                 f"{image.label}: page {number} is of another size or type than page 1, so that its "
                 "pages are no stack; leave out --stack."
             )
-    groups = page_groups(source, n_pages)
+    groups = _groups(image, source)
     if groups == ():
         raise InputError(
             f"{image.label}: its metadata describe other pages than the {n_pages} it has, "
@@ -122,12 +206,24 @@ def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Ite
     yield from ((np.array(pixels[number]), kept[number]) for number in range(n_pages))
 
 
+def _groups(image: ImageFile, source: Path) -> Groups | None:
+    """Return the pages of each stack; None where nothing is said."""
+    is_tiff = image.format == "tiff"
+    return page_groups(source, len(image.pages)) if is_tiff else image.groups
+
+
 def _by_stack(
     image: ImageFile, groups: tuple[tuple[int, ...], ...], denoise: Any
 ) -> Iterator[tuple[int, Denoised]]:
     """Yield the number of each page and the page denoised, stack after stack."""
+    masks = read_mask(getattr(denoise, "mask", None), image)
+
+    def read(number: int) -> tuple[NDArray[Any], Mask | None]:
+        pixels = image.page(number)
+        return colours_of(pixels), both(data_of(pixels), masks[number])
+
     for place, group in enumerate(groups):
-        stream = denoise.stacked(lambda number: colours_of(image.page(number)), group)
+        stream = denoise.stacked(read, group)
         for number in group:
             with part(place, len(groups)), _no_system_error():
                 denoised = next(stream)
@@ -145,9 +241,9 @@ def _no_system_error() -> Iterator[None]:
 
 def stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
     """Say so where pages that are one volume or film were denoised each on its own."""
-    if getattr(denoise, "stack", True) or len(image.pages) == 1 or image.format != "tiff":
+    if getattr(denoise, "stack", True) or len(image.pages) == 1:
         return ()
-    groups = page_groups(source, len(image.pages))
+    groups = _groups(image, source)
     if groups is None:
         return ("If its pages are one volume or film, --stack denoises them together.",)
     if len(groups) in (0, len(image.pages)):

@@ -6,8 +6,9 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 
 from kpca_apps import __version__
 from kpca_apps.denoise.batch.comparing import BASELINES
+from kpca_apps.denoise.batch.elsewhere import Returned, done_here, received, sent, work_on_sent
 from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
@@ -23,6 +25,7 @@ from kpca_apps.denoise.batch.manifest import (
     hash_file,
     partial_path,
     remove_partial,
+    remove_result,
     sync_folder,
 )
 from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
@@ -30,9 +33,11 @@ from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
+from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
-from kpca_apps.system.workers import Workers
+from kpca_apps.system.workers import Executor, Workers
 
+RAW_OUTS = ("tiff", "dng")
 Progress = Callable[[int, int, ImageOutcome], None]
 Within = Callable[[str, float], None]
 
@@ -44,7 +49,9 @@ def run_batch(
     *,
     denoise: Denoise,
     format: str = "same",
+    raw_out: str = "tiff",
     jobs: int = 1,
+    workers: Workers | None = None,
     force: bool = False,
     reference: str | Path | None = None,
     baselines: Sequence[str] = (),
@@ -74,8 +81,14 @@ def run_batch(
         without alpha. With more than one worker it must be something that can be pickled.
     format : {"same", "png", "tiff"}
         Format to write.
+    raw_out : {"tiff", "dng"}
+        What becomes of a camera's raw files: developed pictures, in the format to write, or DNG
+        files of their mosaic.
     jobs : int
         Worker processes, at least 1; the files are the same for any number.
+    workers : Workers, optional
+        Instead of these, such as those of a Dask cluster, which are sent the images and send back
+        the results: they need not see any folder.
     force : bool
         Replace files that stand in the way. Inputs are never replaced.
     reference : str or Path, optional
@@ -109,17 +122,20 @@ def run_batch(
         If files stand in the way, or another run is writing to the folder.
     """
     began = time.perf_counter()
-    _check_options(format, jobs, reference, baselines)
-    planned, notes = plan_outputs(inputs, out, format=format, passed_over=passed_over)
+    _check_options(format, raw_out, jobs, reference, baselines)
+    planned, notes = plan_outputs(
+        inputs, out, format=format, raw_out=raw_out, passed_over=passed_over
+    )
     references, more = find_references(planned, reference)
     folder = make_folder(Path(out))
     run = Run(
         denoise=denoise,
         folder=folder,
         format=format,
-        settings={**settings, "format": format, "version": __version__},
+        settings={**settings, **_format_of(format, raw_out), "version": __version__},
         board=partial_path(folder / MANIFEST, secrets.token_hex(4), 0),
         baselines=tuple(baselines),
+        raw_out=raw_out,
     )
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
@@ -137,12 +153,11 @@ def run_batch(
                 if within is not None:
                     names = [image.name for image in planned]
                     stack.enter_context(watching(run.board, names, within))
-                workers = Workers(
-                    "serial" if jobs == 1 or len(tasks) == 1 else "processes",
-                    n_workers=min(jobs, len(tasks)),
-                )
-                stack.enter_context(workers)
-                for done in workers.map_partitions(work, tasks, run, ordered=False, lost=lost):
+                if workers is None:
+                    kind: Executor = "serial" if jobs == 1 or len(tasks) == 1 else "processes"
+                    workers = Workers(kind, n_workers=min(jobs, len(tasks)))
+                    stack.enter_context(workers)
+                for done in _worked_on(tasks, run, workers):
                     outcome = _publish(done, folder, manifest, force)
                     outcomes[outcome.name] = outcome
                     if outcome.status == "ok":
@@ -162,10 +177,36 @@ def run_batch(
     )
 
 
+def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Done]:
+    """Yield the images as they are done, by processes here or by workers who see no files."""
+    if workers.executor != "dask":
+        yield from workers.map_partitions(work, tasks, run, ordered=False, lost=lost)
+        return
+    found = workers.map_partitions(
+        work_on_sent,
+        tasks,
+        run,
+        ordered=False,
+        lost=lambda task: Returned(lost(task), task.number, None),
+        known=partial(done_here, run=run),
+        carried=partial(sent, run=run),
+        always_carried=True,
+    )
+    for returned in found:
+        yield received(returned, run)
+
+
+def _format_of(format: str, raw_out: str) -> dict[str, str]:
+    """Return what files are written as, in settings: only what is not as ever."""
+    return {"format": format} | ({"raw_out": raw_out} if raw_out != "tiff" else {})
+
+
 def _check_options(
-    format: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
+    format: str, raw_out: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
 ) -> None:
     check_format(format)
+    if raw_out not in RAW_OUTS:
+        raise ConfigError(f"raw_out is {raw_out!r}; give one of {', '.join(RAW_OUTS)}")
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give 1 or more.")
     for name in baselines:
@@ -218,7 +259,7 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
     if not os.path.lexists(target):
         return task
     ours: list[dict[str, Any]] = []
-    if target.is_file() and not target.is_symlink():
+    if not target.is_symlink() and (target.is_file() or head_of(target)):
         stands = hash_file(target)
         ours = [r for r in manifest.records(output) if r.get("sha256") == stands]
         key = batch_key(hash_file(image.source) or "", output, run.settings)
@@ -226,7 +267,7 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
             # A damaged record counts for nothing.
             with suppress(KeyError, msgspec.ValidationError):
                 return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
-    if target.is_dir():
+    if target.is_dir() and not head_of(target):
         raise RefusedError(
             f"{one_line(output)}: is a folder in the output folder; choose another with --out."
         )
@@ -250,7 +291,7 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         return outcome
     target = folder / outcome.output
     if os.path.lexists(target) and not force:
-        done.partial.unlink(missing_ok=True)
+        remove_result(done.partial)
         reason = f"{one_line(outcome.output)}: appeared in the output folder meanwhile; it is kept."
         return ImageOutcome(outcome.name, "failed", reason=reason)
     record = dataclasses.asdict(done)
@@ -260,7 +301,7 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
     del record["partial"]
     manifest.add({"output": outcome.output, **record})
     try:
-        done.partial.replace(target)
+        _put(done.partial, target)
     except OSError as error:
         raise InputError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); choose another "
@@ -268,6 +309,17 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
         ) from None
     sync_folder(target.parent)
     return outcome
+
+
+def _put(partial: Path, target: Path) -> None:
+    """Give a result its name; a folder that has it goes first, and is removed thereafter."""
+    if partial.is_dir() and target.is_dir():
+        aside = partial_path(target, secrets.token_hex(4), 0)
+        target.replace(aside)
+        partial.replace(target)
+        remove_result(aside)
+    else:
+        partial.replace(target)
 
 
 def _remove_empty(planned: Iterable[Planned], folder: Path) -> None:

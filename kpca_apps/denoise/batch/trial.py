@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.pages import as_stored, colours_of, grey_of
+from kpca_apps.denoise.batch.pages import (
+    as_stored,
+    both,
+    colours_of,
+    data_of,
+    grey_of,
+    read_mask,
+    without_holes,
+)
 from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -30,9 +38,10 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
     far as the passes reach; of camera noise and of a raw file that is the whole image, twice, and
     of impulses too, for whitening and guesses reach everywhere.
     """
-    pixels, orientation = colours_of(image.page(0)), image.metadata.orientation
+    page, orientation = image.page(0), image.metadata.orientation
+    pixels, data = colours_of(page), both(data_of(page), read_mask(denoiser.mask, image)[0])
     upright = turned(pixels, orientation)
-    top, left = _most_detailed(upright)
+    top, left = _most_detailed(*without_holes(upright))
     cut = np.s_[top : top + CROP, left : left + CROP]
     piece, wanted = upright[cut], _stored_window(pixels.shape[:2], orientation, cut)
     axis = -1 if pixels.ndim == 3 else None
@@ -45,11 +54,12 @@ def try_strengths(image: ImageFile, denoiser: GroupDenoiser) -> TrialResult:
         whole = replace(options, strength=denoiser.options.strength, wanted=wanted)
         if cleaned is None or whole != like:
             own, like = replace(denoiser, options=whole), whole
-            cleaned = own.clean(pixels) if mosaic is None else own.clean_mosaic(mosaic)
+            cleaned = own.clean(pixels, mask=data) if mosaic is None else own.clean_mosaic(mosaic)
         denoised = cleaned.at(options.strength)
         after = turned(as_stored(denoised, pixels.dtype), orientation)[cut]
-        previews = make_previews(piece, after, icc=image.metadata.icc)
-        sd = float(np.std(piece.astype(np.float64) - after))
+        shown, after = without_holes(piece, after)
+        previews = make_previews(shown, after, icc=image.metadata.icc)
+        sd = float(np.std(shown.astype(np.float64) - after))
         lines = per_image_lines(image.label, options)
         trial = Trial(strength, option, previews.after, previews.residual, sd, lines)
         found.append((trial, previews.before, cleaned.info))

@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_reference
 from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.manifest import batch_key, partial_path
-from kpca_apps.denoise.batch.pages import colours_of, denoised_pages, kind_of, stack_note
+from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
+from kpca_apps.denoise.batch.pages import (
+    colours_of,
+    denoised_pages,
+    kind_of,
+    stack_note,
+    without_holes,
+    write_negative,
+)
 from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
@@ -31,6 +38,7 @@ from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import encode_image, read_image, target_format
+from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
 
@@ -39,6 +47,7 @@ IMPULSES = (
     "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
 )
 POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
+NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
 Denoise = Callable[..., tuple[NDArray[Any], DenoiseInfo]]
@@ -54,6 +63,7 @@ class Run:
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
     baselines: tuple[str, ...]
+    raw_out: str = "tiff"  # what becomes of raw files: "tiff", a picture, or "dng", a mosaic
 
     def of(self, own: Mapping[str, Any]) -> Run:
         """Return the run as it is for an image that has settings of its own."""
@@ -94,7 +104,7 @@ def work(task: Task, run: Run) -> Done:
     try:
         with listening(writing(run.board, task.number)):
             return _fresh(task, run) if task.earlier is None else _resumed(task, task.earlier, run)
-    except _UnwritableError:
+    except UnwritableError:
         raise
     except KpcaError as error:
         return _failed(name, str(error))
@@ -125,7 +135,8 @@ def _fresh(task: Task, run: Run) -> Done:
     """Denoise an image into an unfinished file."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
     image = read_image(source, label=name)
-    written = target_format(image, run.format)
+    as_negative = image.mosaic is not None and run.raw_out == "dng"
+    written = "dng" if as_negative else target_format(image, run.format)
     denoise = _denoise_of_kind(image, run.denoise)
     is_pooled = denoise is not run.denoise
     if len(os.fsencode(Path(output).name)) > _MAX_NAME:
@@ -138,21 +149,29 @@ def _fresh(task: Task, run: Run) -> Done:
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
     # Made before the long work, which would be lost on a folder that cannot be written to.
-    with _writing_to(target):
+    with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial.open("xb").close()
+        if not as_negative and FORMATS[written].is_folder:
+            partial.mkdir()
+        else:
+            partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
-        with _writing_to(target), partial.open("wb") as file:
-            pages = denoised_pages(image, source, denoise, run.folder, infos)
-            encode_image(file, pages, image, format=run.format)
-            file.flush()
-            os.fsync(file.fileno())
+
+        def write(place: Any) -> None:
+            if as_negative:
+                write_negative(place, image, denoise, infos)
+            else:
+                pages = denoised_pages(image, source, denoise, run.folder, infos)
+                encode_image(place, pages, image, format=run.format)
+
+        with writing_to(target):
+            _write(partial, write)
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
         impulses = any(info.impulses for info in infos)
-        stored = read_image(partial, label=name)
+        stored = read_image(partial, label=name, name=target.name)
         outcome = ImageOutcome(
             name=name,
             status="ok",
@@ -174,7 +193,7 @@ def _fresh(task: Task, run: Run) -> Done:
             evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             own_settings=task.own,
             notes=(
-                *image.notes,
+                *(NEGATIVE if as_negative else image.notes),
                 *stack_note(image, source, denoise),
                 *other_types,
                 *([IMPULSES] if impulses else []),
@@ -184,10 +203,22 @@ def _fresh(task: Task, run: Run) -> Done:
         )
         outcome = _examined(outcome, image, stored, reference, run.baselines)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        remove_result(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
+
+
+def _write(partial: Path, write: Callable[[Any], None]) -> None:
+    """Write a result, a folder or a file, to the end, and to disk."""
+    if partial.is_dir():
+        write(partial)
+        sync_tree(partial)
+        return
+    with partial.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _resumed(task: Task, earlier: Done, run: Run) -> Done:
@@ -214,19 +245,20 @@ def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
     )
 
 
-class _UnwritableError(InputError):
+class UnwritableError(InputError):
     """No file can be written in the output folder."""
 
 
 @contextmanager
-def _writing_to(target: Path) -> Iterator[None]:
+def writing_to(target: Path) -> Iterator[None]:
+    """Say of the system's errors that the place of a result cannot be written to."""
     try:
         yield
     except OSError as error:
         # Without a number it is not the system's word on a file, but a library's on an image.
         if error.errno is None:
             raise
-        raise _UnwritableError(
+        raise UnwritableError(
             f"{one_line(str(target), 200)}: cannot be written ({error.strerror}); make room or "
             "choose another folder with --out, then run the same command again: what is done is "
             "kept."
@@ -265,13 +297,15 @@ def _examined(
     baselines: Sequence[str],
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
-    first, last = colours_of(image.page(0)), colours_of(stored.page(0))
-    clean = None if reference is None else colours_of(reference.page(0))
+    first, last = without_holes(*(colours_of(one.page(0)) for one in (image, stored)))
+    clean = None if reference is None else without_holes(colours_of(reference.page(0)))[0]
     comparison = outcome.comparison
     if reference is not None and comparison is None:
         pages = []
         for number, sigma in enumerate(outcome.page_sigmas):
-            noisy, found, sought = (colours_of(f.page(number)) for f in (image, stored, reference))
+            noisy, found, sought = without_holes(
+                *(colours_of(one.page(number)) for one in (image, stored, reference))
+            )
             # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
             level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma
             if outcome.noise == "raw":
@@ -279,7 +313,8 @@ def _examined(
             span = dtype_range(noisy.dtype) or outcome.page_ranges[number] or 1.0
             pages.append(compare(noisy, found, sought, sigma=level, span=span, baselines=baselines))
         comparison = mean_comparison(pages)
-    orientation, icc = image.metadata.orientation, image.metadata.icc
+    # A profile of inks is not for what they leave of white.
+    orientation, icc = image.metadata.orientation, None if image.inks else image.metadata.icc
     return replace(
         outcome,
         residual=measure_residual(first, last),

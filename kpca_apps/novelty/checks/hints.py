@@ -26,7 +26,7 @@ from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, name_words, quoted
-from kpca_apps.novelty.detector.reasons import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.detector.neighbours import GroupDistances, NeighbourRows, nearest_rows
 from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table

@@ -10,7 +10,7 @@ the Dask workers who made them: a later pass reads neither text nor Parquet agai
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,10 +18,13 @@ from itertools import tee
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import polars as pl
+from joblib import hash as joblib_hash
 from numpy.typing import NDArray
 
+from kpca_apps import __version__
 from kpca_apps.engine.rows import (
     SAMPLE_ROWS,
     ArrayRows,
@@ -38,6 +41,7 @@ from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
 from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.finished import FinishedParts, FinishedPass
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
@@ -64,10 +68,13 @@ class Execution:
     progress : callable
         ``progress(what, n_rows)`` is entered for a pass and gives a function that takes the
         number of rows done since it was last called.
+    finished : FinishedParts, optional
+        Where results of parts are kept, which a run that was killed finds again; for Dask.
     """
 
     workers: Workers = field(default_factory=Workers)
     progress: Progress = _silent
+    finished: FinishedParts | None = None
 
     def over(
         self,
@@ -77,17 +84,54 @@ class Execution:
         n_rows: int,
         *shared: object,
         kept: Kept | None = None,
+        finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
         """Yield ``function(task, *shared)`` of each task, in order, showing how far it is.
 
         A task is about the rows of one part, `n_rows` in all; `kept`: see `Workers.map_partitions`.
+        Parts that are `finished` are not worked on again.
         """
         taken, done = tee(tasks)
-        results = self.workers.map_partitions(function, taken, *shared, kept=kept)
+        found = set[int]()  # parts that were done before
+
+        def known(task: Any) -> Result | None:
+            assert finished is not None
+            result = finished.get(task.part.start, task.part.stop)
+            if result is not None:
+                found.add(task.part.start)
+            return result
+
+        results = self.workers.map_partitions(
+            function, taken, *shared, kept=kept, known=known if finished else None, carried=_carried
+        )
         with self.progress(what, n_rows) as advance:
             for result, task in zip(results, done, strict=True):
+                if finished is not None and task.part.start not in found:
+                    finished.put(task.part.start, task.part.stop, result)
                 yield result
                 advance(task.n_rows)
+
+    def finished_pass(
+        self,
+        table: PartedTable,
+        pack: Callable[[Result], Mapping[str, Any]],
+        unpack: Callable[[Mapping[str, Any]], Result],
+        *depends_on: object,
+    ) -> FinishedPass[Result] | None:
+        """Return what is kept of a pass over a table, by all that its results depend on.
+
+        Of rows chosen from the parts of a table nothing is.
+        """
+        if self.finished is None or table.parts[0].whole is not None:
+            return None
+        versions = __version__, np.__version__, pl.__version__
+        key = f"{joblib_hash((versions, *depends_on))} {table.source.fingerprint}"
+        return FinishedPass(self.finished, key, pack, unpack)
+
+
+def _carried(task: Any) -> Any:
+    """Return a task with the rows of its part."""
+    return replace(task, part=task.part.carried())
 
 
 AnyTable = Table | PartedTable
@@ -353,7 +397,12 @@ class Encoded:
         """Return one number a row, shape (n,); of very many rows, mapped from a temporary file."""
         if self.stored is None:
             return ArrayRows(self.sample, n_jobs=self.n_jobs).map(function, in_use)
-        parts = self._over_parts(function.purpose, _map_part, in_use, function)
+        finished = None
+        if isinstance(self.stored, Kept) and isinstance(self.table, PartedTable):
+            finished = self.execution.finished_pass(
+                self.table, _packed_numbers, _unpacked_numbers, self.encoder, function, in_use
+            )
+        parts = self._over_parts(function.purpose, _map_part, in_use, function, finished=finished)
         return _joined(parts, row_values(self.n_rows, np.float64))
 
     def sum(self, function: RowSums[Sums], in_use: BoolArray | None = None) -> Sums:
@@ -392,13 +441,22 @@ class Encoded:
             yield from workers.map_partitions(function, tasks, *shared)
 
     def _over_parts(
-        self, what: str, function: Callable[..., Result], marked: BoolArray | None, *shared: object
+        self,
+        what: str,
+        function: Callable[..., Result],
+        marked: BoolArray | None,
+        *shared: object,
+        finished: FinishedPass[Result] | None = None,
     ) -> Iterator[Result]:
         """Go over the encoded rows of all parts, some of them marked."""
         assert isinstance(self.table, PartedTable)
-        tasks, stored = _tasks(self.table, marked), self.stored
+        stored = self.stored
         if isinstance(stored, Kept):
-            return self.execution.over(what, function, tasks, self.n_rows, *shared, kept=stored)
+            tasks, n_rows = _bare(self.table, marked), self.n_rows
+            return self.execution.over(
+                what, function, tasks, n_rows, *shared, kept=stored, finished=finished
+            )
+        tasks = _tasks(self.table, marked)
         return self.execution.over(what, function, tasks, self.n_rows, stored, *shared)
 
 
@@ -515,7 +573,12 @@ def _encode_parts(
     stored: EncodedFile | Kept
     if execution.workers.executor == "dask":
         stored = execution.workers.keep(_encode_part, tasks, *shared)
-        parts = execution.over("Reading rows", _without_rows, _tasks(table), n_rows, kept=stored)
+        finished = execution.finished_pass(
+            table, _packed, _unpacked, encoder, rules, np.packbits(learned), np.packbits(is_fine)
+        )
+        parts = execution.over(
+            "Reading rows", _without_rows, _bare(table), n_rows, kept=stored, finished=finished
+        )
     else:
         stored = EncodedFile(n_rows, sum(coder.width for coder in encoder.coders))
         parts = execution.over("Reading rows", _write_part, tasks, n_rows, stored, *shared)
@@ -543,6 +606,11 @@ def _tasks(table: PartedTable, marked: BoolArray | None = None) -> Iterator[Part
     for part in table.parts:
         here = None if marked is None else np.asarray(marked[part.start : part.stop])
         yield PartTask(part, here)
+
+
+def _bare(table: PartedTable, marked: BoolArray | None = None) -> Iterator[PartTask]:
+    """Yield tasks whose parts are not read, as their rows are kept encoded."""
+    return (replace(task, part=task.part.bare()) for task in _tasks(table, marked))
 
 
 class _EncodedPart(NamedTuple):
@@ -578,6 +646,27 @@ def _write_part(
 
 def _without_rows(task: PartTask, encoded: _EncodedPart) -> _EncodedPart:
     return encoded._replace(matrix=np.empty((0, 0)))
+
+
+def _packed(part: _EncodedPart) -> dict[str, Any]:
+    """Return what is said of the rows of a part, without them, as arrays."""
+    packed = msgspec.msgpack.encode(part.faults, enc_hook=np.generic.item)
+    faults = np.frombuffer(packed, np.uint8)
+    return {"faults": faults, "hashes": part.hashes, "surprise": part.surprise}
+
+
+def _unpacked(arrays: Mapping[str, Any]) -> _EncodedPart:
+    faults = msgspec.msgpack.decode(arrays["faults"].tobytes(), type=CellFaults)
+    return _EncodedPart(np.empty((0, 0)), faults, arrays["hashes"], arrays["surprise"])
+
+
+def _packed_numbers(numbers: FloatArray) -> dict[str, Any]:
+    return {"numbers": numbers}
+
+
+def _unpacked_numbers(arrays: Mapping[str, Any]) -> FloatArray:
+    numbers: FloatArray = arrays["numbers"]
+    return numbers
 
 
 def _map_part(

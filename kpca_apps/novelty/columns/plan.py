@@ -24,6 +24,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import NoneType
 from typing import Annotated
 
@@ -167,6 +168,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 OF_FILES = "names the file each row comes from; --categorical takes it into the model"
+OF_KEYS = "the primary key of the table"
 
 
 def infer_plan(
@@ -184,7 +186,8 @@ def infer_plan(
             f"{where}: {table.frame.height} rows of data are too few to screen; "
             f"give a table with at least {_MIN_ROWS}."
         )
-    specs = [_spec(column, options, where, prefer_comma=False) for column in columns]
+    judged = partial(_spec, options=options, where=where, key=table.source.key_column)
+    specs = [judged(column, prefer_comma=False) for column in columns]
     declared = {*options.numeric, *options.categorical, *options.by}
     if any(
         isinstance(spec.format, NumberFormat)
@@ -193,7 +196,7 @@ def infer_plan(
         for spec in specs
     ):
         # A column can only be read with a decimal comma: then so are doubtful ones.
-        specs = [_spec(column, options, where, prefer_comma=True) for column in columns]
+        specs = [judged(column, prefer_comma=True) for column in columns]
     specs = [
         replace(spec, role="excluded", why=OF_FILES, format=None, notes=())
         if spec.name == table.source.file_column and spec.used and spec.name not in declared
@@ -283,7 +286,9 @@ def _content(column: Column, spec: ColumnSpec) -> object:
     return spec.role, hashlib.sha256(values.tobytes()).digest()
 
 
-def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: bool) -> ColumnSpec:
+def _spec(
+    column: Column, *, options: ColumnOptions, where: str, key: str | None, prefer_comma: bool
+) -> ColumnSpec:
     """Judge one column by itself: by what the user declared about it, else by the rules."""
     name = column.name
     uses = (
@@ -292,6 +297,7 @@ def _spec(column: Column, options: ColumnOptions, where: str, *, prefer_comma: b
         ("excluded", "excluded by the user", options.exclude),
         ("categorical", "declared categorical", options.categorical),
         ("categorical", BY, options.by),
+        ("identifier", OF_KEYS, () if key is None or key in options.numeric else (key,)),
     )
     role, why = next(((role, why) for role, why, names in uses if name in names), ("", ""))
     if role:

@@ -83,7 +83,13 @@ def naming_column(rows: Encoded, asked: str | None) -> str | None:
 
 
 def naming_identifier(table: Table, index: IntArray, plan: ColumnPlan) -> str | None:
-    """Find an identifier that can name the rows, in some of them (s,) at these positions (s,)."""
+    """Find an identifier that can name the rows, in some of them (s,) at these positions (s,).
+
+    A primary key does, whatever it holds.
+    """
+    hidden = {spec.name for spec in plan.specs if spec.hidden}
+    if (key := table.source.key_column) is not None and key not in hidden:
+        return key
     names = []
     for spec in plan.specs:
         if spec.role != "identifier" or spec.hidden or spec.name not in table.frame.columns:

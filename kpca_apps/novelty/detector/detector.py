@@ -16,14 +16,9 @@ from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores, leave_landmark_out
+from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.detector.reasons import (
-    TYPICAL,
-    TYPICAL_ROWS,
-    Attribution,
-    ColumnDrop,
-    NeighbourRows,
-)
+from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -148,12 +143,13 @@ class Detector:
         return leading
 
     def explain(
-        self, X: FloatArray, own: IntArray, *, n_jobs: int | None = None
+        self, X: FloatArray, own: IntArray, *, least: float = 0.0, n_jobs: int | None = None
     ) -> list[tuple[ColumnDrop, ...]]:
         """Say for each row (r, d) which columns made it odd, and what was expected instead.
 
         Of a training row `own` (r,) is its position, -1 of a new one: it serves neither as its own
-        neighbour nor as its own landmark.
+        neighbour nor as its own landmark. Reasons of a share below `least` are left out, but for
+        the first.
         """
         score, rows = partial(self._scores_without, n_jobs=n_jobs), self.reference
         return Attribution(
@@ -165,6 +161,7 @@ class Detector:
             groups=ColumnRoles.of(self.n_features_in, groups=self.groups).groups,
             own=own,
             typical=self._typical_score,
+            least=least,
         ).explain()
 
     @cached_property

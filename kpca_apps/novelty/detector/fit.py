@@ -27,8 +27,8 @@ from kpca_apps.novelty.detector.leave_one_out import (
     leave_landmark_out,
     leave_row_out,
 )
+from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
-from kpca_apps.novelty.detector.reasons import rows_without_strays
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count

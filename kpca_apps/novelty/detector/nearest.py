@@ -1,8 +1,9 @@
-"""The rows nearest to one row when some groups of columns are left out, for many such sets.
+"""The rows nearest to each of some rows when groups of columns are left out, for many such sets.
 
-Compiled. Distances without a set are the sum over all groups less its parts, which rounding moves
-by no more than a known part of the sum; only the few rows that may be among the nearest are
-summed again, over the other groups alone. So a huge part drowns none of the small ones.
+Compiled. Sums of squared distances without a set are put together from sums over the groups before
+and behind it, in single precision, which moves each by no more than a known part of itself; only
+the few rows that may be among the nearest are summed again, group by group. Nothing is taken away
+from a sum, so that a huge part drowns none of the small ones.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ import numpy as np
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.compiling import compiled
 
-EVERY = 8  # rows, the nearest of which bounds how far the nearest of all may be
-# What rounding moves a sum by, relatively, for each number added.
-ROUNDED = 2.0**-51
+# So many lists of rows, of the nearest of which the tenth bounds how far the nearest of all may be.
+LISTS = 64
+# What stands in the place of a set's first group: no more groups; rows that agree in most groups,
+# none of which counts more than `MOST_APART`, standing for a set; no set at all.
+NONE, AGREEING, UNASKED = -1, -2, -3
+# A group counts no more than one standard deviation: the nearest rows are then those that agree in
+# most of them, whatever the others read.
+MOST_APART = 1.0
+# Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
+LARGEST_SQUARE = 1e200
+# Up to here sums of squares are told apart in single precision; what its rounding moves them by,
+# relatively, for each number added, with a margin; and less than any square that matters.
+LARGEST_SINGLE, ROUNDED, SMALLEST = 1e30, 2.0**-22, 1e-30
 
 
 @compiled
@@ -46,67 +57,142 @@ def _keep_nearest(distance: float, row: int, distances: FloatArray, rows: IntArr
 
 @compiled
 def nearest_without(
-    parts: FloatArray, most: float, sets: IntArray, own: IntArray, nearest: IntArray,
-    radius: FloatArray,
+    lines: FloatArray, line_of: IntArray, column_of: IntArray, level_of: IntArray,
+    of_levels: FloatArray, reference: FloatArray, rows: FloatArray, own: IntArray, sets: IntArray,
+    nearest: IntArray, radius: FloatArray,
 ) -> None:  # fmt: skip
     """Find the rows nearest in all groups outside each set, and their mean squared distance.
 
-    `parts` (groups, s) are squared distances to all rows, of which none counts more than `most`;
-    `sets` (e, w) groups that are left out (-1: none more), `own` rows that are not asked. Fills
-    `nearest` (e, k) and `radius` (e,).
+    For each of `rows` (r, d), which are rows `own` (r,) of the `reference` (s, d) or none of them
+    (-1), and its `sets` (r, e, w) of groups that are left out, in order. Group g is the column
+    `column_of[g]`, whose values are `lines[line_of[g]]` (s,), or, where that is -1 - j, has the
+    squared distances `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. Fills
+    `nearest` (r, e, k) and `radius` (r, e).
     """
-    (n_groups, n_rows), k = parts.shape, nearest.shape[1]
-    total, error, rest = np.zeros(n_rows), np.empty(n_rows), np.empty(n_rows)
-    for g in range(n_groups):
-        part = parts[g]
-        for u in range(n_rows):
-            total[u] += min(part[u], most)
-    for u in own:
-        total[u] = np.inf
-    for u in range(n_rows):
-        error[u] = ROUNDED * n_groups * total[u]
-    # Rows n_few apart are looked at together: the tenth of the nearest of each few is no nearer
-    # than the tenth of all.
-    n_few = (n_rows + EVERY - 1) // EVERY
-    lowest, highest = np.empty(n_few), np.empty(n_few)
+    n_rows, n_groups, k = len(reference), len(line_of), nearest.shape[2]
+    parts = np.empty((n_groups, n_rows), np.float32)
+    before = np.zeros((n_groups + 1, n_rows), np.float32)
+    behind = np.zeros((n_groups + 1, n_rows), np.float32)
+    alike, rest = np.empty(n_rows, np.float32), np.empty(n_rows, np.float32)
+    # Rows `LISTS` apart are of one list.
+    lowest = np.empty(LISTS, np.float32)
     distances, unused = np.empty(k), np.zeros(k, np.int64)
-    left_out = np.zeros(n_groups, np.bool_)
-    for e in range(len(sets)):
+    members, place = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
+    others = np.empty(n_groups, np.int64)
+    left_out, one_apart = np.zeros(n_groups, np.bool_), np.float32(MOST_APART)
+    for i in range(len(rows)):
+        row, wants_alike = rows[i], False
         left_out[:] = False
-        for u in range(n_rows):
-            rest[u] = total[u]
-        for g in sets[e]:
-            if g >= 0:
-                left_out[g] = True
-                part = parts[g]
+        for one in sets[i]:
+            wants_alike |= one[0] == AGREEING
+            for g in one:
+                if g >= 0:
+                    left_out[g] = True
+        # The members of all sets, in order: sums over the other groups are made once, and sums of
+        # these and the members before and behind each.
+        m = 0
+        for g in range(n_groups):
+            place[g] = m
+            if left_out[g]:
+                members[m] = g
+                m += 1
+        base = behind[m]
+        base[:], alike[:] = 0.0, 0.0
+        for g in range(n_groups):
+            part, line = parts[g], line_of[g]
+            if line >= 0:
+                values, cell = lines[line], row[column_of[g]]
                 for u in range(n_rows):
-                    rest[u] -= min(part[u], most)
-        lowest[:], highest[:] = np.inf, np.inf
-        for first in range(0, n_rows, n_few):
-            rest_of, error_of = rest[first : first + n_few], error[first : first + n_few]
-            for j in range(len(rest_of)):
-                low, high = rest_of[j] - error_of[j], rest_of[j] + error_of[j]
-                lowest[j] = low if low < lowest[j] else lowest[j]
-                highest[j] = high if high < highest[j] else highest[j]
-        distances[:] = np.inf
-        for j in range(n_few):
-            if highest[j] < distances[-1]:
-                _keep_nearest(highest[j], j, distances, unused)
-        bound = distances[-1]
-        distances[:], nearest[e, :] = np.inf, 0
-        for j in range(n_few):
-            if lowest[j] <= bound:
-                for u in range(j, n_rows, n_few):
-                    # Of a row that is not asked this is no number.
-                    if rest[u] - error[u] <= bound:
-                        distance = 0.0
-                        for g in range(n_groups):
-                            if not left_out[g]:
-                                distance += min(parts[g, u], most)
-                        _keep_nearest(distance, u, distances, nearest[e])
-        radius[e] = 0.0
-        for place in range(k):
-            radius[e] += distances[place] / k
+                    squared = (values[u] - cell) * (values[u] - cell)
+                    part[u] = squared if squared < LARGEST_SINGLE else LARGEST_SINGLE
+            else:
+                which, squares = level_of[-1 - line], of_levels[i]
+                for u in range(n_rows):
+                    squared = squares[which[u]]
+                    part[u] = squared if squared < LARGEST_SINGLE else LARGEST_SINGLE
+            if wants_alike:
+                for u in range(n_rows):
+                    alike[u] += part[u] if part[u] < one_apart else one_apart
+            if not left_out[g]:
+                for u in range(n_rows):
+                    base[u] += part[u]
+        for j in range(m - 1, -1, -1):
+            part, total, more = parts[members[j]], behind[j + 1], behind[j]
+            for u in range(n_rows):
+                more[u] = total[u] + part[u]
+        for j in range(m):
+            part, total, more = parts[members[j]], before[j], before[j + 1]
+            for u in range(n_rows):
+                more[u] = total[u] + part[u]
+        is_far = False
+        for apart in behind[0]:
+            is_far |= not apart < LARGEST_SINGLE
+        if own[i] >= 0:
+            alike[own[i]] = np.inf
+            for j in range(m + 1):
+                behind[j, own[i]] = np.inf
+        for e in range(sets.shape[1]):
+            one, found = sets[i, e], nearest[i, e]
+            if one[0] == UNASKED:
+                continue
+            left_out[:] = False
+            first, last = m, m - 1
+            for g in one:
+                if g >= 0:
+                    left_out[g] = True
+                    first, last = min(first, place[g]), place[g]
+            if one[0] == AGREEING:
+                rest[:] = alike
+            elif first == m:
+                rest[:] = behind[0]
+            else:
+                total, more = before[first], behind[last + 1]
+                for u in range(n_rows):
+                    rest[u] = total[u] + more[u]
+            for j in range(first + 1, last):
+                if not left_out[members[j]]:
+                    part = parts[members[j]]
+                    for u in range(n_rows):
+                        rest[u] += part[u]
+            lowest[:] = np.inf
+            for start in range(0, n_rows, LISTS):
+                some = rest[start : start + LISTS]
+                for j in range(len(some)):
+                    lowest[j] = some[j] if some[j] < lowest[j] else lowest[j]
+            distances[:] = np.inf
+            for j in range(LISTS):
+                if lowest[j] < distances[-1]:
+                    _keep_nearest(np.float64(lowest[j]), j, distances, unused)
+            bound = distances[-1] * (1.0 + ROUNDED * (n_groups + 4)) + SMALLEST
+            if is_far:
+                bound = np.inf
+            most = MOST_APART if one[0] == AGREEING else LARGEST_SQUARE
+            # Columns of the other groups, from the front, and groups of several, from the end.
+            n_columns, n_wide = 0, n_groups
+            for g in range(n_groups):
+                if not left_out[g]:
+                    if line_of[g] >= 0:
+                        others[n_columns] = column_of[g]
+                        n_columns += 1
+                    else:
+                        n_wide -= 1
+                        others[n_wide] = -1 - line_of[g]
+            distances[:], found[:] = np.inf, 0
+            for j in range(LISTS):
+                if lowest[j] <= bound:
+                    for u in range(j, n_rows, LISTS):
+                        if rest[u] <= bound and u != own[i]:
+                            distance, cells = 0.0, reference[u]
+                            for c in others[:n_columns]:
+                                squared = (cells[c] - row[c]) * (cells[c] - row[c])
+                                distance += squared if squared < most else most
+                            for c in others[n_wide:]:
+                                squared = of_levels[i, level_of[c, u]]
+                                distance += squared if squared < most else most
+                            _keep_nearest(distance, u, distances, found)
+            radius[i, e] = 0.0
+            for j in range(k):
+                radius[i, e] += distances[j] / k
 
 
 @compiled

@@ -8,52 +8,44 @@ finds a value that is only odd in its company.
 Where no single column explains the row, pairs and triples are replaced together, by what the rows
 nearest in the columns outside the set suggest. A stone whose length, width and depth all read 0 is
 near to nothing in any two of them: one at a time, its price looks wrong instead.
+
+Rows are explained many at a time, as arrays with a line for each of their replacements.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Annotated, NamedTuple
+from math import comb
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Meta
-from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector.nearest import EVERY, middle_of, nearest_without, squares_from
+from kpca_apps.novelty.detector.nearest import AGREEING, NONE, UNASKED
+from kpca_apps.novelty.detector.neighbours import (
+    Expected,
+    Near,
+    NeighbourRows,
+    Surroundings,
+    runs,
+)
 from kpca_apps.system.arrays import FloatArray, IntArray
 
-GroupSet = tuple[int, ...]
-
-N_NEIGHBOURS = 10
 CANDIDATES_A_BATCH = 4096
 # Of more groups only those that lie farthest from what is expected are tried on a row: replacing
 # a value by nearly itself lowers no score.
 MAX_GROUPS_TRIED = 64
-# Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
-# comes down to them is odd no more. Taken from so many rows, evenly drawn.
-TYPICAL, TYPICAL_ROWS = 0.9, 250
-# Enough to know how near rows of a table usually lie.
-SOME_ROWS = 100
-# A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
-MUCH_FARTHER = 2.0
 # Sets are tried where the best single column leaves more than this part of what is not typical.
 MAX_LEFT = 0.4
 # A set of one column more must leave less than half of what the smaller one leaves: any further
 # column lowers the score a little, and the smallest set that explains a row is the one to report.
 LESS_LEFT = 1 / 2
 # Columns that sets are made of: 6 pairs and 4 triples.
-MAX_SUSPECTS = 4
+MAX_SUSPECTS, MAX_SET = 4, 3
 # Columns tried beside a set that explains a row.
 MAX_BESIDE = 8
-# Where suspects are sought, a column counts no more than one standard deviation: the nearest rows
-# are then those that agree in most columns, whatever the others read.
-MOST_APART = 1.0
-# Squared differences are summed under a factor of 0 or 1, which infinity does not survive.
-LARGEST_SQUARE = 1e200
 
 
 @dataclass(frozen=True)
@@ -82,245 +74,15 @@ class ColumnDrop:
     together: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class NeighbourRows:
-    """Rows of the reference that expected values are taken from."""
+class _Batch(NamedTuple):
+    """Rows that are explained together."""
 
-    rows: Annotated[FloatArray, "s d"]  # their columns as they come
-    standardised: Annotated[FloatArray, "s d"]  # the same, scaled for distances
-    # Indicator columns: a group made of these alone holds one category.
-    as_is: Annotated[IntArray, "a", Meta(ge=0)]
-    index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
-
-    @cached_property
-    def typical_distance(self) -> float:
-        """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
-        some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
-        return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
-
-
-def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
-    """Positions of all rows (n, d) but the `n_novel` of highest score, unless these are of a kind.
-
-    A novel row stays if most of the 10 rows nearest to it are as novel, and not much farther than
-    the nearest rows of others are: a kind of rows that is rare is not wrong, and only its own rows
-    say what is usual in it.
-    """
-    novel = np.zeros(len(scores), dtype=bool)
-    novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
-    places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
-    nearest, radius = _nearest_to(standardised, places)
-    some = others[:: 1 + (len(others) - 1) // SOME_ROWS]
-    usual = np.quantile(_nearest_to(standardised, some)[1], TYPICAL)
-    novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
-    return np.flatnonzero(~novel)
-
-
-def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
-    """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
-    squares = cdist(standardised[places], standardised, "sqeuclidean")
-    squares[np.arange(len(places)), places] = np.inf
-    nearest = nearest_rows(squares)
-    return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
-
-
-def nearest_rows(distances: FloatArray) -> IntArray:
-    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
-
-    Of rows that are equally near the first are taken.
-    """
-    n_lines, n_rows = distances.shape
-    k = min(N_NEIGHBOURS, n_rows - 1)
-    if n_rows > 2 * EVERY * N_NEIGHBOURS:
-        # The tenth of every eighth row is no nearer than the tenth of all: few rows are as near.
-        bound = np.partition(distances[:, ::EVERY], k - 1, axis=1)[:, k - 1 : k]
-        places = np.flatnonzero(distances <= bound)
-        if EVERY * len(places) <= distances.size:  # not, where many are equally near
-            line, row = np.divmod(places, n_rows)
-            order = np.lexsort((distances[line, row], line))
-            starts = np.searchsorted(line, np.arange(n_lines))
-            nearest: IntArray = row[order[starts[:, None] + np.arange(k)]]
-            return nearest
-    tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
-    nearer, as_near = distances < tenth, distances == tenth
-    as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)
-    return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
-
-
-class GroupDistances:
-    """Distances of a row to its neighbours in each group of columns.
-
-    A column counts no more than `most` standard deviations.
-    """
-
-    def __init__(
-        self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
-    ) -> None:
-        self.neighbours, self.columns, self._largest = neighbours, groups, most * most
-        self._room = threading.local()
-        as_is, rows = neighbours.as_is, neighbours.standardised
-        self.sizes = np.array([len(columns) for columns in groups])
-        self.are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
-        # Most are one column, whose squares are taken at once.
-        self._single = np.flatnonzero(self.sizes == 1)
-        self._single_columns = np.array(
-            [columns[0] for columns in groups if len(columns) == 1], dtype=np.int64
-        )
-        self._lines = np.ascontiguousarray(rows.T[self._single_columns])
-        # Of a category one row of each level, and which is whose; other rows as they are.
-        self._wide: dict[int, tuple[FloatArray, IntArray]] = {}
-        for g, columns in enumerate(groups):
-            if len(columns) > 1:
-                own = rows[:, columns]
-                _, first, which = np.unique(
-                    own.argmax(axis=1), return_index=True, return_inverse=True
-                )
-                alike = (own[first][which] == own).all()
-                self._wide[g] = (own[first], which) if alike else (own, np.arange(len(own)))
-
-    def squares(self, row: FloatArray) -> FloatArray:
-        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s).
-
-        In memory that each thread uses again from row to row: to get it takes longer.
-        """
-        squares: FloatArray | None = getattr(self._room, "squares", None)
-        if squares is None:
-            squares = self._room.squares = np.empty((len(self.columns), self._lines.shape[1]))
-        own, largest = row[self._single_columns], min(self._largest, LARGEST_SQUARE)
-        squares_from(self._lines, own, self._single, largest, squares)
-        for g, (distinct, which) in self._wide.items():
-            squared = (distinct - row[self.columns[g]]) ** 2
-            of_levels = np.minimum(squared, self._largest).sum(axis=1)
-            squares[g] = np.minimum(of_levels, LARGEST_SQUARE)[which]
-        return squares
-
-
-class _Near(NamedTuple):
-    """Rows nearest to one row, which are asked what some groups of its columns should read."""
-
-    groups: Sequence[int]
-    nearest: IntArray  # (e, k), a line for each of the groups
-    radius: FloatArray  # (e,), their mean squared distance
-
-
-class _Expected(NamedTuple):
-    """What a group of columns should read."""
-
-    values: FloatArray  # as they come
-    standardised: FloatArray
-    distance: float  # of the row from them
-    # Mean squared distance of the rows it is taken from, in the groups they were sought by.
-    radius: float
-
-
-class _Surroundings:
-    """The rows around one row, by the columns they are compared in."""
-
-    def __init__(self, groups: GroupDistances, row: FloatArray, own: int) -> None:
-        self._groups, self._row = groups, row
-        self._own = np.flatnonzero(groups.neighbours.index == own)
-
-    def of_each(self, groups: Sequence[int]) -> tuple[_Near, float]:
-        """Rows nearest in all other groups, for each of some groups; the radius of the nearest.
-
-        The radius is the mean squared distance of the nearest in all groups.
-        """
-        nearest, radius = self._without([(g,) for g in groups] + [()])
-        if len(self._groups.columns) == 1:
-            return self.of_all(), float(radius[-1])
-        return _Near(groups, nearest[:-1], radius[:-1]), float(radius[-1])
-
-    def of_sets(self, sets: Sequence[GroupSet]) -> _Near:
-        """Rows nearest in all groups outside of each set, for the groups of the sets in turn."""
-        nearest, radius = self._without(sets)
-        of_set = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
-        return _Near([g for members in sets for g in members], nearest[of_set], radius[of_set])
-
-    def of_most(self) -> _Near:
-        """Rows that agree in most groups, for every group."""
-        n = len(self._groups.columns)
-        nearest, radius = self._without([()], MOST_APART)
-        return _Near(range(n), np.repeat(nearest, n, axis=0), np.repeat(radius, n))
-
-    def of_all(self) -> _Near:
-        """All rows, for every group."""
-        n, n_rows = len(self._groups.columns), len(self._groups.neighbours.rows)
-        return _Near(range(n), np.tile(np.arange(n_rows), (n, 1)), np.zeros(n))
-
-    def _without(
-        self, sets: Sequence[GroupSet], most: float = LARGEST_SQUARE
-    ) -> tuple[IntArray, FloatArray]:
-        """Rows nearest in all groups but a set (e, k), and how far they are on average (e,).
-
-        No group counts more than `most`.
-        """
-        asked = np.full((len(sets), max(map(len, sets))), -1, dtype=np.int64)
-        for place, members in enumerate(sets):
-            asked[place, : len(members)] = members
-        k = min(N_NEIGHBOURS, len(self._groups.neighbours.rows) - 1)
-        nearest, radius = np.zeros((len(sets), k), dtype=np.int64), np.empty(len(sets))
-        squares = self._groups.squares(self._row)
-        nearest_without(squares, most, asked, self._own, nearest, radius)
-        return nearest, radius
-
-
-class _Middles(NamedTuple):
-    """What groups of columns should read, one group of one row after the other."""
-
-    values: FloatArray  # as they come
-    standardised: FloatArray
-    ends: IntArray  # (m,), of each group in both
-    distances: FloatArray  # (m,), of the rows from them
-
-
-def _middles(
-    groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
-) -> _Middles:
-    """Return what groups of standardised rows (d,) should read: the middle of rows near to them."""
-    asked = np.array([g for one in near.values() for g in one.groups], dtype=np.int64)
-    of_row = np.repeat(np.arange(len(near)), [len(one.groups) for one in near.values()])
-    ends = np.cumsum(groups.sizes[asked])
-    found = _Middles(np.empty(ends[-1]), np.empty(ends[-1]), ends, np.empty(len(asked)))
-    middle_of(
-        groups.neighbours.rows,
-        groups.neighbours.standardised,
-        np.stack([rows[i] for i in near]),
-        np.concatenate(groups.columns),
-        np.cumsum(groups.sizes),
-        groups.are_categories,
-        asked,
-        of_row,
-        np.concatenate([one.nearest for one in near.values()]),
-        found.values,
-        found.standardised,
-        found.distances,
-    )
-    return found
-
-
-def _read(
-    groups: GroupDistances, near: Mapping[int, _Near], rows: Mapping[int, FloatArray]
-) -> dict[int, list[_Expected]]:
-    """Return what groups of rows should read, group by group."""
-    if not near:
-        return {}
-    middles = _middles(groups, near, rows)
-    radii = np.concatenate([one.radius for one in near.values()]).tolist()
-    found, start = [], 0
-    of_each = zip(middles.ends.tolist(), middles.distances.tolist(), radii, strict=True)
-    for end, distance, radius in of_each:
-        part = slice(start, end)
-        start = end
-        found.append(_Expected(middles.values[part], middles.standardised[part], distance, radius))
-    read = iter(found)
-    return {i: [next(read) for _ in one.groups] for i, one in near.items()}
-
-
-class _Trial(NamedTuple):
-    """A copy of a row in which some groups read what was expected of them."""
-
-    groups: GroupSet
-    expected: tuple[_Expected, ...]
+    X: FloatArray  # (r, d), as they come
+    standardised: FloatArray  # (r, d)
+    scores: FloatArray  # (r,)
+    excess: FloatArray  # (r,), what of each score is above a typical one
+    own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
+    first: int  # position of the first of them among all
 
 
 @dataclass(frozen=True)
@@ -337,6 +99,7 @@ class Attribution:
     groups: Sequence[IntArray]  # columns replaced together
     own: IntArray  # (r,), position of each row among the training rows, -1 for a new one
     typical: float = 0.0  # score of a typical row: what lies above it wants to be explained
+    least: float = 0.0  # share below which nothing but the first is reported
 
     def explain(self) -> list[tuple[ColumnDrop, ...]]:
         """Explain all rows, largest drop first; columns of one set follow each other.
@@ -344,220 +107,324 @@ class Attribution:
         Where no replacement lowers the score, the one column that is farthest from what is
         expected; empty where none is off.
         """
-        n_tried = min(len(self.groups), MAX_GROUPS_TRIED)
-        size = max(1, CANDIDATES_A_BATCH // n_tried)
+        size = max(1, CANDIDATES_A_BATCH // self._n_tried)
         starts = range(0, len(self.X), size)
-        batches = (range(start, min(start + size, len(self.X))) for start in starts)
-        return [reasons for rows in batches for reasons in self._explain(rows, n_tried)]
+        batches = (self._batch(slice(start, start + size)) for start in starts)
+        return [reasons for batch in batches for reasons in self._explain(batch)]
+
+    @property
+    def _n_tried(self) -> int:
+        return min(len(self.groups), MAX_GROUPS_TRIED)
 
     @cached_property
-    def _excess(self) -> FloatArray:
-        """What of each score is above a typical one."""
-        return np.maximum(self.scores - self.typical, 0.0)
+    def _around(self) -> Surroundings:
+        return Surroundings(self.neighbours, self.groups)
 
-    @cached_property
-    def _by_group(self) -> GroupDistances:
-        return GroupDistances(self.neighbours, self.groups)
+    def _batch(self, part: slice) -> _Batch:
+        scores = self.scores[part]
+        excess = np.maximum(scores - self.typical, 0.0)
+        return _Batch(
+            self.X[part], self.standardised[part], scores, excess, self.own[part], part.start
+        )
 
-    def _explain(self, rows: Sequence[int], n_tried: int) -> list[tuple[ColumnDrop, ...]]:
+    def _explain(self, batch: _Batch) -> Iterator[tuple[ColumnDrop, ...]]:
         """Explain a batch of rows."""
-        around = {i: _Surroundings(self._by_group, self.standardised[i], self.own[i]) for i in rows}
-        asked = {i: list(range(len(self.groups))) for i in rows}
-        if n_tried < len(self.groups):
-            # To ask for each of very many takes long: those off by most from the rows that agree
-            # in most columns.
-            for i, most in self._off_most(around).items():
-                asked[i] = np.sort(np.argsort(-most, kind="stable")[:n_tried]).tolist()
-        near: dict[int, _Near] = {}
-        radius: dict[int, float] = {}
-        for i in rows:
-            near[i], radius[i] = around[i].of_each(asked[i])
-        alone = {
-            i: [_Trial((g,), (one,)) for g, one in zip(asked[i], read, strict=True)]
-            for i, read in self._read(near).items()
-        }
-        drops = self._drops(alone)
-        left = {i: self._left(i, trials, drops[i], radius[i]) for i, trials in alone.items()}
-        unclear = [i for i in rows if left[i][drops[i].argmax()] > MAX_LEFT]
-        sets = self._sets({i: around[i] for i in unclear}, alone, drops)
-        of_sets = self._drops(sets)
-        best: dict[int, tuple[_Trial, float]] = {}
-        for i, trials in sets.items():
-            tried, found = [*alone[i], *trials], np.concatenate([drops[i], of_sets[i]])
-            remaining = np.append(left[i], self._left(i, trials, of_sets[i], radius[i]))
-            highest = smallest = int(drops[i].argmax())
-            n_pairs = sum(len(trial.groups) == 2 for trial in trials)
-            for of_size in np.split(np.arange(len(tried)), len(alone[i]) + np.array([0, n_pairs])):
-                if len(of_size):
-                    j = int(of_size[remaining[of_size].argmin()])
-                    if remaining[j] < LESS_LEFT * remaining[smallest]:
-                        smallest = j
-            if smallest != highest:
-                best[i] = tried[smallest], float(found[smallest])
-        beside = self._beside({i: trial for i, (trial, _) in best.items()})
-        of_beside = self._drops(beside)
-        explained = []
-        for i in rows:
-            trials, found, ranked = alone[i], drops[i], -drops[i]
-            if i in best:
-                (first, drop), n = best[i], len(best[i][0].groups)
-                trials = [first, *(_Trial(t.groups[n:], t.expected[n:]) for t in beside[i])]
-                # What lowers the score of a row that is odd no more explains nothing.
-                more = np.minimum(of_beside[i], self._excess[i]) - drop
-                found = np.array([drop, *np.maximum(more, 0.0)])
-                ranked = -found
-                ranked[0] = -np.inf
-            of_column = {t.groups[0]: d for t, d in zip(alone[i], drops[i].tolist(), strict=True)}
-            total = found.sum()
-            reasons: list[ColumnDrop] = []
-            for j in np.argsort(ranked, kind="stable"):
-                if found[j] > 0.0:
-                    reasons += self._reasons(i, trials[j], float(found[j] / total), of_column)
-            explained.append(tuple(reasons) or self._farthest(i, alone[i]))
-        return explained
+        r, a = len(batch.X), self._n_tried
+        every = np.arange(r)
+        asked, off = self._asked(batch)
+        expected, near = self._alone(batch, asked)
+        radius = near.radius[:, a]
+        # Of each row, the drops when one group reads what is expected of it.
+        entries = np.arange(r * a).reshape(r, a)
+        drops = self._drops(batch, np.repeat(every, a), entries.reshape(-1, 1), expected)
+        drops = drops.reshape(r, a)
+        left = self._left(batch, every, drops, near.radius[:, :a], radius)
+        highest = drops.argmax(axis=1)
+        unclear = np.flatnonzero(left[every, highest] > MAX_LEFT)
+        if off is None:
+            off_most = self._off(batch.standardised[unclear], near.nearest[unclear, a + 1])
+        else:
+            off_most = off[unclear]
+        suspects = self._suspects(asked[unclear], drops[unclear], off_most)
+        sets, radii, of_sets = self._sets(batch, unclear, suspects)
+        is_set = sets[:, :, 0] >= 0
+        sets[sets >= 0] += r * a
+        expected = expected.joined(of_sets)
+        drops_of_sets = np.zeros(is_set.shape)
+        drops_of_sets[is_set] = self._drops(
+            batch, unclear[np.nonzero(is_set)[0]], sets[is_set], expected
+        )
+        left_by_sets = self._left(batch, unclear, drops_of_sets, radii, radius)
+        left_by_sets[~is_set] = np.inf
+        place = _smallest(highest[unclear], left[unclear], left_by_sets)
+        # Rows of which other columns are reported than the one whose drop is the highest.
+        others = np.flatnonzero(place != highest[unclear])
+        rows, place = unclear[others], place[others]
+        is_alone = place < a
+        best = np.full((len(rows), MAX_SET), NONE)
+        best[is_alone, 0] = entries[rows[is_alone], place[is_alone]]
+        best[~is_alone] = sets[others[~is_alone], place[~is_alone] - a]
+        drops_of_best = np.hstack([drops[unclear], drops_of_sets])[others, place]
+        beside, more, expected = self._beside(batch, rows, best, drops_of_best, expected)
+        place_of = {row: place for place, row in enumerate(rows.tolist())}
+        order = np.argsort(-drops, axis=1, kind="stable")
+        for i in range(r):
+            tried: Sequence[IntArray] = list(entries[i, order[i], None])
+            found = drops[i, order[i]]
+            total = float(drops[i].sum())
+            if i in place_of:
+                j = place_of[i]
+                ranked = np.argsort(-more[j], kind="stable")
+                tried = [best[j], *beside[j, ranked, None]]
+                found = np.array([drops_of_best[j], *more[j, ranked]])
+                total = float(drops_of_best[j] + more[j].sum())
+            of_group = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
+            yield self._told(batch, i, tried, found, total, of_group, expected)
 
-    def _drops(self, trials: Mapping[int, list[_Trial]]) -> dict[int, FloatArray]:
-        """How far each trial of each row lowers the score, at least 0."""
-        made = [(i, trial) for i, of_row in trials.items() for trial in of_row]
-        row, drops = np.array([i for i, _ in made], dtype=np.int64), np.zeros(len(made))
-        if made:
-            candidates = self.X[row]
-            places, values = self._replacements([trial for _, trial in made])
-            candidates[places] = values
-            # A replacement by what is there already changes nothing.
-            changed = np.flatnonzero((candidates != self.X[row]).any(axis=1))
-            if len(changed):
-                after = self.score(candidates[changed], row[changed])
-                drops[changed] = np.maximum(self.scores[row[changed]] - after, 0.0)
-        ends = np.cumsum([len(of_row) for of_row in trials.values()])
-        return dict(zip(trials, np.split(drops, ends[:-1]), strict=True)) if len(ends) else {}
+    def _asked(self, batch: _Batch) -> tuple[IntArray, FloatArray | None]:
+        """Choose the groups of each row that are tried alone, (r, a), in order.
 
-    def _replacements(
-        self, trials: Sequence[_Trial]
-    ) -> tuple[tuple[IntArray, IntArray], FloatArray]:
-        """Where copies of rows are changed, one a trial, and the values that come there."""
-        members = [g for trial in trials for g in trial.groups]
-        values = [one.values for trial in trials for one in trial.expected]
-        copy = np.repeat(np.arange(len(trials)), [len(trial.groups) for trial in trials])
-        columns = np.concatenate([self.groups[g] for g in members])
-        return (np.repeat(copy, self._by_group.sizes[members]), columns), np.concatenate(values)
+        Of very many, to ask for each of which takes long, those off by most from the rows that
+        agree in most groups; by how much all are (r, g) comes back, too.
+        """
+        r, n, a = len(batch.X), len(self.groups), self._n_tried
+        if a == n:
+            return np.tile(np.arange(n), (r, 1)), None
+        near = self._around.near(batch.standardised, batch.own, np.full((r, 1, 1), AGREEING))
+        off = self._off(batch.standardised, near.nearest[:, 0])
+        return np.sort(np.argsort(-off, axis=1, kind="stable")[:, :a], axis=1), off
 
-    def _read(
-        self, near: Mapping[int, _Near], rows: Mapping[int, FloatArray] | None = None
-    ) -> dict[int, list[_Expected]]:
-        """Return what rows, or changed copies of them, should read by the rows near to each."""
-        return _read(self._by_group, near, rows or {i: self.standardised[i] for i in near})
+    def _off(self, rows: FloatArray, agreeing: IntArray) -> FloatArray:
+        """Say how far each group of rows is from those that agree with them in most, (r, g)."""
+        r, n = len(rows), len(self.groups)
+        of_row, groups = np.repeat(np.arange(r), n), np.tile(np.arange(n), r)
+        distances = self._around.expected(rows, of_row, groups, agreeing[of_row]).distances
+        return distances.reshape(r, n)
 
-    def _off_most(
+    def _alone(self, batch: _Batch, asked: IntArray) -> tuple[Expected, Near]:
+        """Say what each group asked for should read by the rows nearest in all others.
+
+        Behind the rows near without each of them, those near in all groups, and those that agree
+        in most.
+        """
+        r, a = asked.shape
+        sets = np.full((r, a + 2, 1), NONE)
+        sets[:, :a, 0], sets[:, a + 1] = asked, AGREEING
+        near = self._around.near(batch.standardised, batch.own, sets)
+        of_row, nearest = np.repeat(np.arange(r), a), near.nearest[:, :a].reshape(r * a, -1)
+        if len(self.groups) == 1:
+            nearest, near.radius[:, :a] = np.tile(self._around.everyone, (r, 1)), 0.0
+        groups = asked.reshape(-1)
+        return self._around.expected(batch.standardised, of_row, groups, nearest), near
+
+    def _drops(
+        self, batch: _Batch, row: IntArray, entries: IntArray, expected: Expected
+    ) -> FloatArray:
+        """How far copies of rows (t,) score lower that read what was expected, at least 0.
+
+        `entries` (t, w) say which of that each copy reads, -1: no more.
+        """
+        drops = np.zeros(len(row))
+        copy, at = np.nonzero(entries >= 0)
+        which = entries[copy, at]
+        sizes = self._around.sizes[expected.groups[which]]
+        before = batch.X[row]
+        candidates = before.copy()
+        columns = self._around.columns_of(expected.groups[which])
+        candidates[np.repeat(copy, sizes), columns] = expected.values[
+            runs(expected.ends[which] - sizes, sizes)
+        ]
+        # A replacement by what is there already changes nothing.
+        changed = np.flatnonzero((candidates != before).any(axis=1))
+        if len(changed):
+            after = self.score(candidates[changed], batch.first + row[changed])
+            drops[changed] = np.maximum(batch.scores[row[changed]] - after, 0.0)
+        return drops
+
+    def _left(
         self,
-        around: Mapping[int, _Surroundings],
-        rows: Mapping[int, FloatArray] | None = None,
-    ) -> dict[int, FloatArray]:
-        """Say how far each group of rows is from those that agree with them in most columns."""
-        near = {i: one.of_most() for i, one in around.items()}
-        if not near:
-            return {}
-        rows = rows or {i: self.standardised[i] for i in near}
-        distances = _middles(self._by_group, near, rows).distances
-        return dict(zip(near, distances.reshape(len(near), -1), strict=True))
-
-    def _left(self, i: int, trials: list[_Trial], drops: FloatArray, radius: float) -> FloatArray:
-        """Say how much of the oddness of a row each trial leaves: 0 nothing, 1 all of it.
+        batch: _Batch,
+        rows: IntArray,
+        drops: FloatArray,
+        radii: FloatArray,
+        radius: FloatArray,
+    ) -> FloatArray:
+        """Say how much of the oddness of rows (u,) each trial leaves (u, t): 0 nothing, 1 all.
 
         Half of that is judged by the score above a typical one, half by the distance to the
         nearest rows above a typical one: a score may drop although the row still is like no other.
+        The latter are `radii` (u, t) without the groups of a trial, and the `radius` (r,) with all.
         """
-        typical = self.neighbours.typical_distance
-        if self._excess[i] <= 0.0:
-            return np.zeros(len(trials))
-        of_score: FloatArray = np.maximum(1.0 - drops / self._excess[i], 0.0)
-        if radius <= typical:
-            return of_score
-        rest = np.array([trial.expected[0].radius for trial in trials])
-        of_distance = np.maximum((rest - typical) / (radius - typical), 0.0)
-        left: FloatArray = (of_score + of_distance) / 2
-        return left
+        typical, excess = self.neighbours.typical_distance, batch.excess[rows, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_score = np.maximum(1.0 - drops / excess, 0.0)
+            beyond = radius[rows, None] - typical
+            of_distance = np.maximum((radii - typical) / beyond, 0.0)
+        left = np.where(beyond > 0.0, (of_score + of_distance) / 2, of_score)
+        return np.where(excess > 0.0, left, 0.0)
 
-    def _sets(
-        self,
-        around: Mapping[int, _Surroundings],
-        alone: Mapping[int, list[_Trial]],
-        drops: Mapping[int, FloatArray],
-    ) -> dict[int, list[_Trial]]:
-        """Replace pairs and triples of the columns suspected most.
+    def _suspects(self, asked: IntArray, drops: FloatArray, off: FloatArray) -> IntArray:
+        """Choose the groups of rows that are suspected most, (u, 4) in order, behind them -1.
 
         These are the one whose drop is the highest, and those farthest from the rows that agree in
-        most columns.
+        most groups; where these are too few, those of the next highest drops.
         """
-        sets: dict[int, list[GroupSet]] = {}
-        near: dict[int, _Near] = {}
-        sizes = [size for size in (2, 3) if size < len(self.groups)]
-        for i, most in self._off_most(around).items():
-            drop = drops[i]
-            order = np.argsort(-drop, kind="stable")
-            by_drop = [alone[i][j].groups[0] for j in order[drop[order] > 0].tolist()]
-            order = np.argsort(-most, kind="stable")
-            by_distance: list[int] = order[most[order] > 0].tolist()
-            suspected = dict.fromkeys([*by_drop[:1], *by_distance, *by_drop])
-            suspects = sorted(list(suspected)[:MAX_SUSPECTS])
-            # Neighbours are sought in what is left.
-            sets[i] = [members for size in sizes for members in combinations(suspects, size)]
-            if sets[i]:
-                near[i] = around[i].of_sets(sets[i])
-        read = {i: iter(of_row) for i, of_row in self._read(near).items()}
-        return {
-            i: [_Trial(one, tuple(next(read[i]) for _ in one)) for one in of_row]
-            for i, of_row in sets.items()
-        }
-
-    def _beside(self, the_sets: Mapping[int, _Trial]) -> dict[int, list[_Trial]]:
-        """Replace the columns farthest off once a set reads what was expected, beside the set."""
-        rows: dict[int, FloatArray] = {}
-        for i, the_set in the_sets.items():
-            rows[i] = self.standardised[i].copy()
-            for g, expected in zip(*the_set, strict=True):
-                rows[i][self.groups[g]] = expected.standardised
-        around = {i: _Surroundings(self._by_group, row, self.own[i]) for i, row in rows.items()}
-        near: dict[int, _Near] = {}
-        for i, most in self._off_most(around, rows).items():
-            order: list[int] = np.argsort(-most, kind="stable").tolist()
-            far = [g for g in order if g not in the_sets[i].groups][:MAX_BESIDE]
-            if far:
-                near[i] = around[i].of_sets([(g,) for g in far])
-        read = self._read(near, rows)
-        return {
-            i: [
-                _Trial((*the_set.groups, g), (*the_set.expected, of_column))
-                for g, of_column in zip(near[i].groups, read[i], strict=True)
-            ]
-            if i in near
-            else []
-            for i, the_set in the_sets.items()
-        }
-
-    def _reasons(
-        self, i: int, trial: _Trial, share: float, alone: Mapping[int, float]
-    ) -> list[ColumnDrop]:
-        """Report the columns of one trial, ordered by their drops `alone`."""
-        if len(trial.groups) == 1:
-            (g,), (one,) = trial
-            return [ColumnDrop(g, share, self.X[i, self.groups[g]], one.values)]
-        pairs = sorted(
-            zip(*trial, strict=True),
-            key=lambda pair: (-alone.get(pair[0], 0.0), -pair[1].distance),
+        (u, a), n = asked.shape, len(self.groups)
+        rows, last = np.arange(u)[:, None], 2.0 * n
+        by_drop = np.argsort(-drops, axis=1, kind="stable")
+        priority = np.full((u, n), last)
+        n_first = n + np.arange(a)
+        priority[rows, np.take_along_axis(asked, by_drop, axis=1)] = np.where(
+            np.take_along_axis(drops, by_drop, axis=1) > 0.0, n_first, last
         )
-        together = trial.groups if len(pairs) > 1 else ()
+        is_first = priority == n
+        by_distance = np.argsort(-off, axis=1, kind="stable")
+        places = np.where(np.take_along_axis(off, by_distance, axis=1) > 0.0, np.arange(n), last)
+        far = np.empty((u, n))
+        far[rows, by_distance] = places
+        priority = np.where(is_first, -1.0, np.minimum(priority, far))
+        found = np.argsort(priority, axis=1, kind="stable")[:, :MAX_SUSPECTS]
+        found[np.take_along_axis(priority, found, axis=1) == last] = n
+        found.sort(axis=1)
+        suspects = np.full((u, MAX_SUSPECTS), NONE)
+        suspects[:, : found.shape[1]] = np.where(found < n, found, NONE)
+        return suspects
+
+    def _sets(
+        self, batch: _Batch, rows: IntArray, suspects: IntArray
+    ) -> tuple[IntArray, FloatArray, Expected]:
+        """Replace pairs and triples of suspects of rows (u,) by what the others suggest.
+
+        What their groups should read; the places of each set there (u, e, 3), pairs first, with -1
+        behind them; and how far the nearest rows are without it, (u, e).
+        """
+        sizes = [size for size in (2, 3) if size < len(self.groups)]
+        chosen = [one for size in sizes for one in combinations(range(MAX_SUSPECTS), size)]
+        sets = np.full((len(rows), len(chosen), MAX_SET), NONE)
+        for place, members in enumerate(chosen):
+            sets[:, place, : len(members)] = suspects[:, members]
+            # Suspects that are missing are the last.
+            sets[sets[:, place, len(members) - 1] < 0, place] = UNASKED
+        near = self._around.near(batch.standardised[rows], batch.own[rows], sets)
+        row, e, at = np.nonzero(sets >= 0)
+        places = np.full(sets.shape, NONE)
+        places[row, e, at] = np.arange(len(row))
+        groups, nearest = sets[row, e, at], near.nearest[row, e]
+        of_sets = self._around.expected(batch.standardised[rows], row, groups, nearest)
+        return places, near.radius, of_sets
+
+    def _beside(
+        self,
+        batch: _Batch,
+        rows: IntArray,
+        best: IntArray,
+        drops: FloatArray,
+        expected: Expected,
+    ) -> tuple[IntArray, FloatArray, Expected]:
+        """Replace the groups farthest off once rows (b,) read what is best, beside that.
+
+        Places of what they should read (b, 8), -1: none, how much farther each lowers the score,
+        and what is expected with that.
+        """
+        n = len(self.groups)
+        width = min(MAX_BESIDE, n)
+        beside, more = np.full((len(rows), width), NONE), np.zeros((len(rows), width))
+        # What lowers the score of a row that is odd no more explains nothing.
+        (still,) = np.nonzero(drops < batch.excess[rows])
+        changed, own = batch.standardised[rows[still]], batch.own[rows[still]]
+        row, at = np.nonzero(best[still] >= 0)
+        which = best[still][row, at]
+        groups = expected.groups[which]
+        sizes = self._around.sizes[groups]
+        changed[np.repeat(row, sizes), self._around.columns_of(groups)] = expected.standardised[
+            runs(expected.ends[which] - sizes, sizes)
+        ]
+        agreeing = self._around.near(changed, own, np.full((len(still), 1, 1), AGREEING))
+        off = self._off(changed, agreeing.nearest[:, 0])
+        off[row, groups] = -np.inf
+        far = np.argsort(-off, axis=1, kind="stable")[:, :width]
+        far[np.take_along_axis(off, far, axis=1) < 0.0] = UNASKED
+        near = self._around.near(changed, own, far[:, :, None])
+        row, at = np.nonzero(far >= 0)
+        found = self._around.expected(changed, row, far[row, at], near.nearest[row, at])
+        beside[still[row], at] = len(expected.groups) + np.arange(len(row))
+        expected = expected.joined(found)
+        together = np.column_stack([best[still[row]], beside[still[row], at]])
+        lower = self._drops(batch, rows[still[row]], together, expected)
+        lower = np.minimum(lower, batch.excess[rows[still[row]]])
+        more[still[row], at] = np.maximum(lower - drops[still[row]], 0.0)
+        return beside, more, expected
+
+    def _told(
+        self,
+        batch: _Batch,
+        i: int,
+        tried: Sequence[IntArray],
+        found: FloatArray,
+        total: float,
+        alone: Mapping[int, float],
+        expected: Expected,
+    ) -> tuple[ColumnDrop, ...]:
+        """Report those of the trials of a row that lower its score, by what each is found to.
+
+        `tried` are places of what was expected; columns of one trial are ordered by their drops
+        `alone`.
+        """
+        reasons: list[ColumnDrop] = []
+        for entries, drop in zip(tried, found.tolist(), strict=True):
+            if drop > 0.0 and (not reasons or drop / total >= self.least):
+                places = [one for one in entries.tolist() if one >= 0]
+                reasons += self._reported(batch, i, places, drop / total, alone, expected)
+        return tuple(reasons) or self._farthest(batch, i, expected)
+
+    def _reported(
+        self,
+        batch: _Batch,
+        i: int,
+        places: list[int],
+        share: float,
+        alone: Mapping[int, float],
+        expected: Expected,
+    ) -> list[ColumnDrop]:
+        """Report the groups of one trial, by the places of what they should read."""
+        groups = expected.groups[places].tolist()
+        together = tuple(groups) if len(groups) > 1 else ()
+        pairs = sorted(
+            zip(groups, places, strict=True),
+            key=lambda pair: (-alone.get(pair[0], 0.0), -expected.distances[pair[1]]),
+        )
         return [
-            ColumnDrop(g, share / len(pairs), self.X[i, self.groups[g]], expected.values, together)
-            for g, expected in pairs
+            ColumnDrop(
+                g, share / len(pairs), batch.X[i, self.groups[g]], expected.of(place), together
+            )
+            for g, place in pairs
         ]
 
-    def _farthest(self, i: int, alone: list[_Trial]) -> tuple[ColumnDrop, ...]:
+    def _farthest(self, batch: _Batch, i: int, expected: Expected) -> tuple[ColumnDrop, ...]:
         """Report the column farthest from what its neighbours, or of an odd row all, suggest."""
-        far = max(alone, key=lambda trial: trial.expected[0].distance)
-        if far.expected[0].distance <= 0.0 < self._excess[i]:
-            around = _Surroundings(self._by_group, self.standardised[i], self.own[i])
-            middle = self._read({i: around.of_all()})[i]
-            g = max(range(len(middle)), key=lambda g: middle[g].distance)
-            far = _Trial((g,), (middle[g],))
-        return tuple(self._reasons(i, far, 0.0, {})) if far.expected[0].distance > 0.0 else ()
+        a = self._n_tried
+        far = i * a + int(expected.distances[i * a : (i + 1) * a].argmax())
+        if expected.distances[far] <= 0.0 < batch.excess[i]:
+            expected = self._around.expected_of_all(batch.standardised[i])
+            far = int(expected.distances.argmax())
+        if expected.distances[far] <= 0.0:
+            return ()
+        return tuple(self._reported(batch, i, [far], 0.0, {}, expected))
+
+
+def _smallest(highest: IntArray, left: FloatArray, left_by_sets: FloatArray) -> IntArray:
+    """Choose the smallest set that explains each of some rows (u,), by what trials leave of each.
+
+    Trials are single groups (u, a), of which the drop of one is the `highest` (u,), six pairs and
+    four triples. Places are counted through all.
+    """
+    rows, n, n_pairs = np.arange(len(left)), left.shape[1], comb(MAX_SUSPECTS, 2)
+    smallest, remaining = highest.copy(), left[rows, highest]
+    all_left = np.hstack([left, left_by_sets])
+    for part in (slice(0, n), slice(n, n + n_pairs), slice(n + n_pairs, None)):
+        if all_left[:, part].shape[1]:
+            least = part.start + all_left[:, part].argmin(axis=1)
+            smaller = all_left[rows, least] < LESS_LEFT * remaining
+            smallest = np.where(smaller, least, smallest)
+            remaining = all_left[rows, smallest]
+    return smallest

@@ -1,24 +1,40 @@
-"""Arrow's own files and streams, Feather among them -> some of their rows."""
+"""Arrow's own files and streams, Feather among them, and batches that come once -> a table."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from kpca_apps.errors import InputError, storage_named
 from kpca_apps.names import unique_names
 from kpca_apps.system.limits import require_columns, require_memory
-from kpca_apps.tables.input_file import InputFile, damage_refused
+from kpca_apps.system.spools import require_disk, spool_folder
+from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused, first_line
 from kpca_apps.tables.read.parquet import arrow_frame, require_text, text_bytes
 from kpca_apps.tables.read.reader import Reader, table_of
-from kpca_apps.tables.table import PartedTable, Rows, Table, as_arrow, far_dates
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import (
+    PartedTable,
+    Rows,
+    Table,
+    as_arrow,
+    as_frame,
+    collect,
+    far_dates,
+    hash_cells,
+    part_size,
+    recut,
+)
 
 _FILE = b"ARROW1\0\0"
 _STREAM = b"\xff\xff\xff\xff"  # marks the length of its first message
@@ -221,3 +237,56 @@ def _read(file: InputFile) -> Table | PartedTable:
 
 
 ARROW = Reader("Arrow", "", _read, (_FILE, _STREAM))
+
+
+def read_batches(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    source: SourceInfo,
+    options: ReadOptions,
+    notes: Sequence[str] = (),
+) -> Table | PartedTable:
+    """Take in batches that come once: they are kept in a file, which is read as any of Arrow.
+
+    The hash of the `source` is one of the cells, however they were cut into batches; `notes` may
+    grow until the last has come.
+    """
+    held = spool_folder(folder=False)
+    try:
+        _keep(held.path, schema, batches)
+        rows, digest = _rows(held.path), hashlib.sha256()
+        rows = replace(rows, pieces=_hashed(rows.pieces, digest), notes=[*notes, *rows.notes])
+        source = replace(source, n_bytes=held.path.stat().st_size)
+        return collect(rows, source, digest.hexdigest, options.in_memory_rows, options.part_rows)
+    finally:
+        held.close()
+
+
+def _keep(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write batches to a file, in pieces that depend on the number of columns alone."""
+    schema = schema.remove_metadata()
+    require_columns(len(schema))
+    pieces = (pa.Table.from_arrays(batch.columns, schema=schema) for batch in batches)
+    with (
+        storage_named(path.parent),
+        pa.OSFile(os.fsencode(path), "wb") as file,
+        pa.ipc.new_stream(file, schema) as writer,
+    ):
+        for rows in recut(pieces, part_size(max(len(schema), 1))):
+            require_memory(rows.nbytes)
+            require_disk(path.parent, rows.nbytes)
+            try:
+                rows.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise InputError(
+                    f"its cells are not what their types say ({first_line(error)}); text must be "
+                    "UTF-8."
+                ) from None
+            writer.write_table(rows.combine_chunks())
+
+
+def _hashed(pieces: Iterable[pa.Table], digest: Any) -> Iterator[pa.Table]:
+    """Yield rows, and update a hash with their cells."""
+    for piece in pieces:
+        hash_cells(as_frame(piece, False)[0], digest)
+        yield piece

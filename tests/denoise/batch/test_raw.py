@@ -85,6 +85,22 @@ def test_a_frame_without_light_to_measure_is_left_as_it_is(tmp_path: Path) -> No
     np.testing.assert_array_equal(kept, read_image(path).page(0))
 
 
+def test_raw_files_become_denoised_raw_files(folder: Path, tmp_path: Path) -> None:
+    files = [folder / "in" / "a.dng", folder / "in" / "b.png"]
+    for kind in ("tiff", "dng"):
+        result = run_batch(files, tmp_path / kind, FAST.settings, denoise=FAST, raw_out=kind)
+        assert [one.reason for one in result.images] == ["", ""]
+    a, b = result.images
+    assert (a.output, a.format, b.output) == ("a.dng", "dng", "b.png")
+    # Developed from the file it is what it is from memory.
+    pictures = [read_image(tmp_path / name).page(0) for name in ("tiff/a.tif", "dng/a.dng")]
+    np.testing.assert_array_equal(*pictures)
+    again = run_batch(files, tmp_path / "dng", FAST.settings, denoise=FAST, raw_out="dng")
+    assert again.n_resumed == 2
+    planned, _ = plan_outputs([folder / "in"], folder / "out", raw_out="dng")
+    assert [one.output for one in planned] == ["a.dng", "b.png", "cut.dng", "turned.dng"]
+
+
 @pytest.mark.release
 def test_strength_runs_from_the_file_as_it_is(folder: Path, tmp_path: Path) -> None:
     found = {}

@@ -115,7 +115,7 @@ def described_otherwise(path: Path) -> None:
 
 def with_a_hole(path: Path) -> None:
     film = pages(20).astype(np.float32)
-    film[12, 3, 4] = np.nan
+    film[12, 3, 4] = np.inf
     tifffile.imwrite(path, film, photometric="minisblack", metadata=None)
 
 
@@ -124,7 +124,7 @@ def with_a_hole(path: Path) -> None:
     [
         (of_several_sizes, "page 2 is of another size or type than page 1"),
         (described_otherwise, "describe other pages than the 3 it has"),
-        (with_a_hole, "page 13 holds nan at row 3, column 4"),
+        (with_a_hole, "page 13 holds inf at row 3, column 4"),
     ],
 )
 def test_what_is_no_stack_fails_in_one_line(

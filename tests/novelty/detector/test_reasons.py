@@ -5,14 +5,15 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
-from kpca_apps.novelty.detector import reasons as of_reasons
-from kpca_apps.novelty.detector.nearest import middle_of, nearest_without
-from kpca_apps.novelty.detector.reasons import (
-    Attribution,
+from kpca_apps.novelty.detector import neighbours as of_neighbours
+from kpca_apps.novelty.detector.nearest import AGREEING, UNASKED, middle_of
+from kpca_apps.novelty.detector.neighbours import (
     NeighbourRows,
+    Surroundings,
     nearest_rows,
     rows_without_strays,
 )
+from kpca_apps.novelty.detector.reasons import Attribution
 from kpca_apps.novelty.listed_rows import JudgedRows, explain_rows, first_reasons
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
@@ -100,34 +101,52 @@ def test_the_nearest_rows_are_the_first_of_all_sorted(n_rows, ties):
     np.testing.assert_array_equal(found, np.sort(distances, axis=1)[:, :k])
 
 
-def nearest_by_sorting(parts, most, sets, own, nearest, radius):
+def nearest_by_sorting(
+    lines, line_of, column_of, level_of, of_levels, reference, rows, own, sets, nearest, radius
+):
     """Fill what `nearest_without` does, by sums over the other groups alone."""
-    for place, members in enumerate(sets):
-        others = np.delete(np.minimum(parts, most), members[members >= 0], axis=0)
-        distances = np.zeros(parts.shape[1])
-        for part in others:  # in one order
-            distances += part
-        distances[own] = np.inf
-        nearest[place] = np.argsort(distances, kind="stable")[: nearest.shape[1]]
-        radius[place] = distances[nearest[place]].mean()
+    for i, row in enumerate(rows):
+        parts = [
+            (reference[:, column] - row[column]) ** 2
+            if line >= 0
+            else of_levels[i][level_of[-1 - line]]
+            for line, column in zip(line_of, column_of, strict=True)
+        ]
+        for e, members in enumerate(sets[i]):
+            if members[0] == UNASKED:
+                continue
+            distances = np.zeros(len(reference))
+            most = 1.0 if members[0] == AGREEING else 1e200
+            for g in np.setdiff1d(np.arange(len(parts)), members):  # in one order
+                distances += np.minimum(parts[g], most)
+            if own[i] >= 0:
+                distances[own[i]] = np.inf
+            nearest[i, e] = np.argsort(distances, kind="stable")[: nearest.shape[2]]
+            radius[i, e] = distances[nearest[i, e]].mean()
 
 
 @pytest.mark.parametrize("n_rows", [12, 83, 2_003])
-@pytest.mark.parametrize("size", [1.0, 1e-6, 1e5, 1e150])
-@pytest.mark.parametrize("most", [1e200, 1.0])
-def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(n_rows, size, most):
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e5, 1e20])
+def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(n_rows, size, monkeypatch):
     rng = np.random.default_rng(3)
-    parts = rng.gamma(0.5, size=(6, n_rows))
-    parts[:, n_rows // 2 :] = np.round(parts[:, n_rows // 2 :])  # many are equally near
-    parts[4] *= size
-    sets = np.array([[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1]])
-    found, by_hand = ((np.zeros((5, 10), dtype=np.int64), np.zeros(5)) for _ in range(2))
-    nearest_without(parts, most, sets, np.array([7]), *found)
-    nearest_by_sorting(parts, most, sets, np.array([7]), *by_hand)
-    np.testing.assert_allclose(found[1], by_hand[1], rtol=1e-12)
-    if size != 1e150:  # beside which nothing else is seen
-        np.testing.assert_array_equal(found[0], by_hand[0])
-    np.testing.assert_array_equal(found[0][[1, 2]], by_hand[0][[1, 2]])
+    numbers = rng.normal(size=(n_rows, 4))
+    numbers[n_rows // 2 :] = np.round(numbers[n_rows // 2 :])  # many are equally near
+    levels, dates = 0.7 * np.eye(3)[rng.integers(0, 3, n_rows)], rng.normal(size=(n_rows, 2))
+    reference = np.hstack([numbers[:, :2], levels, dates, numbers[:, 2:]])
+    groups = [np.array(g) for g in ([0], [1], [2, 3, 4], [5, 6], [7], [8])]
+    rows = reference[rng.integers(0, n_rows, 5)] + rng.normal(scale=0.3, size=(5, 9)).round(1)
+    rows[:, 7] *= size  # a part beside which others are small
+    around = Surroundings(neighbours(reference), groups)
+    none = [[-1, -1, -1], [4, -1, -1], [0, 4, -1], [1, 2, 3], [5, -1, -1], [3, -1, -1]]
+    sets = np.tile(np.array([*none, [AGREEING, -1, -1], [UNASKED, -1, -1]]), (5, 1, 1))
+    own = np.array([7, -1, 0, -1, 3])
+    found = around.near(rows, own, sets)
+    monkeypatch.setattr(of_neighbours, "nearest_without", nearest_by_sorting)
+    by_hand = around.near(rows, own, sets)
+    np.testing.assert_allclose(found.radius, by_hand.radius, rtol=1e-12)
+    # Beside the largest part the others are rounding.
+    seen = [1, 2, 6, 7] if size == 1e20 else slice(None)
+    np.testing.assert_array_equal(found.nearest[:, seen], by_hand.nearest[:, seen])
 
 
 def test_groups_should_read_the_medians_or_the_most_frequent_level():
@@ -167,7 +186,7 @@ def test_reasons_of_many_rows_are_those_of_each_row_by_sorted_neighbours(kind, m
     if kind == "categories":
         rows, X = np.round(rows), np.round(X)
     together = explained(rows, X, np.sqrt)
-    monkeypatch.setattr(of_reasons, "nearest_without", nearest_by_sorting)
+    monkeypatch.setattr(of_neighbours, "nearest_without", nearest_by_sorting)
     for row, reasons in zip(X, together, strict=True):
         (alone,) = explained(rows, row[None], np.sqrt)
         assert [drop.group for drop in reasons] == [drop.group for drop in alone]

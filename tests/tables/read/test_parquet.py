@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kpca_apps.errors import ConfigError, InputError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, MemoryLimitError, UnreachableError
 from kpca_apps.system import limits
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read import parquet
@@ -33,13 +33,29 @@ def opened(path: Path, size: int = 4) -> PartedTable:
     return table
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_copy_of_another_time_is_the_same_file_and_one_of_other_bytes_is_not(
+    tmp_path: Path, is_folder: bool
+) -> None:
+    path = tmp_path / "t.parquet"
+    FRAME.write_parquet(path)
+    table = opened(tmp_path if is_folder else path)
+    os.utime(path, (0, 0))
+    assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UnreachableError, match=r"t\.parquet: the file was changed"):
+        table.parts[0].read()
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) -> None:
     for name, start, stop in [("b", 3, 9), ("a", 0, 3), ("c", 9, 9), ("d", 9, 10)]:
         FRAME[start:stop].write_parquet(tmp_path / f"{name}.parquet")
     for name in (".hidden.parquet", "_metadata.parquet"):
         FRAME.write_parquet(tmp_path / name)
-    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_temporary").mkdir()
     (tmp_path / "notes.txt").touch()
     table = opened(tmp_path, size)
     assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)

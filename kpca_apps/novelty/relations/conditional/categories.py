@@ -34,7 +34,6 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
-from scipy.optimize import minimize
 
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.surprise.tails import UpperTail
@@ -490,6 +489,9 @@ def _counted(
 
 def _weights(ratios: FloatArray, value: IntArray, log_q: FloatArray) -> FloatArray:
     """Weights (g,) of most likelihood for log ratios (g, n, k) and the values (n,) of rows."""
+    # Loaded here: it takes as long as all else that is done with a small table's categories.
+    from scipy.optimize import minimize
+
     every = np.arange(len(value))
     seen = ratios[:, every, value].sum(axis=1)
 

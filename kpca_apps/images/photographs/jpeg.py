@@ -1,4 +1,4 @@
-"""JPEG files: grey and colour of 8 bits, with their metadata.
+"""JPEG files: grey, colour and inks of 8 bits, with their metadata.
 
 libjpeg fills what is missing with grey and no more than warns of it. Pillow and imagecodecs pass
 over its warnings; simplejpeg refuses an image with one, and decodes in half of Pillow's time.
@@ -20,7 +20,8 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.lossless import stated_size
+from kpca_apps.images.inks import ink_of, joined_inks, split_inks
+from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import (
     Format,
     ImageFile,
@@ -31,6 +32,11 @@ from kpca_apps.images.types import (
 )
 
 QUALITY = 95
+_COLOURS = {
+    "L": (1, "GRAY"),
+    "RGB": (3, "RGB"),
+    "CMYK": (4, "CMYK"),
+}  # channels, and the decoder's word
 _JFIF, _APP1, _APP2, _PHOTOSHOP, _COMMENT = b"\xe0\xe1\xe2\xed\xfe"
 # Each block of 8 x 8 pixels takes at least one bit of the file.
 PIXELS_PER_BYTE = 8 * 64
@@ -42,17 +48,19 @@ _SCAN_ENDS = re.compile(rb"\xff+(?=[\xc4\xd0-\xd7\xd9\xda\xdd])")
 
 
 def read_jpeg(data: bytes, label: str) -> ImageFile:
-    """Read a JPEG file of 8-bit grey or RGB; of several pictures in one file the first."""
+    """Read a JPEG file of 8-bit grey, RGB or CMYK; of several pictures in one file the first."""
     with damage_refused(label):
         # Not Image.open, which would look for the other pictures of the file.
         picture = JpegImageFile(io.BytesIO(data))
         if not picture.tile or picture.fp is None:
             raise InputError(f"{label}: is cut short before its pixels; fetch the file again.")
         scan = picture.fp.tell()
-    channels = {"L": 1, "RGB": 3}.get(picture.mode)
-    if channels is None:
-        what = "CMYK inks" if picture.mode == "CMYK" else f"pixels of mode {picture.mode}"
-        raise InputError(f"{label}: holds {what}, not grey or RGB; convert it to RGB first.")
+    if picture.mode not in _COLOURS:
+        raise InputError(
+            f"{label}: holds pixels of mode {picture.mode}, not grey or RGB; convert it to RGB "
+            "first."
+        )
+    channels, colours = _COLOURS[picture.mode]
     page = Page(picture.height, picture.width, channels, np.dtype(np.uint8))
     ratio = PIXELS_PER_BYTE * channels
     # Of a progressive file the first scan holds a part of each block, and libjpeg allocates all.
@@ -77,12 +85,12 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
 
     def decoded(number: int) -> NDArray[np.uint8]:
         with damage_refused(label):
-            pixels = decode_whole(data, "RGB" if channels == 3 else "GRAY")
+            pixels = decode_whole(data, colours)
             if pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
         return pixels
 
-    return ImageFile(
+    image = ImageFile(
         label=label,
         format="jpeg",
         pages=(page,),
@@ -98,28 +106,34 @@ def read_jpeg(data: bytes, label: str) -> ImageFile:
         ),
         carried=tuple(_carried(segments)),
     )
+    # As Adobe stores inks, and Pillow reads them: what they leave of white.
+    return split_inks(image) if channels == 4 else image
 
 
 def write_jpeg(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
     """Write an image of 8 bits as JPEG at quality 95 with full chroma, with further segments."""
-    (pixels,), carried = pages, like.carried
+    (pixels,), carried = joined_inks(pages, like), like.carried
     buffer = io.BytesIO()
     extra = b"".join(
         b"\xff" + code + struct.pack(">H", len(content) + 2) + content for code, content in carried
     )
+    stored, mode = (ink_of(pixels), "CMYK") if like.inks else (pixels, None)
+    picture = Image.fromarray(np.ascontiguousarray(stored))
+    if mode:
+        picture = Image.frombuffer(mode, picture.size, picture.tobytes(), "raw", mode, 0, 1)
     # Tables fitted to the image would save 3 %, but Pillow then fails on much noise in colour.
-    Image.fromarray(np.ascontiguousarray(pixels)).save(
-        buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra
-    )
+    picture.save(buffer, "JPEG", quality=QUALITY, subsampling=0, extra=extra)
     encoded = buffer.getvalue()
     # Either header says how dense the pixels are; one of our own would say otherwise.
-    if any(code[0] == _JFIF or content.startswith(b"Exif\0\0") for code, content in carried):
+    if not like.inks and any(
+        code[0] == _JFIF or content.startswith(b"Exif\0\0") for code, content in carried
+    ):
         encoded = encoded[:2] + encoded[_OWN_HEADER:]
     file.write(encoded)
 
 
 def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
-    """Decode a JPEG as "GRAY" or "RGB"; ValueError if it is not whole."""
+    """Decode a JPEG as "GRAY", "RGB" or "CMYK"; ValueError if it is not whole."""
     # Renamed, for libjpeg warns of a profile in disorder, and that costs no pixel.
     data = data.replace(b"ICC_PROFILE\0", b"ICC_profile\0")
     try:
@@ -134,7 +148,7 @@ def decode_whole(data: bytes, colours: str) -> NDArray[np.uint8]:
         plain = np.array(picture)
         if not np.array_equal(np.array(JpegImageFile(io.BytesIO(longer))), plain):
             raise ValueError("a scan ends too early") from None
-        return plain
+        return ink_of(plain) if colours == "CMYK" else plain
     return np.asarray(pixels[..., 0] if colours == "GRAY" else pixels)
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.lossless import read_lossless, stated_size
+from kpca_apps.images.photographs.lossless import read_lossless, stated_size
 from tests.hostile.images import saved, texture
 
 GREY, COLOUR, ALPHA = texture(20, 30), texture(20, 30, 3), texture(20, 30, 4)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.lossless import stated_size
+from kpca_apps.images.photographs.lossless import stated_size
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     Format,

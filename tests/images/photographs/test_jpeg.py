@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from kpca_apps.errors import InputError
-from kpca_apps.images import jpeg
 from kpca_apps.images.files import encode_image
-from kpca_apps.images.jpeg import read_jpeg
+from kpca_apps.images.photographs import jpeg
+from kpca_apps.images.photographs.jpeg import read_jpeg
 from tests.hostile.images import saved, texture
 
 END = b"\xff\xd9"

@@ -1,0 +1,123 @@
+"""Pixels that are no data: which they are, and what stands for them while the others are denoised.
+
+What stands for them is computed from the data alone, so that no value under a mask has a say in
+anything. Patches of data near a hole are matched in a smooth continuation of what surrounds it.
+Noise is measured with the hole mirrored full of the data around, whose noise is as it is elsewhere.
+
+References
+----------
+H. Knutsson, C.-F. Westin (1993), "Normalized and differential convolution", CVPR (the
+continuation, from fine to coarse).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import distance_transform_edt, gaussian_filter, zoom
+
+from kpca_apps.errors import InputError
+
+Mask = NDArray[np.bool_]  # True where there are data
+
+# Pixels of the Gaussian that continues the data at each scale, and the least share of its weight
+# that must lie on data; else the scale of half the size says what is there.
+REACH, ENOUGH = 1.0, 0.1
+
+
+def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
+    """Return a mask as (pages, h, w) of an image of that shape, or refuse it.
+
+    >>> checked_mask([[1, 0]], (3, 1, 2)).shape
+    (3, 1, 2)
+    """
+    given = np.asarray(mask)
+    if given.dtype.kind not in "buif":
+        raise InputError(f"mask has dtype {given.dtype}; give booleans, True where there are data")
+    if given.shape not in (shape, shape[1:]):
+        own, wanted = (" x ".join(map(str, one)) for one in (given.shape, shape[1:]))
+        raise InputError(f"mask has shape {own or 'of a number'} and the image {wanted}; give one "
+                         "value for each pixel")  # fmt: skip
+    return np.broadcast_to(given != 0, shape)
+
+
+def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
+    """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
+
+    Not those outside a mask, nor where a channel is not a number, nor, of four channels, where all
+    is transparent; the latter only if some are not, for a fourth channel of zeros is none.
+    InputError, with the pixel, where data are infinite, or where there are none.
+    """
+    data = None if mask is None or mask.all() else mask
+    for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
+        # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(channel.sum()) or np.isfinite(channel).all():
+                continue
+        numbers = ~np.isnan(channel)
+        data = numbers if data is None else data & numbers
+        if (infinite := np.isinf(channel) & data).any():
+            page, row, column = np.argwhere(infinite)[0]
+            where = f", channel {number}" if len(planes) > 1 else ""
+            where += f", page {page}" if len(channel) > 1 else ""
+            raise InputError(
+                f"image holds {channel[page, row, column]} at row {row}, column {column}{where}; "
+                "replace such pixels first, by NaN where they are no data"
+            )
+    if len(planes) == 4 and not (opaque := planes[3] != 0).all():
+        seen = opaque if data is None else data & opaque
+        data = seen if seen.any() else data
+    if data is not None and not data.any():
+        raise InputError("image has no pixel that is data: all are masked, or not a number")
+    return None if data is None or data.all() else data
+
+
+def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:
+    """Return a page (h, w) whose holes go on smoothly from the data around them.
+
+    >>> page, data = np.array([[1.0, 99.0, 3.0]]), np.array([[True, False, True]])
+    >>> continued(page, data)
+    array([[1., 2., 3.]], dtype=float32)
+    """
+    values = np.where(data, page, 0).astype(np.float32)
+    if not data.any():
+        return values
+    weights = gaussian_filter(data.astype(np.float32), REACH)
+    found = gaussian_filter(values, REACH) / np.maximum(weights, np.float32(ENOUGH) / 2)
+    far = weights < ENOUGH
+    if far.any():
+        height, width = page.shape
+        odd = ((0, height % 2), (0, width % 2))
+        fours = [
+            np.pad(one, odd).reshape(-(-height // 2), 2, -(-width // 2), 2).sum(axis=(1, 3))
+            for one in (values, data.astype(np.float32))
+        ]
+        half = continued(fours[0] / np.maximum(fours[1], 1), fours[1] > 0)
+        wide = zoom(half, 2, order=1, mode="nearest", grid_mode=True)[:height, :width]
+        found[far] = wide[far]
+    return np.where(data, values, found)
+
+
+def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:
+    """Return a page (h, w) whose holes are filled by mirroring the data around, noise and all.
+
+    >>> page, data = np.array([[4, 1, 9, 9]]), np.array([[True, True, False, False]])
+    >>> mirrored(page, data)
+    array([[4, 1, 4, 1]])
+    """
+    filled, known = page.copy(), data.copy()
+    while known.any() and not known.all():
+        holes = np.array(np.nonzero(~known))
+        nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
+        near = nearest[:, holes[0], holes[1]]
+        far = 2 * near - holes
+        inside = ((far >= 0) & (far < np.reshape(data.shape, (2, 1)))).all(axis=0)
+        far = np.where(inside, far, near)
+        new = inside & known[tuple(far)]
+        if not new.any():  # Data one pixel wide have no other side.
+            new, far = np.ones_like(new), near
+        filled[tuple(holes[:, new])] = filled[tuple(far[:, new])]
+        known[tuple(holes[:, new])] = True
+    return filled

@@ -1,0 +1,159 @@
+"""The colours of a sensor's pixels, and a mosaic of them as planes of one colour each.
+
+Bayer's repeat every 2 x 2 pixels. Those of X-Trans do so every 6 x 6; but every 3 x 3 of them hold
+five green ones, at the same places, and where they begin at the right pixels two red and two blue.
+Such a cell is one pixel of as many planes as it has pixels.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError
+
+Place = tuple[int, int]  # row and column
+Plane = NDArray[np.float32]
+
+BAYER = ("RGGB", "BGGR", "GRBG", "GBRG")
+
+
+def checked_pattern(pattern: str) -> str:
+    """Return the letters of Bayer's pattern, 2 x 2, or of X-Trans, 6 x 6, or refuse others."""
+    if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern)):
+        return pattern
+    raise ConfigError(
+        f"pattern is {pattern!r}; give one of {', '.join(BAYER)}, or the 36 letters of X-Trans"
+    )
+
+
+def phases_of(pattern: str) -> list[Place]:
+    """Return how far before a mosaic its first cell may begin, in rows and columns.
+
+    >>> phases_of("RGGB")
+    [(0, 0), (1, 1), (0, 1), (1, 0)]
+    """
+    if pattern in BAYER:
+        return [(0, 0), (1, 1), (0, 1), (1, 0)]
+    return [
+        (down, across)
+        for down, across in np.ndindex(3, 3)
+        if all(
+            _is_balanced(pattern, (top - down, left - across)) for top in (0, 3) for left in (0, 3)
+        )
+    ]
+
+
+def _is_balanced(pattern: str, corner: Place) -> bool:
+    """Whether a cell of X-Trans has five green pixels, two red ones and two blue ones."""
+    cell = [colour_at(pattern, corner[0] + y, corner[1] + x) for y, x in np.ndindex(3, 3)]
+    return [cell.count(letter) for letter in "RGB"] == [2, 5, 2]
+
+
+def period_of(pattern: str) -> int:
+    """Return after how many pixels a pattern repeats."""
+    return isqrt(len(pattern))
+
+
+def cell_of(pattern: str) -> int:
+    """Return how many pixels wide and high a cell is."""
+    return 2 if len(pattern) == 4 else 3
+
+
+def colour_at(pattern: str, row: int, column: int) -> str:
+    """Return the colour of a pixel.
+
+    >>> colour_at("RGGB", 2, 3)
+    'G'
+    """
+    n = period_of(pattern)
+    return pattern[n * (row % n) + column % n]
+
+
+def places_of(pattern: str, corner: Place = (0, 0)) -> list[Place]:
+    """Return the pixels of the cell at a corner, counted from there: red, then green, then blue.
+
+    >>> places_of("GRBG")
+    [(0, 1), (0, 0), (1, 1), (1, 0)]
+    """
+    down, across = corner
+    cell = cell_of(pattern)
+    found = [(y, x) for y in range(cell) for x in range(cell)]
+    return sorted(found, key=lambda p: "RGB".index(colour_at(pattern, down + p[0], across + p[1])))
+
+
+def split(mosaic: Plane, pattern: str, phase: Place) -> Plane:
+    """Return the planes of a mosaic (h, w), whose first cell begins so far above and left of it."""
+    n, cell = period_of(pattern), cell_of(pattern)
+    rows, columns = (
+        _continued(side, before, n) for side, before in zip(mosaic.shape, phase, strict=True)
+    )
+    whole = mosaic[np.ix_(rows, columns)]
+    planes = np.empty((cell * cell, len(rows) // cell, len(columns) // cell), np.float32)
+    for plane, target, source in _paired(planes, whole, pattern, phase):
+        planes[plane][target] = whole[source]
+    return planes
+
+
+def merged(planes: Plane, shape: tuple[int, int], pattern: str, phase: Place) -> Plane:
+    """Return the mosaic (h, w) of which `split` made the planes."""
+    cell, (down, across), (height, width) = cell_of(pattern), phase, shape
+    whole = np.empty((cell * planes.shape[1], cell * planes.shape[2]), np.float32)
+    for plane, target, source in _paired(planes, whole, pattern, phase):
+        whole[source] = planes[plane][target]
+    return whole[down : down + height, across : across + width]
+
+
+def _continued(side: int, before: int, period: int) -> NDArray[np.intp]:
+    """Return the pixels of one side, some before and behind: the nearest of the same colours."""
+    behind = -(side + before) % period
+    places = np.arange(-before, side + behind)
+    if period == 2:  # mirrored: its neighbours go on
+        places = np.abs(places)
+        return np.asarray(np.where(places < side, places, 2 * side - 2 - places))
+    places = np.where(places < 0, places + period, places)
+    return np.asarray(np.where(places < side, places, places - period))
+
+
+def _paired(
+    planes: Plane, whole: Plane, pattern: str, phase: Place
+) -> list[tuple[int, tuple[slice, slice], tuple[slice, slice]]]:
+    """Return which pixels of each plane are which of a mosaic of whole cells."""
+    n, cell = period_of(pattern), cell_of(pattern)
+    m = n // cell
+    pairs = []
+    for i, j in np.ndindex(m, m):
+        corner = cell * i - phase[0], cell * j - phase[1]
+        for plane, (y, x) in enumerate(places_of(pattern, corner)):
+            source = np.s_[cell * i + y :: n, cell * j + x :: n]
+            pairs.append((plane, np.s_[i::m, j::m], source))
+    return pairs
+
+
+def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, Plane], Plane]:
+    """Return views of a mosaic: its red, two planes of green that are neighbours, and its blue.
+
+    Each has pixels at equal distances.
+    """
+    n, cell = period_of(pattern), cell_of(pattern)
+    height, width = (side // n * n for side in mosaic.shape)
+    letters = {(y, x): colour_at(pattern, y, x) for y in range(n) for x in range(n)}
+    red, blue = (
+        mosaic[y:height:n, x:width:n]
+        for y, x in (next(p for p in letters if letters[p] == one) for one in "RB")
+    )
+    always = [
+        place
+        for place in np.ndindex(cell, cell)
+        if all(letters[p] == "G" for p in letters if (p[0] % cell, p[1] % cell) == place)
+    ]
+    first, second = next(
+        (p, q)
+        for p in always
+        for q in always
+        if p < q and abs(p[0] - q[0]) == abs(p[1] - q[1]) == 1
+    )
+    green, other = (mosaic[y:height:cell, x:width:cell] for y, x in (first, second))
+    return red, (green, other), blue

@@ -1,0 +1,63 @@
+"""A part of an image that alone is denoised, and what of the image that takes."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from kpca_apps.denoise.options import Window
+from kpca_apps.errors import ConfigError, InputError
+
+Region = tuple[int, int, int, int]  # column and row of its corner, width and height
+
+# Pixels on either side that are denoised with a region, so that patches at its edges have others to
+# resemble: what two passes reach.
+AROUND = 96
+
+
+def checked_region(region: Any) -> Region:
+    """Return a region as four whole numbers, or refuse it.
+
+    >>> checked_region([0, 8, 64, 64])
+    (0, 8, 64, 64)
+    """
+    try:
+        numbers = tuple(region)
+    except TypeError:
+        numbers = ()
+    whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in numbers)
+    if len(numbers) != 4 or not whole or min(numbers) < 0 or min(numbers[2:]) < 1:
+        raise ConfigError(
+            f"region is {region!r}; give four whole numbers: column and row of its first pixel, "
+            "from 0, width and height"
+        )
+    x, y, width, height = (int(one) for one in numbers)
+    return x, y, width, height
+
+
+def window_of(region: Any, size: tuple[int, int]) -> Window:
+    """Return rows and columns of a region of an image (height, width); InputError if not inside.
+
+    >>> window_of((2, 0, 3, 4), (8, 8))
+    ((0, 4), (2, 5))
+    """
+    x, y, width, height = checked_region(region)
+    if x + width > size[1] or y + height > size[0]:
+        raise InputError(
+            f"region {x},{y},{width},{height} reaches beyond the image of {size[1]} x {size[0]} "
+            "pixels; give one inside"
+        )
+    return (y, y + height), (x, x + width)
+
+
+def window_around(window: Window, size: tuple[int, int]) -> tuple[Window, Window]:
+    """Return a window with what is around it, and where in that the window lies.
+
+    >>> window_around(((0, 4), (200, 210)), (100, 1000))
+    (((0, 100), (104, 306)), ((0, 4), (96, 106)))
+    """
+    (top, bottom), (left, right) = window
+    first, last = max(0, top - AROUND), min(size[0], bottom + AROUND)
+    before, behind = max(0, left - AROUND), min(size[1], right + AROUND)
+    inside = (top - first, bottom - first), (left - before, right - before)
+    return ((first, last), (before, behind)), inside

@@ -1,0 +1,143 @@
+"""Mosaics as digital negatives (DNG): levels, colours and metadata of the raw file they are of.
+
+Adobe, Digital Negative Specification 1.7 (2023), chapters 4 and 6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.large import Content
+from kpca_apps.images.tags import (
+    DNG_VERSION,
+    LAYOUTS,
+    MAKE,
+    MODEL,
+    ORIENTATION,
+    Directory,
+    Tag,
+    TiffError,
+    directories_at,
+    first_directory,
+)
+from kpca_apps.images.tiff import MEANING, SUB_IMAGES, write_tiff
+from kpca_apps.images.types import ImageFile, Metadata, Mosaic, Page
+
+CFA = 32803  # the meaning of pixels of which each has one colour
+BYTE, ASCII, SHORT, LONG, RATIO, SIGNED_RATIO = 1, 2, 3, 4, 5, 10
+PATTERN_SIZE, PATTERN = 33421, 33422
+OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
+BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
+NOISE_REDUCTION, DAYLIGHT = 50935, 21
+# Tags of a DNG that hold for its mosaic without noise: of the camera's colours and their profile,
+# of its lens, of exposure.
+_OF_CAMERA = frozenset({
+    UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
+    50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51107,
+    51108, 51109, 51110,
+})  # fmt: skip
+# The same of the directory of the mosaic: crop, scale, and corrections of the lens that are made
+# after the levels were applied.
+_OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
+# LibRaw's numbers of how a mosaic is turned for viewing, as TIFF's.
+_ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
+
+
+def negative_tags(
+    data: Content,
+    describing: Directory | None,
+    flip: int,
+    xyz_to_camera: NDArray[np.floating],
+    white_balance: Sequence[float],
+) -> Directory:
+    """Return the tags of a DNG that say how a mosaic is developed, and what its file says of it.
+
+    Of a DNG they are its own; else they are made of LibRaw's matrix from XYZ to the camera's
+    colours, and of its white balance (red, green, blue). `describing` is what is kept of the
+    metadata.
+    """
+    base = describing or Directory(LAYOUTS[0], {})
+    own = _own_tags(data)
+    tags = {**base.tags, **own}
+    found = Directory(base.layout, tags, base.children)
+    if UNIQUE_MODEL not in tags:
+        names = [tags[tag].data.strip(b"\0 ") for tag in (MAKE, MODEL) if tag in tags]
+        model = (b" ".join(names) or b"unknown camera") + b"\0"
+        tags[UNIQUE_MODEL] = Tag(ASCII, len(model), model)
+    if MATRIX not in tags:
+        tags[MATRIX] = _ratios(SIGNED_RATIO, xyz_to_camera[:3].ravel(), base)
+        found = found.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
+        tags = dict(found.tags)
+        if white_balance[0] > 0 and white_balance[2] > 0:
+            red, green, blue = (float(one) or 1.0 for one in white_balance[:3])
+            neutral = np.array([green / red, 1.0, green / blue])
+            tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
+    tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
+    for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
+        tags[number] = Tag(BYTE, 4, bytes(version))
+    turned = _ORIENTATIONS.get(flip, 1)
+    found = Directory(found.layout, tags, found.children)
+    return found.with_integers(SHORT, {ORIENTATION: [turned], MEANING: [CFA]})
+
+
+def _own_tags(data: Content) -> dict[int, Tag]:
+    """Return the tags of a DNG that hold for its mosaic without noise; none of another kind."""
+    first = first_directory(data)
+    if first is None or DNG_VERSION not in first.tags:
+        return {}
+    try:
+        below = directories_at(data, first, SUB_IMAGES)
+    except TiffError:
+        below = []
+    own = {number: tag for number, tag in first.tags.items() if number in _OF_CAMERA}
+    for directory in (first, *below):
+        if directory.integer(MEANING, 1) == CFA:
+            own |= {number: tag for number, tag in directory.tags.items() if number in _OF_MOSAIC}
+    return own
+
+
+def _ratios(kind: int, values: NDArray[np.floating], like: Directory) -> Tag:
+    """Return a tag of numbers as fractions."""
+    whole = [part for value in values for part in (round(float(value) * 1_000_000), 1_000_000)]
+    code = "i" if kind == SIGNED_RATIO else "I"
+    return Tag(kind, len(values), struct.pack(f"{like.layout.order}{len(whole)}{code}", *whole))
+
+
+def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like: ImageFile) -> None:
+    """Write a mosaic (h, w) of the light that one of a file had, as a DNG.
+
+    LibRaw makes of it the picture that it makes of the mosaic. InputError where the colours of the
+    camera are not known.
+    """
+    negative, side = mosaic.negative, int(len(mosaic.pattern) ** 0.5)
+    matrix = negative.tags.tags[MATRIX]
+    if not any(np.frombuffer(matrix.data, "u4")[::2]):
+        raise InputError(
+            f"{like.label}: the colours of its camera are not known, so that no DNG can be made of "
+            "it; leave out --raw-out."
+        )
+    shorts = {
+        PATTERN_SIZE: [side, side],
+        LAYOUT: [1],
+        BLACK_SIZE: [side, side],
+        BLACK: negative.black.ravel().astype(int).tolist(),
+        WHITE: [negative.white],
+    }
+    letters = bytes("RGB".index(letter) for letter in mosaic.pattern)
+    tags = {
+        **negative.tags.tags,
+        PATTERN: Tag(BYTE, len(letters), letters),
+        PLANE_COLOURS: Tag(BYTE, 3, bytes(range(3))),
+    }
+    directory = Directory(negative.tags.layout, tags, negative.tags.children)
+    directory = directory.with_integers(LONG, {254: [0]}).with_integers(SHORT, shorts)
+    height, width = light.shape
+    page = Page(height, width, 1, np.dtype("u2"))
+    written = ImageFile(like.label, "dng", (page,), Metadata(), like.page, directories=(directory,))
+    write_tiff(file, [negative.counts(light)], written)

@@ -1,0 +1,49 @@
+"""CMYK: the inks of print as pages that are denoised like pictures, and put together again.
+
+Each picture becomes two pages: what the coloured inks leave of white paper, as red, green and blue,
+and what black leaves of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.images.types import ImageFile
+
+NOTE = "Its inks are denoised as two pages, the coloured ones and black; its profile is kept."
+
+
+def split_inks(image: ImageFile) -> ImageFile:
+    """Return an image with two pages for each of its pages, which hold what four inks leave."""
+    kept: dict[int, NDArray[Any]] = {}
+
+    def page(number: int) -> NDArray[Any]:
+        whole, is_black = divmod(number, 2)
+        if whole not in kept:
+            kept.clear()
+            kept[whole] = image.page(whole)
+        return np.ascontiguousarray(kept[whole][..., 3] if is_black else kept[whole][..., :3])
+
+    parts = [replace(one, channels=n) for one in image.pages for n in (3, 1)]
+    notes = (*image.notes, NOTE)
+    return replace(image, pages=tuple(parts), page=page, notes=notes, inks=True)
+
+
+def joined_inks(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+    """Yield pages of four inks' light, two of the given ones each; those of other images as is."""
+    source = iter(pages)
+    if not like.inks:
+        yield from source
+        return
+    for colours in source:
+        yield np.dstack([colours, next(source)])
+
+
+def ink_of(light: NDArray[Any]) -> NDArray[Any]:
+    """Return how much ink lies where so much light is left, or the other way round."""
+    return np.asarray(np.subtract(np.iinfo(light.dtype).max, light))

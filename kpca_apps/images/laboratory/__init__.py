@@ -1,0 +1,1 @@
+"""Files of microscopes, telescopes and scanners of bodies; their libraries are extras."""

@@ -1,0 +1,201 @@
+"""DICOM images: their pixels, in the units that they stand for, and the size of a pixel.
+
+What they say of a patient, a date or a place is not kept. DICOM PS3.3 (2024), C.7.6.3 (pixels) and
+C.11.1 (modality). By pydicom, of the extra "lab"; written as OME-TIFF.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.images.laboratory.in_place import Scaling
+from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.large import Content
+from kpca_apps.images.tiff import write_tiff
+from kpca_apps.images.types import (
+    Format,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+    require_library,
+)
+from kpca_apps.names import one_line
+
+_INTEGERS = {8: "1", 16: "2", 32: "4"}
+_GREY = frozenset({"MONOCHROME1", "MONOCHROME2"})
+_COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"})
+_MOST_FRAMES = 1_000_000
+_GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
+
+
+def read_dicom(data: Content, label: str) -> ImageFile:
+    """Read the frames of a DICOM file as pages; MONOCHROME1 comes out counting from black."""
+    require_library(label, "pydicom", "lab", "DICOM images")
+    import pydicom
+    from pydicom.pixels import get_decoder
+
+    with damage_refused(label):
+        source = _source(data)
+        with pydicom.config.disable_value_validation():
+            said = pydicom.dcmread(source, stop_before_pixels=True)
+        syntax = said.file_meta.TransferSyntaxUID
+        size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
+        frames = int(said.get("NumberOfFrames", 1) or 1)
+        samples, bits = int(said.get("SamplesPerPixel", 1)), int(said.get("BitsAllocated", 0))
+        signed, meaning = (
+            int(said.get("PixelRepresentation", 0)),
+            str(said.get("PhotometricInterpretation", "")),
+        )
+    wrong = ""
+    if not size[0] and not size[1]:
+        wrong = "holds no image"
+    elif "TotalPixelMatrixColumns" in said and frames > 1:
+        wrong = "is a slide in tiles; export the regions that matter as TIFF first"
+    elif meaning not in (_GREY if samples == 1 else _COLOUR):
+        kind = one_line(meaning, 20) or "unknown"
+        wrong = f"holds colours of kind {kind}; export it as RGB or grey first"
+    elif bits not in _INTEGERS:
+        wrong = f"holds values of {bits} bits; export it in 8 or 16 bits first"
+    if wrong:
+        raise InputError(f"{label}: {wrong}.")
+    check_size(label, size, 0, 0, 1)
+    if not 1 <= frames <= _MOST_FRAMES or samples not in (1, 3):
+        raise InputError(f"{label}: its header is damaged; fetch the file again.")
+    with damage_refused(label):
+        n_bytes = size[0] * size[1] * samples * bits // 8
+        if not syntax.is_compressed and frames * n_bytes > len(data) + 4096:
+            raise ValueError(f"{frames} frames in {len(data)} bytes")
+        decoder = get_decoder(syntax)
+        if not decoder.is_available:
+            needed = " or ".join(decoder.missing_dependencies) or "none"
+            raise ConfigError(
+                f"{label}: is packed as {syntax.name}, which needs one of: {needed}; install it, "
+                "or save the image without compression first."
+            )
+        stored = np.dtype(f"{'i' if signed else 'u'}{_INTEGERS[bits]}")
+        scalings = _scalings(said, frames, grey=samples == 1 and meaning == "MONOCHROME2")
+        dtype, values = _meaning(stored, scalings, meaning == "MONOCHROME1", said)
+        page = Page(*size, samples, dtype)
+        series = _series(said, frames, page)
+
+    def frame(number: int) -> NDArray[Any]:
+        from pydicom.pixels import pixel_array
+
+        with damage_refused(label):
+            pixels = np.asarray(pixel_array(_source(data), index=number))
+            if pixels.dtype != stored and pixels.dtype.itemsize > stored.itemsize:
+                raise ValueError("its pixels do not fit its header")
+            found = values(pixels.astype(stored, copy=False), number)
+            if found.shape != page.shape:
+                raise ValueError("its pixels do not fit its header")
+        return found
+
+    notes = ["Written without what the file says of a patient; what its pixels show stays."]
+    if meaning == "MONOCHROME1":
+        notes.append("It counts from white, and is written counting from black.")
+    return ImageFile(
+        label=label,
+        format="dicom",
+        pages=(page,) * frames,
+        metadata=Metadata(),
+        page=frame,
+        notes=tuple(notes),
+        directories=ome_directories([series]),
+        groups=groups_of([series]) if frames > 1 and series.axes != "C" else None,
+    )
+
+
+def _source(data: Content) -> Any:
+    return io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
+
+
+def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:
+    """Return what stored values mean, one for all frames or one for each."""
+    if not grey:
+        return [Scaling()]
+    groups: list[Any] = []
+    shared = said.get("SharedFunctionalGroupsSequence")
+    own = said.get("PerFrameFunctionalGroupsSequence")
+    if own and len(own) == frames and "PixelValueTransformationSequence" in own[0]:
+        groups = [one.PixelValueTransformationSequence[0] for one in own]
+    elif shared and "PixelValueTransformationSequence" in shared[0]:
+        groups = [shared[0].PixelValueTransformationSequence[0]]
+    found = []
+    for one in groups or [said]:
+        slope, offset = float(one.get("RescaleSlope", 1)), float(one.get("RescaleIntercept", 0))
+        if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
+            raise ValueError("its rescaling is damaged")
+        found.append(Scaling(slope, offset))
+    return found if len(set(found)) > 1 else found[:1]
+
+
+def _meaning(
+    stored: np.dtype[Any], scalings: list[Scaling], inverted: bool, said: Any
+) -> tuple[np.dtype[Any], Callable[[NDArray[Any], int], NDArray[Any]]]:
+    """Return the type of the pixels, and what turns those of a frame into it."""
+    first = scalings[0]
+    if inverted:
+        # The largest number that its bits hold is black.
+        bits = int(said.get("BitsStored", 8 * stored.itemsize))
+        top = -1 if stored.kind == "i" else (1 << min(bits, 8 * stored.itemsize)) - 1
+        return stored, lambda pixels, _: np.subtract(np.array(top, stored), pixels)
+    if scalings == [Scaling()]:
+        return stored, lambda pixels, _: pixels
+    if len(scalings) == 1 and first.slope == 1 and first.offset == int(first.offset):
+        # The least type that holds all that the bits in use can mean.
+        offset, bits = int(first.offset), int(said.get("BitsStored", 8 * stored.itemsize))
+        low = offset - (1 << (bits - 1) if stored.kind == "i" else 0)
+        high = low + (1 << bits) - 1
+        for kind in ("u1", "u2", "i2", "i4"):
+            limits: np.iinfo[Any] = np.iinfo(kind)
+            if limits.bits >= 8 * stored.itemsize and limits.min <= low and high <= limits.max:
+                return limits.dtype, partial(_shifted, offset=offset, limits=limits)
+    dtype: np.dtype[Any] = np.dtype("f8" if stored.itemsize > 2 else "f4")
+
+    def scaled(pixels: NDArray[Any], number: int) -> NDArray[Any]:
+        one = scalings[number if len(scalings) > 1 else 0]
+        return (pixels * np.float64(one.slope) + one.offset).astype(dtype)
+
+    return dtype, scaled
+
+
+def _shifted(pixels: NDArray[Any], _: int, *, offset: int, limits: np.iinfo[Any]) -> NDArray[Any]:
+    """Add an offset; values beyond the bits in use are cut at the limits of the type."""
+    moved = np.clip(pixels.astype(np.int64) + offset, limits.min, limits.max)
+    return moved.astype(limits.dtype)
+
+
+def _series(said: Any, frames: int, page: Page) -> Series:
+    """Say how large a pixel is, and what runs from frame to frame."""
+    measures = said
+    for name in _GROUPS:
+        groups = said.get(name)
+        if groups and "PixelMeasuresSequence" in groups[0]:
+            measures = groups[0].PixelMeasuresSequence[0]
+            break
+    spacing = measures.get("PixelSpacing") or said.get("ImagerPixelSpacing") or (0, 0)
+    between = measures.get("SpacingBetweenSlices") or measures.get("SliceThickness") or 0
+    sizes = {"X": float(spacing[1]), "Y": float(spacing[0])}
+    time = float(said.get("FrameTime", 0) or 0)
+    if frames == 1 or (between and not time):
+        sizes["Z"] = float(between)
+    known = physical_sizes(sizes, "mm")
+    if time > 0:
+        known |= {"TimeIncrement": time, "TimeIncrementUnit": "ms"}
+    axes = "T" if time else "Z" if between else "C"
+    return Series(axes, (frames,), page, known)
+
+
+FORMAT = Format(
+    rb".{128}DICM", (".dcm", ".dicom"), read_dicom, write_tiff, size=None, written_as="tiff"
+)

@@ -1,0 +1,144 @@
+"""FITS files of telescopes: the images of all their extensions, or of those that are no masks.
+
+FITS Working Group (2016), "Definition of the Flexible Image Transport System", version 4.0. Headers
+by astropy, of the extra "lab"; they, and tables, are kept to the byte.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.laboratory.in_place import Plane, Scaling, planes_of, write_in_place
+from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
+from kpca_apps.images.large import Content
+from kpca_apps.images.types import (
+    Format,
+    ImageFile,
+    Metadata,
+    damage_refused,
+    require_library,
+    rewrite,
+)
+from kpca_apps.names import one_line
+
+_CARD, _BLOCK = 80, 2880
+_TYPES = {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
+# Extensions that are no picture but belong to one, by the names that telescopes and libraries give.
+_BESIDE = frozenset(
+    "DQ MASK ERR ERROR UNCERT VAR VARIANCE WHT WEIGHT CON CTX SAMP TIME AREA".split()
+)
+# What would be false of denoised pixels.
+_DROPPED = ("CHECKSUM", "DATASUM", "DATAMIN", "DATAMAX")
+_SPECTRAL = (
+    "FREQ",
+    "WAVE",
+    "WAVN",
+    "AWAV",
+    "ENER",
+    "VRAD",
+    "VOPT",
+    "ZOPT",
+    "BETA",
+    "VELO",
+    "STOKES",
+)
+_UPSIDE_DOWN = 4  # EXIF's number: the first row is the lowest
+
+
+def read_fits(data: Content, label: str) -> ImageFile:
+    """Read the images of a FITS file as pages; NaN, and what is BLANK among integers, has no value.
+
+    Integers that BSCALE and BZERO turn into other numbers are read as these.
+    """
+    require_library(label, "astropy", "lab", "FITS files")
+    from astropy.io import fits
+
+    planes: list[Plane] = []
+    series: list[Series] = []
+    patches: list[tuple[int, bytes]] = []
+    kept: list[str] = []
+    packed = False
+    with damage_refused(label):
+        where: Any = io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
+        # As they are stored: neither scaled, nor unpacked.
+        options = {"do_not_scale_image_data": True, "disable_image_compression": True}
+        with fits.open(where, mode="readonly", **options) as file:
+            for hdu in file:
+                header, place = hdu.header, hdu.fileinfo()
+                packed |= bool(header.get("ZIMAGE", False))
+                sides = [int(header[f"NAXIS{n}"]) for n in range(1, int(header["NAXIS"]) + 1)]
+                if not isinstance(hdu, (fits.PrimaryHDU, fits.ImageHDU)) or len(sides) < 2:
+                    continue
+                name = one_line(str(header.get("EXTNAME", "")).strip().upper(), 20)
+                if name in _BESIDE or name.startswith("VAR_"):
+                    kept.append(name)
+                    continue
+                own = _planes(data, label, header, sides[::-1], place["datLoc"])
+                planes += own
+                series.append(_series(header, sides[::-1], own[0]))
+                patches += _false_cards(data, place["hdrLoc"], place["datLoc"])
+    if not planes:
+        how = "is packed (fpack); unpack it by funpack first" if packed else "holds no image"
+        raise InputError(f"{label}: {how}.")
+    notes = []
+    if patches:
+        notes.append("Its checksums and extremes, those of the noisy pixels, are not kept.")
+    if kept:
+        notes.append(f"Kept as they are: its extensions {', '.join(dict.fromkeys(kept))}.")
+    return ImageFile(
+        label=label,
+        format="fits",
+        pages=tuple(plane.page for plane in planes),
+        metadata=Metadata(orientation=_UPSIDE_DOWN),
+        page=lambda number: planes[number].read(data),
+        notes=tuple(notes),
+        directories=ome_directories(series, orientation=_UPSIDE_DOWN),
+        # Cubes of one file each; what the planes of one cube are, its header seldom says.
+        groups=groups_of(series) if len(series) > 1 else None,
+        rewrite=partial(write_in_place, content=data, planes=planes, patches=patches),
+    )
+
+
+def _planes(data: Content, label: str, header: Any, shape: list[int], place: int) -> list[Plane]:
+    """Return the pages of an image."""
+    stored = np.dtype(_TYPES.get(int(header["BITPIX"]), "V1"))
+    slope, offset = float(header.get("BSCALE", 1)), float(header.get("BZERO", 0))
+    if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
+        raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
+    blank = header.get("BLANK") if stored.kind in "ui" else None
+    scaling = Scaling(slope, offset, None if blank is None else int(blank))
+    return planes_of(label, data, place, shape, stored, scaling=scaling)
+
+
+def _series(header: Any, shape: list[int], first: Plane) -> Series:
+    """Say which axes the pages of an image run along."""
+    free, axes, sizes = ["Z", "T", "C"], "", list[int]()
+    long = [(number, side) for number, side in enumerate(shape[:-2]) if side > 1]
+    if len(long) > len(free):
+        return Series("Z", (math.prod(shape[:-2]),), first.page)
+    for number, side in reversed(long):
+        kind = str(header.get(f"CTYPE{len(shape) - number}", "")).upper()
+        wanted = "C" if kind.startswith(_SPECTRAL) else "T" if kind.startswith("TIME") else "Z"
+        axis = wanted if wanted in free else free[0]
+        free.remove(axis)
+        axes, sizes = axis + axes, [side, *sizes]
+    return Series(axes, tuple(sizes), first.page)
+
+
+def _false_cards(data: Content, begin: int, end: int) -> list[tuple[int, bytes]]:
+    """Return blank cards for those of a header that are not true of other pixels."""
+    cards = data[begin:end]
+    return [
+        (begin + at, b" " * _CARD)
+        for at in range(0, len(cards), _CARD)
+        if cards[at : at + 8].decode("latin-1").rstrip() in _DROPPED
+    ]
+
+
+FORMAT = Format(rb"SIMPLE  =", (".fits", ".fit", ".fts"), read_fits, rewrite, size=None)

@@ -1,0 +1,177 @@
+"""Pixels that stand plainly in a file: read where they lie, written into a copy of all else.
+
+So headers, tables and extensions are kept to the byte, and no more than a page is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.large import Content
+from kpca_apps.images.types import Page, check_size
+
+_PIECE = 1 << 22  # bytes copied at a time
+_DIGITS = 1 << 22  # steps that float32 can count with some to spare
+MOST_PAGES = 1_000_000
+READ_TYPES = frozenset("u1 u2 u4 i1 i2 i4 f2 f4 f8".split())
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What stored integers mean: slope times one, and an offset; one may mean "no value"."""
+
+    slope: float = 1.0
+    offset: float = 0.0
+    blank: int | None = None
+
+    def dtype(self, stored: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of the values: integers where these are exact, NaN being no value."""
+        native = stored.newbyteorder("=")
+        if native.kind == "f":
+            return native
+        if self.blank is None and self.slope == 1.0:
+            if self.offset == 0:
+                return native
+            if native.kind == "i" and self.offset == -float(np.iinfo(native).min):
+                return np.dtype(f"u{native.itemsize}")
+            if native.kind == "u" and self.offset == -float(np.iinfo(native).max // 2 + 1):
+                return np.dtype(f"i{native.itemsize}")
+        steps = abs(self.offset / self.slope) + 2.0 ** (8 * native.itemsize)
+        return np.dtype("f4" if steps < _DIGITS else "f8")
+
+    def values(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of what is stored."""
+        dtype, native = self.dtype(stored.dtype), stored.astype(stored.dtype.newbyteorder("="))
+        if dtype == native.dtype and native.dtype.kind != "f":
+            return native
+        if dtype.kind in "ui":
+            return _other_sign(native)
+        if native.dtype.kind == "f" and (self.slope, self.offset) == (1.0, 0.0):
+            return native
+        values = (native * np.float64(self.slope) + self.offset).astype(dtype)
+        if self.blank is not None and native.dtype.kind in "ui":
+            values[native == self.blank] = np.nan
+        return np.asarray(values)
+
+    def stored(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
+        """Return what is stored of values, rounded and within the range of the type."""
+        if values.dtype == self.dtype(stored) and values.dtype.kind in "ui":
+            same = values.dtype == stored.newbyteorder("=")
+            return np.asarray((values if same else _other_sign(values)).astype(stored))
+        if stored.kind == "f":
+            if (self.slope, self.offset) == (1.0, 0.0):
+                return values.astype(stored)
+            return ((values - self.offset) / self.slope).astype(stored)
+        limits = np.iinfo(stored)
+        low, high = int(limits.min), int(limits.max)
+        # What means "no value" must not come of a value.
+        low, high = low + (self.blank == low), high - (self.blank == high)
+        steps = np.rint((values.astype(np.float64) - self.offset) / self.slope)
+        whole = np.clip(np.nan_to_num(steps, nan=0.0), low, high).astype(stored)
+        if self.blank is not None:
+            is_blank = np.isnan(values)
+            taken = (whole == self.blank) & ~is_blank
+            whole[taken] = self.blank + 1
+            whole[is_blank] = self.blank
+        return np.asarray(whole)
+
+
+def _other_sign(values: NDArray[Any]) -> NDArray[Any]:
+    """Turn integers of n bits into those 2^(n-1) above or below, of the other sign."""
+    kind = {"u": "i", "i": "u"}[values.dtype.kind]
+    bits = values.view(f"u{values.itemsize}") ^ np.array(
+        1 << (8 * values.itemsize - 1), f"u{values.itemsize}"
+    )
+    return np.asarray(bits.view(f"{kind}{values.itemsize}"))
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A page as it stands in a file."""
+
+    place: int
+    page: Page
+    stored: np.dtype[Any]  # of a channel, with its byte order
+    scaling: Scaling = Scaling()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the file that it takes."""
+        return self.page.height * self.page.width * self.page.channels * self.stored.itemsize
+
+    def read(self, content: Content) -> NDArray[Any]:
+        """Return the pixels."""
+        raw = content[self.place : self.place + self.n_bytes]
+        return self.scaling.values(np.frombuffer(raw, self.stored).reshape(self.page.shape))
+
+
+def planes_of(
+    label: str,
+    content: Content,
+    place: int,
+    shape: Sequence[int],
+    stored: np.dtype[Any],
+    *,
+    channels: int = 1,
+    scaling: Scaling | None = None,
+) -> list[Plane]:
+    """Return the pages of an array (..., rows, columns) at a place, checked to lie in the file."""
+    *counts, height, width = (int(side) for side in shape)
+    scaling = scaling or Scaling()
+    if f"{stored.kind}{stored.itemsize}" not in READ_TYPES:
+        what = "complex numbers" if stored.kind == "c" else f"values of type {stored.name}"
+        raise InputError(
+            f"{label}: holds {what}; save it as integers of at most 32 bits or as floats first."
+        )
+    n_pages = 1
+    for count in counts:
+        n_pages *= max(0, count)
+    first = Page(height, width, channels, scaling.dtype(stored))
+    n_bytes = height * width * channels * stored.itemsize
+    check_size(label, (height, width), 0, 0, 1)
+    if place < 0 or n_pages < 1 or place + n_pages * n_bytes > len(content):
+        raise InputError(
+            f"{label}: its header promises {n_pages} x {height} x {width} pixels, more than its "
+            f"{len(content)} bytes can hold; it is damaged or cut short, fetch the file again."
+        )
+    if n_pages > MOST_PAGES:
+        raise InputError(f"{label}: has {n_pages:,} pages, above the limit of {MOST_PAGES:,}.")
+    return [Plane(place + number * n_bytes, first, stored, scaling) for number in range(n_pages)]
+
+
+def write_in_place(
+    file: Any,
+    pages: Iterable[NDArray[Any]],
+    content: Content,
+    planes: Sequence[Plane],
+    patches: Sequence[tuple[int, bytes]] = (),
+) -> None:
+    """Write pages where the planes stand, which lie in order, and the rest as in the content.
+
+    Patches are bytes of the rest that have become others, in order too.
+    """
+    done, waiting = 0, list(patches)
+    for plane, pixels in zip(planes, pages, strict=True):
+        done = _copy(file, content, done, plane.place, waiting)
+        file.write(plane.scaling.stored(pixels, plane.stored).tobytes())
+        done += plane.n_bytes
+    _copy(file, content, done, len(content), waiting)
+
+
+def _copy(
+    file: Any, content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
+) -> int:
+    """Copy bytes of a file up to a place, which is returned."""
+    while begin < end:
+        if waiting and waiting[0][0] == begin:
+            begin += int(file.write(waiting.pop(0)[1]))
+            continue
+        stop = min(end, begin + _PIECE, *(place for place, _ in waiting[:1]))
+        begin += int(file.write(content[begin:stop]))
+    return begin

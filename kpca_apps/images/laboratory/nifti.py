@@ -1,0 +1,149 @@
+"""NIfTI files of scanners of bodies, also packed by gzip: volumes and series of them.
+
+Cox et al. (2004), "A (sort of) new image data format standard: NIfTI-1", HBM. Headers by nibabel,
+of the extra "lab"; they, with affine matrices and extensions, are kept to the byte.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError, about
+from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
+from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.large import Content
+from kpca_apps.images.types import (
+    DEFLATE_RATIO,
+    FRONT,
+    Format,
+    ImageFile,
+    Metadata,
+    damage_refused,
+    require_library,
+    rewrite,
+)
+from kpca_apps.system.limits import require_memory
+
+GZIP = b"\x1f\x8b"
+MARK = rb".{344}n[+i]1\0|.{4}n[+i]2\0\r\n\x1a\n"
+_HEADERS = 544  # bytes of the longer header, with the four that say whether extensions follow
+_LABELS = 1002  # the intent of an image whose values name organs
+_UNITS = {1: "m", 2: "mm", 3: "µm"}
+_SECONDS = {8: "s", 16: "ms", 24: "µs"}
+_LEVEL = 6  # of gzip
+_COLOURS = {128: 3, 2304: 4}  # channels of 8 bits, by the code of the type
+
+
+def read_nifti(data: Content, label: str) -> ImageFile:
+    """Read a NIfTI-1 or NIfTI-2 file of one part; integers with a slope are read as its values."""
+    require_library(label, "nibabel", "lab", "NIfTI files")
+    packed = data[:2] == GZIP
+    head = unpacked_head(data[:_HEADERS], _HEADERS)
+    with damage_refused(label):
+        header, shape, place = _header(head)
+        code = int(header["datatype"])
+        channels = _COLOURS.get(code, 1)
+        stored = np.dtype("u1") if channels > 1 else header.get_data_dtype()
+        slope, offset = header.get_slope_inter()
+        intent = int(header["intent_code"])
+        axes = dict(zip("XYZT", (float(size) for size in header.get_zooms()), strict=False))
+        unit, time_unit = int(header["xyzt_units"]) & 7, int(header["xyzt_units"]) & 56
+    wrong = ""
+    if bytes(header["magic"])[1:2] == b"i":
+        wrong = "keeps its pixels in another file (.img); save both as one .nii file first"
+    elif intent == _LABELS:
+        wrong = "holds labels of regions, not brightness, which denoising would mix"
+    elif len(shape) < 2:
+        wrong = "holds no image of two dimensions"
+    if wrong:
+        raise InputError(f"{label}: {wrong}.")
+    content = _unpacked(data, label, place, shape, stored.itemsize * channels) if packed else data
+    scaling = Scaling(1.0 if slope is None else slope, offset or 0.0)
+    # The first index runs fastest: columns, rows, slices, times.
+    planes = planes_of(
+        label, content, place, shape[::-1], stored, channels=channels, scaling=scaling
+    )
+    said = physical_sizes({a: axes.get(a, 0.0) for a in "XYZ"}, _UNITS.get(unit, "pixel"))
+    if axes.get("T", 0.0) > 0 and time_unit in _SECONDS:
+        said |= {"TimeIncrement": axes["T"], "TimeIncrementUnit": _SECONDS[time_unit]}
+    n_slices, rest = (shape[2] if len(shape) > 2 else 1), 1
+    for side in shape[3:]:
+        rest *= side
+    page_axes, sizes = ("T", (rest,)) if n_slices == 1 else ("TZ", (rest, n_slices))
+    series = [Series(page_axes, sizes, planes[0].page, said)]
+
+    def write(file: Any, pages: Iterable[NDArray[Any]]) -> None:
+        if not packed:
+            write_in_place(file, pages, content, planes)
+            return
+        # Without a name and a time, so that equal pixels are equal bytes.
+        with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as inner:
+            write_in_place(inner, pages, content, planes)
+
+    return ImageFile(
+        label=label,
+        format="nifti",
+        pages=tuple(plane.page for plane in planes),
+        metadata=Metadata(),
+        page=lambda number: planes[number].read(content),
+        directories=ome_directories(series),
+        groups=groups_of(series),
+        rewrite=write,
+    )
+
+
+def unpacked_head(head: bytes, n_bytes: int) -> bytes:
+    """Return the first bytes of what gzip may have packed, as many as the given ones hold."""
+    if not head.startswith(GZIP):
+        return head
+    try:
+        return zlib.decompressobj(31).decompress(head, n_bytes)
+    except zlib.error:
+        return b""
+
+
+def _header(head: bytes) -> tuple[Any, tuple[int, ...], int]:
+    """Return the header, the shape, and where pixels begin."""
+    from nibabel.nifti1 import Nifti1Header
+    from nibabel.nifti2 import Nifti2Header
+
+    kind: Any = Nifti2Header if head[4:6] in (b"n+", b"ni") else Nifti1Header
+    header = kind(head[: kind.template_dtype.itemsize], check=False)
+    shape = tuple(int(side) for side in header.get_data_shape())
+    place = int(header["vox_offset"])
+    if place < kind.template_dtype.itemsize:
+        raise ValueError("pixels that begin in its header")
+    return header, shape, place
+
+
+def _unpacked(
+    data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
+) -> bytes:
+    """Return what gzip has packed, which is no more than the header promises and some."""
+    promised = place + pixel_bytes
+    for side in shape:
+        promised *= max(1, side)
+    if promised > DEFLATE_RATIO * len(data) + 4096:
+        raise InputError(
+            f"{label}: its header promises more pixels than its {len(data)} bytes can hold; it is "
+            "damaged or cut short, fetch the file again."
+        )
+    with about(label):
+        require_memory(promised, copies=2)
+    with damage_refused(label):
+        source: Any = io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
+        with gzip.open(source) as file:
+            content = file.read(promised + FRONT)
+            if file.read(1):
+                raise ValueError("more than its header promises")
+    return content
+
+
+FORMAT = Format(MARK, (".nii",), read_nifti, rewrite, size=None)

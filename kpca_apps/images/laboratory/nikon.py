@@ -1,0 +1,115 @@
+"""ND2 files of Nikon microscopes, by nd2 (the extra "lab"); written as OME-TIFF."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.laboratory.in_place import READ_TYPES
+from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.large import Content
+from kpca_apps.images.tiff import write_tiff
+from kpca_apps.images.types import (
+    DEFLATE_RATIO,
+    Format,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+    require_library,
+)
+
+_LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
+_MOST_FRAMES = 1_000_000
+
+
+def read_nd2(data: Content, label: str) -> ImageFile:
+    """Read an ND2 file: a series of pages for each position of the stage, each channel a page."""
+    require_library(label, "nd2", "lab", "ND2 files")
+    with damage_refused(label), _opened(data) as file:
+        sizes = {str(axis): int(side) for axis, side in file.sizes.items()}
+        dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
+        size = sizes["Y"], sizes["X"]
+        loops = {axis: side for axis, side in sizes.items() if axis not in "CYXS"}
+        said = _said(file, sizes.get("C", 1))
+    if not loops.keys() <= _LOOPS or channels not in (1, 3):
+        raise InputError(
+            f"{label}: has axes {', '.join(sizes)}, of which some are no times, slices, positions "
+            "or channels; export it as OME-TIFF first."
+        )
+    if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
+        raise InputError(f"{label}: holds values of type {dtype}; export it as OME-TIFF first.")
+    check_size(label, size, 0, 0, 1)
+    page = Page(*size, channels, dtype)
+    n_channels, n_positions = sizes.get("C", 1), loops.get("P", 1)
+    n_frames = math.prod(loops.values())
+    n_bytes = n_frames * n_channels * page.n_bytes
+    if not 1 <= n_frames <= _MOST_FRAMES or n_channels < 1 or n_bytes > DEFLATE_RATIO * len(data):
+        raise InputError(
+            f"{label}: its {n_frames} frames promise more pixels than its {len(data)} bytes can "
+            "hold; it is damaged, fetch the file again."
+        )
+    along = {axis: side for axis, side in loops.items() if axis != "P"}
+    # Frames as they lie in the file, those of a position together; in each its channels.
+    order = np.arange(n_frames).reshape(tuple(loops.values()))
+    if "P" in loops:
+        order = np.moveaxis(order, list(loops).index("P"), 0)
+    frames = order.ravel()
+    axes, counts = "".join(along) + "C", (*along.values(), n_channels)
+    series = [Series(axes, counts, page, said) for _ in range(n_positions)]
+
+    def read(number: int) -> NDArray[Any]:
+        frame, channel = divmod(number, n_channels)
+        with damage_refused(label), _opened(data) as file:
+            found = np.asarray(file.read_frame(int(frames[frame])))
+            if found.dtype != page.dtype:
+                raise ValueError("its pixels do not fit its header")
+            # Copied, for the file may be mapped into memory only while it is open.
+            return np.array(found.reshape(n_channels, *page.shape)[channel], order="C")
+
+    return ImageFile(
+        label=label,
+        format="nd2",
+        pages=(page,) * (n_frames * n_channels),
+        metadata=Metadata(),
+        page=read,
+        notes=("Its experiment, its events and its regions of interest are not kept.",),
+        directories=ome_directories(series),
+        groups=groups_of(series),
+    )
+
+
+@contextmanager
+def _opened(data: Content) -> Iterator[Any]:
+    from nd2 import ND2File
+
+    with ND2File(io.BytesIO(data) if isinstance(data, bytes) else str(data.path)) as file:
+        yield file
+
+
+def _said(file: Any, n_channels: int) -> dict[str, Any]:
+    """Return sizes of a pixel, names of channels and the time between frames, where told."""
+    said: dict[str, Any] = {}
+    # nd2 stumbles over channels without a dye, which costs no pixel.
+    with suppress(Exception):
+        voxel = file.voxel_size()
+        said |= physical_sizes({"X": voxel.x, "Y": voxel.y, "Z": voxel.z}, "µm")
+        names = [one.channel.name for one in (file.metadata.channels or ()) if one.channel]
+        if len(names) == n_channels:
+            said["Channel"] = {"Name": names}
+    for loop in file.experiment:
+        period = getattr(loop.parameters, "periodMs", 0) or 0
+        if period > 0:
+            said |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
+    return said
+
+
+FORMAT = Format(rb"\xda\xce\xbe\x0a", (".nd2",), read_nd2, write_tiff, size=None, written_as="tiff")

@@ -1,0 +1,102 @@
+"""What is said of the axes of pages in OME's terms: which are a stack, and the tags of an OME-TIFF.
+
+Goldberg et al. (2005), "The Open Microscopy Environment (OME) Data Model and XML file", Genome
+Biology 6:R47.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tifffile import OmeXml
+
+from kpca_apps.images.tags import DESCRIPTION, LAYOUTS, ORIENTATION, Directory, Tag
+from kpca_apps.images.tiff import BYTES, ICC, PACKING, SHORT, ZIP
+from kpca_apps.images.types import Groups, Page
+
+ALONG = ("Z", "T")  # axes along which pages resemble each other, the nearest first
+_NO_UUID = uuid.UUID(int=0)
+_TEXT = 2  # TIFF's number for text
+_MOST_PLAIN = 3 << 30  # bytes of pixels that a TIFF file of 4 GB holds with some to spare
+
+
+@dataclass(frozen=True)
+class Series:
+    """Pages in the order of their axes, the last fastest, and what is said of them."""
+
+    axes: str  # some of T, C and Z, each once
+    sizes: tuple[int, ...]
+    page: Page
+    said: Mapping[str, Any] = field(default_factory=dict)  # by tifffile's names of OME's attributes
+
+    @property
+    def n_pages(self) -> int:
+        """How many pages there are."""
+        return math.prod(self.sizes)
+
+    def groups(self) -> Groups | None:
+        """Return the pages of each stack: of slices, else of times; None without either axis."""
+        along = next((self.axes.index(axis) for axis in ALONG if axis in self.axes), None)
+        if along is None:
+            return None
+        places = np.moveaxis(np.arange(self.n_pages).reshape(self.sizes), along, -1)
+        return tuple(tuple(map(int, row)) for row in places.reshape(-1, self.sizes[along]))
+
+
+def groups_of(series: Sequence[Series]) -> Groups | None:
+    """Return the pages of each stack of several series, one after the other; None if none says."""
+    found, first = list[tuple[int, ...]](), 0
+    if all(one.groups() is None for one in series):
+        return None
+    for one in series:
+        own = one.groups() or tuple((number,) for number in range(one.n_pages))
+        found += [tuple(first + number for number in group) for group in own]
+        first += one.n_pages
+    return tuple(found)
+
+
+def ome_directories(
+    series: Sequence[Series], *, orientation: int = 1, icc: bytes | None = None
+) -> tuple[Directory, ...]:
+    """Return the tags of the pages of an OME-TIFF file; what OME has no name for is not said."""
+    n_bytes = sum(one.n_pages * one.page.n_bytes for one in series)
+    layout = LAYOUTS[0] if n_bytes < _MOST_PLAIN else LAYOUTS[2]
+    shorts = {PACKING: [ZIP]}
+    if orientation != 1:
+        shorts[ORIENTATION] = [orientation]
+    tags = {} if icc is None else {ICC: Tag(BYTES, len(icc), icc)}
+    plain = Directory(layout, tags).with_integers(SHORT, shorts)
+    n_pages = sum(one.n_pages for one in series)
+    if any(one.page.dtype == np.float16 for one in series):
+        return (plain,) * n_pages  # a type that OME does not have
+    # Without a number of its own for each run, equal pixels are equal bytes.
+    xml = OmeXml(UUID=str(_NO_UUID), Creator="kpca")
+    for one in series:
+        page = one.page
+        samples = ("S", (page.channels,)) if page.channels > 1 else ("", ())
+        xml.addimage(
+            page.dtype,
+            (*one.sizes, page.height, page.width, *samples[1]),
+            (one.n_pages, 1, 1, page.height, page.width, page.channels),
+            axes=f"{one.axes}YX{samples[0]}",
+            **one.said,
+        )
+    told = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
+    text = told.encode() + b"\0"
+    first = Directory(layout, {**plain.tags, DESCRIPTION: Tag(_TEXT, len(text), text)})
+    return (first, *(plain,) * (n_pages - 1))
+
+
+def physical_sizes(sizes: Mapping[str, float], unit: str) -> dict[str, Any]:
+    """Return the sizes of a pixel along X, Y and Z, those that are positive, as OME names them."""
+    said: dict[str, Any] = {}
+    for axis, size in sizes.items():
+        if math.isfinite(size) and size > 0:
+            said[f"PhysicalSize{axis}"] = float(size)
+            said[f"PhysicalSize{axis}Unit"] = unit
+    return said

@@ -1,0 +1,345 @@
+"""OME-Zarr folders, 0.4 and 0.5: one image in chunks, with smaller copies of it.
+
+Pages are read of the largest copy, a page at a time, and the smaller ones are made anew of it by
+means, a chunk at a time. All else in the folder is copied as it is: attributes, labels, tables.
+
+Moore et al. (2021), "OME-NGFF: a next-generation file format", Nature Methods 18; its versions 0.4
+and 0.5. By zarr, of the extra "lab".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
+from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.types import (
+    Format,
+    ImageFile,
+    Metadata,
+    Page,
+    check_size,
+    damage_refused,
+    require_library,
+    rewrite,
+)
+from kpca_apps.names import one_line
+from kpca_apps.system.spools import require_disk
+
+HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
+_SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
+_AXES = {"time": "T", "channel": "C"}
+_UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
+_SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": "min", "hour": "h"}
+_MOST_CHUNK = 1 << 30  # bytes of a chunk, or of a shard of them
+# Bytes that one byte can become, of what is packed well.
+_RATIO = 50_000
+_SLAB = 1 << 26  # bytes of a copy that are reduced at a time
+
+Region = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class _Pyramid:
+    """The copies of an image, the largest first."""
+
+    folder: Path
+    paths: tuple[str, ...]
+    axes: str  # of T, C and Z, before rows and columns
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: np.dtype[Any]
+
+
+def is_zarr(folder: Path) -> bool:
+    """Tell whether a folder is a group of Zarr arrays, by what lies in it."""
+    return any((folder / name).is_file() for name in (".zgroup", "zarr.json"))
+
+
+def read_zarr(folder: Path, label: str) -> ImageFile:
+    """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
+    require_library(label, "zarr", "lab", "OME-Zarr folders")
+    with damage_refused(label):
+        told = _attributes(folder)
+        scales = told.get("multiscales") or []
+        if len(scales) != 1:
+            raise InputError(f"{label}: {_no_image(folder, told, len(scales))}.")
+        names, units = _axes(scales[0], label)
+        paths = tuple(str(one["path"]) for one in scales[0]["datasets"])
+        for path in paths:
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise InputError(
+                    f"{label}: a copy of it lies outside the folder ({one_line(path, 100)})."
+                )
+        arrays = [_opened(folder, path, "r") for path in paths]
+        shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
+        dtype = np.dtype(arrays[0].dtype)
+        chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
+    native = dtype.newbyteorder("=")
+    if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
+        raise InputError(f"{label}: holds values of type {dtype}; save it in 32 bits first.")
+    if any(len(shape) != len(names) for shape in shapes) or any(a.dtype != dtype for a in arrays):
+        raise InputError(f"{label}: its copies do not fit its axes; it is damaged, make it again.")
+    *counts, height, width = shapes[0]
+    check_size(label, (height, width), 0, 0, 1)
+    n_pages = math.prod(counts)
+    held = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
+    if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * held:
+        raise InputError(
+            f"{label}: its {n_pages:,} pages of {width} x {height} pixels are more than its "
+            f"{held:,} bytes can hold; it is damaged, fetch it again."
+        )
+    if max(chunks) > _MOST_CHUNK:
+        raise InputError(
+            f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, and each is read as a whole; "
+            "save it in smaller ones first."
+        )
+    pyramid = _Pyramid(folder, paths, names[:-2], shapes, dtype)
+    for above, below in pairwise(shapes):
+        if not all(map(_fits, above, below)) or above[:-3] != below[:-3]:
+            raise InputError(
+                f"{label}: its copies of {above} and {below} are not smaller by whole factors; "
+                "save the largest alone first."
+            )
+    page = Page(height, width, 1, native)
+    series = [Series(names[:-2], tuple(counts), page, _said(told, scales[0], names, units, counts))]
+
+    def read(number: int) -> NDArray[Any]:
+        place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
+        with damage_refused(label):
+            array = _opened(folder, paths[0], "r")
+            _check_blosc(folder / paths[0], array, place)
+            pixels = np.asarray(array[place])
+            if pixels.shape != page.shape:
+                raise ValueError("its pixels do not fit its header")
+        return pixels.astype(native, copy=False)
+
+    return ImageFile(
+        label=label,
+        format="zarr",
+        pages=(page,) * n_pages,
+        metadata=Metadata(),
+        page=read,
+        directories=ome_directories(series),
+        groups=groups_of(series),
+        rewrite=lambda out, pages: _write(pyramid, out, pages),
+    )
+
+
+def _attributes(folder: Path) -> Mapping[str, Any]:
+    """Return what OME has to say of a group."""
+    import zarr
+
+    group = zarr.open_group(str(folder), mode="r", use_consolidated=False)
+    told: dict[str, Any] = group.attrs.asdict()
+    return dict(told.get("ome", told))
+
+
+def _opened(folder: Path, path: str, mode: Any) -> Any:
+    import zarr
+
+    return zarr.open_array(str(folder / path), mode=mode)
+
+
+def _check_blosc(folder: Path, array: Any, place: tuple[int, ...]) -> None:
+    """Refuse a page of which a chunk is cut short; Blosc would read on beyond its end."""
+    if array.shards or not any("blosc" in type(one).__name__.lower() for one in array.compressors):
+        return
+    before = tuple(one // side for one, side in zip(place, array.chunks, strict=False))
+    counts = (-(-n // side) for n, side in zip(array.shape[-2:], array.chunks[-2:], strict=True))
+    for after in np.ndindex(*counts):
+        path = folder / array.metadata.encode_chunk_key((*before, *after))
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(16)
+            if len(head) < 16 or int.from_bytes(head[12:], "little") != path.stat().st_size:
+                raise ValueError("a chunk is cut short")
+
+
+def _outer(array: Any) -> tuple[int, ...]:
+    """Return the sides of what is written at once: a chunk, or a shard of chunks."""
+    return tuple(int(side) for side in (array.shards or array.chunks))
+
+
+def _no_image(folder: Path, told: Mapping[str, Any], n_scales: int) -> str:
+    """Say why a group is not one image, and what to do."""
+    if n_scales:
+        return f"holds {n_scales} images in one group; save each as a folder of its own first"
+    inside = next((one.name for one in sorted(folder.iterdir()) if is_zarr(one)), "")
+    what = "a plate of images" if "plate" in told else "no image itself"
+    example = f", such as {one_line(inside, 40)}" if inside else ""
+    return f"holds {what}; name the folders of its images{example}"
+
+
+def _axes(scale: Mapping[str, Any], label: str) -> tuple[str, dict[str, str]]:
+    """Return the axes as letters of TCZYX, and the unit of each that has one."""
+    told = scale.get("axes") or list("tczyx")
+    names, units = "", {}
+    for one in told:
+        own = {"name": one} if isinstance(one, str) else dict(one)
+        name = str(own.get("name", ""))
+        letter = _AXES.get(str(own.get("type", "")), name[:1].upper())
+        names += letter
+        units[letter] = str(own.get("unit", ""))
+    if not re.fullmatch("T?C?Z?YX", names):
+        found = one_line(", ".join(names), 40)
+        raise InputError(f"{label}: has the axes {found}; rearrange it to t, c, z, y, x first.")
+    return names, units
+
+
+def _said(
+    told: Mapping[str, Any],
+    scale: Mapping[str, Any],
+    names: str,
+    units: Mapping[str, str],
+    counts: Sequence[int],
+) -> dict[str, Any]:
+    """Return sizes of a pixel, time between pages and names of channels, for other formats."""
+    factors = np.ones(len(names))
+    for owner in (scale["datasets"][0], scale):
+        for one in owner.get("coordinateTransformations") or ():
+            found = one.get("scale") if isinstance(one, Mapping) else None
+            if isinstance(found, list) and len(found) == len(names):
+                factors *= np.array(found, float)
+    sizes = dict(zip(names, map(float, factors), strict=True))
+    said: dict[str, Any] = {}
+    for axis in "XYZ":
+        if units.get(axis) in _UNITS:
+            said |= physical_sizes({axis: sizes[axis]}, _UNITS[units[axis]])
+    if units.get("T") in _SECONDS and sizes["T"] > 0:
+        said |= {"TimeIncrement": sizes["T"], "TimeIncrementUnit": _SECONDS[units["T"]]}
+    omero = told.get("omero")
+    channels = omero.get("channels") if isinstance(omero, Mapping) else None
+    n_channels = counts[names.index("C")] if "C" in names else 0
+    if isinstance(channels, list) and len(channels) == n_channels:
+        labels = [str(one.get("label", "")) for one in channels if isinstance(one, Mapping)]
+        if len(labels) == n_channels:
+            said["Channel"] = {"Name": labels}
+    return said
+
+
+def _fits(above: int, below: int) -> bool:
+    """Tell whether a side is a whole fraction of another, rounded down or up."""
+    factor = _factor(above, below)
+    return below >= 1 and factor >= 1 and below in (above // factor, -(-above // factor))
+
+
+def _factor(above: int, below: int) -> int:
+    return max(1, round(above / below)) if below > 0 else 0
+
+
+def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
+    """Write pages, and smaller copies of them, into an empty folder, and copy the rest there."""
+    _copy_rest(pyramid, out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _write_pages(_opened(out, pyramid.paths[0], "r+"), pages, out)
+        for above, below in pairwise(pyramid.paths):
+            _write_reduced(_opened(out, above, "r"), _opened(out, below, "r+"))
+
+
+def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
+    """Copy what is no pixel of the image; links are not followed."""
+    copies = [pyramid.folder / path for path in pyramid.paths]
+    for place, folders, names in os.walk(pyramid.folder):
+        here = Path(place)
+        folders[:] = sorted(name for name in folders if not (here / name).is_symlink())
+        is_pixels = any(here == copy or copy in here.parents for copy in copies)
+        if is_pixels:
+            names = [name for name in names if name in _SAID]
+        target = out / here.relative_to(pyramid.folder)
+        for name in names:
+            if not (here / name).is_symlink():
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(here / name, target / name)
+
+
+def _write_pages(array: Any, pages: Iterable[NDArray[Any]], folder: Path) -> None:
+    """Write pages to an array; where a chunk holds several, they wait for it in a file."""
+    counts, (height, width) = array.shape[:-2], array.shape[-2:]
+    outer = _outer(array)
+    several = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
+    if several is None:
+        for place, pixels in zip(np.ndindex(*counts), pages, strict=True):
+            array[place] = pixels
+        return
+    source = iter(pages)
+    for before in np.ndindex(*counts[:several]):
+        for begin in range(0, counts[several], outer[several]):
+            end = min(begin + outer[several], counts[several])
+            sides = (end - begin, *counts[several + 1 :], height, width)
+            n_bytes = math.prod(sides) * array.dtype.itemsize
+            require_disk(folder, n_bytes, "The pages of a chunk")
+            with tempfile.TemporaryFile(dir=folder) as file:
+                for _ in range(math.prod(sides[:-2])):
+                    file.write(np.ascontiguousarray(next(source), array.dtype).tobytes())
+                file.flush()
+                for region in _regions(sides, outer[several:]):
+                    # Mapped anew each time, so that what was read leaves the memory.
+                    waiting = np.memmap(file, array.dtype, "r", shape=sides)
+                    along = slice(begin + region[0].start, begin + region[0].stop)
+                    array[(*before, along, *region[1:])] = np.array(waiting[region])
+                    del waiting
+    if next(source, None) is not None:
+        raise ValueError("more pages than the array has")
+
+
+def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:
+    """Yield the parts of an array that are written at once."""
+    counts = [-(-side // step) for side, step in zip(shape, outer, strict=True)]
+    for place in np.ndindex(*counts):
+        yield tuple(
+            slice(n * step, min((n + 1) * step, side))
+            for n, step, side in zip(place, outer, shape, strict=True)
+        )
+
+
+def _write_reduced(above: Any, below: Any) -> None:
+    """Write the means of blocks of an array to a smaller one."""
+    factors = [_factor(a, b) for a, b in zip(above.shape, below.shape, strict=True)]
+    for region in _regions(below.shape, _outer(below)):
+        sides = [one.stop - one.start for one in region]
+        means = np.empty(sides, below.dtype)
+        # Rows at a time, so that hardly more than a chunk of the smaller array is in memory.
+        row = math.prod(sides) // sides[-2] * math.prod(factors) * 8
+        step = max(1, _SLAB // max(1, row))
+        for first in range(0, sides[-2], step):
+            last = min(first + step, sides[-2])
+            own = list(region)
+            own[-2] = slice(region[-2].start + first, region[-2].start + last)
+            means[..., first:last, :] = _means(above, own, factors, below.dtype)
+        below[region] = means
+
+
+def _means(
+    above: Any, region: Sequence[slice], factors: Sequence[int], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return the means of the blocks that a region stands for; the last may be smaller."""
+    wanted = tuple(
+        slice(one.start * factor, min(one.stop * factor, side))
+        for one, factor, side in zip(region, factors, above.shape, strict=True)
+    )
+    values = np.asarray(above[wanted], np.float64)
+    for axis, factor in enumerate(factors):
+        starts = np.arange(0, values.shape[axis], factor)
+        sizes = np.diff([*starts, values.shape[axis]])
+        shape = [1] * values.ndim
+        shape[axis] = -1
+        values = np.add.reduceat(values, starts, axis=axis) / sizes.reshape(shape)
+    return np.rint(values).astype(dtype) if dtype.kind in "ui" else values.astype(dtype)
+
+
+FORMAT = Format(re.escape(HEAD), (".zarr",), read_zarr, rewrite, size=None, is_folder=True)

@@ -1,0 +1,1 @@
+"""Files of cameras, scanners and the web."""

@@ -1,0 +1,301 @@
+"""Rows of the reference that expected values are taken from, and which of them are near a row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+from scipy.spatial.distance import cdist
+
+from kpca_apps.novelty.detector.nearest import (
+    LARGEST_SQUARE,
+    middle_of,
+    nearest_without,
+    squares_from,
+)
+from kpca_apps.system.arrays import FloatArray, IntArray
+
+N_NEIGHBOURS = 10
+EVERY = 8  # rows, the nearest of which bounds how far the nearest of all may be
+# Scores and distances of rows are typical up to those that nine of ten rows stay below: a row that
+# comes down to them is odd no more. Taken from so many rows, evenly drawn.
+TYPICAL, TYPICAL_ROWS = 0.9, 250
+# Enough to know how near rows of a table usually lie.
+SOME_ROWS = 100
+# A row lies so many times farther from its nearest rows than others do that it is no kind of rows.
+MUCH_FARTHER = 2.0
+# Squared distances of rows to the levels of categories that are in memory at once.
+SQUARES_HELD = 2**20
+
+
+@dataclass(frozen=True)
+class NeighbourRows:
+    """Rows of the reference that expected values are taken from."""
+
+    rows: Annotated[FloatArray, "s d"]  # their columns as they come
+    standardised: Annotated[FloatArray, "s d"]  # the same, scaled for distances
+    # Indicator columns: a group made of these alone holds one category.
+    as_is: Annotated[IntArray, "a", Meta(ge=0)]
+    index: Annotated[IntArray, "s"]  # positions of these rows among the training rows
+
+    @cached_property
+    def typical_distance(self) -> float:
+        """Mean squared distance to its nearest rows that nine of ten of these rows stay below."""
+        some = np.arange(0, len(self.rows), 1 + (len(self.rows) - 1) // TYPICAL_ROWS)
+        return float(np.quantile(_nearest_to(self.standardised, some)[1], TYPICAL) ** 2)
+
+
+def rows_without_strays(standardised: FloatArray, scores: FloatArray, n_novel: int) -> IntArray:
+    """Positions of all rows (n, d) but the `n_novel` of highest score, unless these are of a kind.
+
+    A novel row stays if most of the 10 rows nearest to it are as novel, and not much farther than
+    the nearest rows of others are: a kind of rows that is rare is not wrong, and only its own rows
+    say what is usual in it.
+    """
+    novel = np.zeros(len(scores), dtype=bool)
+    novel[np.argsort(-scores, kind="stable")[:n_novel]] = True
+    places, others = np.flatnonzero(novel), np.flatnonzero(~novel)
+    nearest, radius = _nearest_to(standardised, places)
+    some = others[:: 1 + (len(others) - 1) // SOME_ROWS]
+    usual = np.quantile(_nearest_to(standardised, some)[1], TYPICAL)
+    novel[places] = (novel[nearest].mean(axis=1) <= 0.5) | (radius > MUCH_FARTHER * usual)
+    return np.flatnonzero(~novel)
+
+
+def _nearest_to(standardised: FloatArray, places: IntArray) -> tuple[IntArray, FloatArray]:
+    """Rows nearest to those at some places (p, k), and how far they are on average (p,)."""
+    squares = cdist(standardised[places], standardised, "sqeuclidean")
+    squares[np.arange(len(places)), places] = np.inf
+    nearest = nearest_rows(squares)
+    return nearest, np.sqrt(np.take_along_axis(squares, nearest, axis=1).mean(axis=1))
+
+
+def nearest_rows(distances: FloatArray) -> IntArray:
+    """Return the ten nearest rows by some distances (e, s), in no order; of fewer, all but one.
+
+    Of rows that are equally near the first are taken.
+    """
+    n_lines, n_rows = distances.shape
+    k = min(N_NEIGHBOURS, n_rows - 1)
+    if n_rows > 2 * EVERY * N_NEIGHBOURS:
+        # The tenth of every eighth row is no nearer than the tenth of all: few rows are as near.
+        bound = np.partition(distances[:, ::EVERY], k - 1, axis=1)[:, k - 1 : k]
+        places = np.flatnonzero(distances <= bound)
+        if EVERY * len(places) <= distances.size:  # not, where many are equally near
+            line, row = np.divmod(places, n_rows)
+            order = np.lexsort((distances[line, row], line))
+            starts = np.searchsorted(line, np.arange(n_lines))
+            nearest: IntArray = row[order[starts[:, None] + np.arange(k)]]
+            return nearest
+    tenth = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+    nearer, as_near = distances < tenth, distances == tenth
+    as_near &= np.cumsum(as_near, axis=1) <= k - nearer.sum(axis=1, keepdims=True)
+    return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
+
+
+class GroupDistances:
+    """Distances of a row to its neighbours in each group of columns.
+
+    A column counts no more than `most` standard deviations.
+    """
+
+    def __init__(
+        self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
+    ) -> None:
+        self.neighbours, self.columns, self._largest = neighbours, groups, most * most
+        self._room = threading.local()
+        rows = neighbours.standardised
+        # Most are one column, whose squares are taken at once.
+        self._single = np.flatnonzero(np.array([len(columns) for columns in groups]) == 1)
+        self._single_columns = np.array(
+            [columns[0] for columns in groups if len(columns) == 1], dtype=np.int64
+        )
+        self._lines = np.ascontiguousarray(rows.T[self._single_columns])
+        # Of a category one row of each level, and which is whose; other rows as they are.
+        self._wide = {
+            g: _levels(rows[:, columns]) for g, columns in enumerate(groups) if len(columns) > 1
+        }
+
+    def squares(self, row: FloatArray) -> FloatArray:
+        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s).
+
+        In memory that each thread uses again from row to row: to get it takes longer.
+        """
+        squares: FloatArray | None = getattr(self._room, "squares", None)
+        if squares is None:
+            squares = self._room.squares = np.empty((len(self.columns), self._lines.shape[1]))
+        own, largest = row[self._single_columns], min(self._largest, LARGEST_SQUARE)
+        squares_from(self._lines, own, self._single, largest, squares)
+        for g, (distinct, which) in self._wide.items():
+            squared = (distinct - row[self.columns[g]]) ** 2
+            of_levels = np.minimum(squared, self._largest).sum(axis=1)
+            squares[g] = np.minimum(of_levels, LARGEST_SQUARE)[which]
+        return squares
+
+
+class Near(NamedTuple):
+    """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
+
+    nearest: IntArray  # (r, e, k)
+    radius: FloatArray  # (r, e), their mean squared distance
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What groups of columns of some rows should read, m in all, one after the other."""
+
+    groups: IntArray  # (m,)
+    values: FloatArray  # as they come, those of each behind those of the one before
+    standardised: FloatArray
+    ends: IntArray  # (m,), where those of each end
+    distances: FloatArray  # (m,), of the rows from them
+
+    def of(self, place: int) -> FloatArray:
+        """Return the values of one of them, as they come."""
+        return self.values[self.ends[place - 1] if place else 0 : self.ends[place]]
+
+    def joined(self, others: Expected) -> Expected:
+        """Put others behind these."""
+        ends = self.ends[-1] if len(self.ends) else 0
+        return Expected(
+            np.concatenate([self.groups, others.groups]),
+            np.concatenate([self.values, others.values]),
+            np.concatenate([self.standardised, others.standardised]),
+            np.concatenate([self.ends, ends + others.ends]),
+            np.concatenate([self.distances, others.distances]),
+        )
+
+
+class Surroundings:
+    """The rows around some rows, by the groups of columns they are compared in."""
+
+    def __init__(self, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> None:
+        self._neighbours, self._groups = neighbours, groups
+        rows, as_is = neighbours.standardised, neighbours.as_is
+        self.everyone = np.arange(len(rows))  # all rows of the reference
+        self.sizes = np.array([len(columns) for columns in groups])
+        self._columns, self._ends = np.concatenate(groups), np.cumsum(self.sizes)
+        self._are_categories = np.array([len(g) > 1 and np.isin(g, as_is).all() for g in groups])
+        is_single = self.sizes == 1
+        wide = [columns for columns in groups if len(columns) != 1]
+        self._wide = [(columns, *_levels(rows[:, columns])) for columns in wide]
+        # Lines of the groups of one column, from 0; those of several are numbered from -1 down.
+        self._line_of = np.where(is_single, np.cumsum(is_single) - 1, -np.cumsum(~is_single))
+        self._column_of = np.where(is_single, self._columns[self._ends - 1], -1)
+        self._lines = np.ascontiguousarray(rows.T[self._column_of[is_single]])
+        n_levels = [len(levels) for _, levels, _ in self._wide]
+        starts = np.cumsum(n_levels) - n_levels
+        self._level_of = np.array(
+            [start + which for start, (_, _, which) in zip(starts, self._wide, strict=True)],
+            dtype=np.int64,
+        ).reshape(-1, len(rows))
+        self._rows = np.ascontiguousarray(rows)
+        self._by_index = np.argsort(neighbours.index, kind="stable")
+
+    def near(self, rows: FloatArray, own: IntArray, sets: IntArray) -> Near:
+        """Return the rows nearest in all groups outside each set, for standardised rows (r, d).
+
+        `own` (r,) are their positions among the training rows, -1 for new ones: a row is not near
+        itself. `sets` (r, e, w) hold groups in order, or stand for something else, as `nearest`
+        says.
+        """
+        k = min(N_NEIGHBOURS, len(self._rows) - 1)
+        found = Near(np.zeros((*sets.shape[:2], k), dtype=np.int64), np.zeros(sets.shape[:2]))
+        index, by_index = self._neighbours.index, self._by_index
+        place = by_index[np.minimum(np.searchsorted(index, own, sorter=by_index), len(index) - 1)]
+        place = np.where(index[place] == own, place, -1)
+        n_levels = sum(len(levels) for _, levels, _ in self._wide)
+        step = max(1, SQUARES_HELD // max(n_levels, 1))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            nearest_without(
+                self._lines,
+                self._line_of,
+                self._column_of,
+                self._level_of,
+                self._of_levels(rows[part]),
+                self._rows,
+                np.ascontiguousarray(rows[part]),
+                place[part],
+                np.ascontiguousarray(sets[part]),
+                found.nearest[part],
+                found.radius[part],
+            )
+        return found
+
+    def _of_levels(self, rows: FloatArray) -> FloatArray:
+        """Squared distances of rows to the levels of all groups of several columns, (r, l)."""
+        squares = [np.zeros((len(rows), 0))]
+        for columns, levels, _ in self._wide:
+            of_group = np.zeros((len(rows), len(levels)))
+            for j, column in enumerate(columns.tolist()):
+                of_group += (levels[:, j] - rows[:, column, None]) ** 2
+            squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
+        return np.concatenate(squares, axis=1)
+
+    def expected(
+        self, rows: FloatArray, of_row: IntArray, groups: IntArray, nearest: IntArray
+    ) -> Expected:
+        """Return what groups (m,) of standardised rows `of_row` (m,) should read.
+
+        That is the middle of rows near to them, (m, k).
+        """
+        ends = np.cumsum(self.sizes[groups])
+        n_values = int(ends[-1]) if len(ends) else 0
+        found = Expected(
+            groups, np.empty(n_values), np.empty(n_values), ends, np.empty(len(groups))
+        )
+        middle_of(
+            self._neighbours.rows,
+            self._rows,
+            rows,
+            self._columns,
+            self._ends,
+            self._are_categories,
+            groups,
+            of_row,
+            nearest,
+            found.values,
+            found.standardised,
+            found.distances,
+        )
+        return found
+
+    def expected_of_all(self, row: FloatArray) -> Expected:
+        """Return what each group of a standardised row (d,) should read by all rows."""
+        n = len(self._groups)
+        every = np.tile(self.everyone, (n, 1))
+        return self.expected(row[None], np.zeros(n, dtype=np.int64), np.arange(n), every)
+
+    def columns_of(self, groups: IntArray) -> IntArray:
+        """Return the columns of groups (m,), one after the other."""
+        return self._columns[runs(self._ends[groups] - self.sizes[groups], self.sizes[groups])]
+
+
+def runs(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Return whole numbers from each start on, so many of each, one after the other.
+
+    >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    found: IntArray = np.repeat(starts - ends + sizes, sizes)
+    found += np.arange(len(found))
+    return found
+
+
+def _levels(cells: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return distinct rows of cells (s, w), and which of them each row is.
+
+    Of a category one row of each level; of other cells all rows as they are.
+    """
+    if not cells.shape[1]:
+        return cells[:1], np.zeros(len(cells), dtype=np.int64)
+    _, first, which = np.unique(cells.argmax(axis=1), return_index=True, return_inverse=True)
+    alike = (cells[first][which] == cells).all()
+    return (cells[first], which) if alike else (cells, np.arange(len(cells)))

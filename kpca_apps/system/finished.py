@@ -1,0 +1,123 @@
+"""A folder that all workers see, and what a run that was killed finds there when it starts again.
+
+Of a table that is read in parts, each part that is done leaves its result in a file of its own,
+whose name is a hash of all that the result depends on: the table and the rows of the part, what was
+done with them, and the version of the toolkit. So a file is either what would be computed again, or
+is not looked at. They are arrays, without pickle, and gone once the run comes to its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kpca_apps.errors import ConfigError, InputError, storage_named
+from kpca_apps.names import one_line
+from kpca_apps.system.output import atomic_write
+from kpca_apps.system.spools import COPIES_IN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Result = TypeVar("Result")
+_FINISHED = "kpca-finished"
+_DIGEST = 32  # bytes of SHA-256 before what is kept
+
+
+@dataclass
+class FinishedParts:
+    """Files of what is done, in a folder that is made for them."""
+
+    folder: Path
+    used: set[Path] = field(default_factory=set)
+
+    def get(self, key: str) -> dict[str, NDArray[Any]] | None:
+        """Return the arrays kept under a key; none where they are not there, or damaged."""
+        import numpy as np  # not above: the command's help is to come without it
+
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        digest, arrays = content[:_DIGEST], content[_DIGEST:]
+        if hashlib.sha256(arrays).digest() != digest:
+            return None
+        with np.load(io.BytesIO(arrays), allow_pickle=False) as opened:
+            return {name: opened[name] for name in opened.files}
+
+    def put(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep arrays under a key."""
+        import numpy as np
+
+        with storage_named(self.folder):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        content = io.BytesIO()
+        np.savez(content, **arrays)  # type: ignore[arg-type]
+        with atomic_write(self._path(key)) as file:
+            file.write(hashlib.sha256(content.getvalue()).digest())
+            file.write(content.getvalue())
+
+    def remove(self) -> None:
+        """Remove what this run kept or found, and the folder if no other run has files there."""
+        for path in self.used:
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _path(self, key: str) -> Path:
+        path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
+        self.used.add(path)
+        return path
+
+
+@dataclass(frozen=True)
+class FinishedPass(Generic[Result]):
+    """What is done of one pass over the parts of a table, and how results become arrays."""
+
+    parts: FinishedParts
+    key: str  # of all that is the same for the parts
+    pack: Callable[[Result], Mapping[str, Any]]
+    unpack: Callable[[Mapping[str, Any]], Result]
+
+    def get(self, start: int, stop: int) -> Result | None:
+        """Return the result of some rows, if it is kept."""
+        arrays = self.parts.get(f"{self.key} {start} {stop}")
+        return None if arrays is None else self.unpack(arrays)
+
+    def put(self, start: int, stop: int, result: Result) -> None:
+        """Keep the result of some rows."""
+        self.parts.put(f"{self.key} {start} {stop}", self.pack(result))
+
+
+@contextmanager
+def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
+    """Use a folder that all workers see: for copies of tables, and for what is done of their parts.
+
+    What is done is kept if the block fails. ConfigError without Dask's workers, InputError if
+    there is no such folder.
+    """
+    if folder is None:
+        yield None
+        return
+    if not on_dask:
+        raise ConfigError(
+            "--work-dir is a folder that the workers of a cluster see: give --workers dask or "
+            "--scheduler as well, or leave it out"
+        )
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"{one_line(str(folder), 200)}: no such folder; make it where all workers see it."
+        )
+    place = Path(folder).absolute()
+    finished = FinishedParts(place / _FINISHED)
+    token = COPIES_IN.set(place)
+    try:
+        yield finished
+    finally:
+        COPIES_IN.reset(token)
+    finished.remove()

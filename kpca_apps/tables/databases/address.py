@@ -1,0 +1,140 @@
+"""Where a table of a database is: the URI of the database, and the table or the query."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from urllib.parse import unquote
+
+from kpca_apps.errors import ConfigError, OptionError
+from kpca_apps.names import one_line
+from kpca_apps.tables.read.uri import refuse_password, scheme_of
+
+SCHEMES = {
+    "postgresql": "PostgreSQL",
+    "postgres": "PostgreSQL",
+    "sqlite": "SQLite",
+    "duckdb": "DuckDB",
+}
+_OF_FILES = ("sqlite", "duckdb")
+# A part of a name: in double quotes, in which two stand for one, or without a dot.
+_PART = re.compile(r'"((?:[^"\0]|"")+)"|([^".\0]+)')
+# What a query that only reads begins with, after remarks and parentheses.
+_READS = re.compile(
+    r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
+)
+_ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
+
+TableName = tuple[str, ...]  # schema and name, or the name alone
+
+
+@dataclass(frozen=True)
+class Address:
+    """A database, and what is read of it."""
+
+    kind: str  # "PostgreSQL", "SQLite" or "DuckDB"
+    uri: str  # without the table
+    path: str  # of the file of SQLite and DuckDB; else empty
+    table: TableName | None = None
+    query: str | None = None  # without a semicolon at its end
+
+    @property
+    def name(self) -> str:
+        """What is read, by the name that it has in sentences."""
+        if self.table is not None:
+            return ".".join(self.table)
+        database = PurePath(self.path).stem
+        if not self.path:
+            database = self.uri.partition("?")[0].split("/", 3)[-1]
+        return f"query of {database}" if database else "query"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether a query says in which order its rows come."""
+        return self.query is None or _ORDERED.search(self.query) is not None
+
+
+def address_of(uri: str, table: str | None = None, query: str | None = None) -> Address:
+    """Read an address, in which the table may stand behind a ``#``.
+
+    >>> address_of('sqlite:///data/shop.db#orders').table
+    ('orders',)
+    >>> address_of("postgresql://ada@db/shop", 'sales."Orders 2024"').name
+    'sales.Orders 2024'
+    """
+    refuse_password(uri)
+    base, _, behind = uri.partition("#")
+    scheme = str(scheme_of(uri))
+    named = [one for one in (unquote(behind), table) if one]
+    if len(named) > 1:
+        raise OptionError("table_name", "names a table, and so does the address; keep one of them.")
+    if named and query is not None:
+        raise OptionError("query", "and --table both say what is read; keep one of them.")
+    path = ""
+    if scheme in _OF_FILES:
+        path = _file_in(base, scheme)
+    known = table_name(named[0]) if named else None
+    return Address(SCHEMES[scheme], base, path, known, None if query is None else _reading(query))
+
+
+def _file_in(uri: str, scheme: str) -> str:
+    """Return the path of a file of a database: behind three slashes, as it would be typed."""
+    begin = f"{scheme}:///"
+    if not uri.lower().startswith(begin) or uri == begin or "?" in uri:
+        raise ConfigError(
+            f"{one_line(uri, 200)}: name the file of the database behind three slashes, and "
+            f"nothing else: {begin}folder/file.db, or {begin}/home/ada/file.db"
+        )
+    path = unquote(uri[len(begin) :])
+    if "\0" in path:
+        raise ConfigError(f"{one_line(uri, 200)}: no file has such a name")
+    return path
+
+
+def _reading(query: str) -> str:
+    """Refuse a query that does not begin as one that only reads, and one of nothing."""
+    text = query.strip().rstrip(";").rstrip()
+    if not _READS.match(text) or "\0" in text:
+        raise OptionError("query", "must be a SELECT: nothing else is run, and nothing changed.")
+    return text
+
+
+def table_name(text: str) -> TableName:
+    """Take a name apart: ``schema.name``; a part with a dot stands in double quotes.
+
+    >>> table_name('sales."a.b"')
+    ('sales', 'a.b')
+    """
+    parts: list[str] = []
+    place = 0
+    while found := _PART.match(text, place):
+        parts.append(found[2] if found[1] is None else found[1].replace('""', '"'))
+        place = found.end()
+        if text[place : place + 1] != ".":
+            break
+        place += 1
+    if place < len(text) or not text or text.endswith(".") or len(parts) > 2:
+        raise OptionError(
+            "table_name",
+            f"cannot be {one_line(text, 60)!r}: give name or schema.name, and put a part with a "
+            'dot or a quotation mark into "...", where two such marks stand for one.',
+        )
+    return tuple(parts)
+
+
+def scheme_of_file(head: bytes) -> str | None:
+    """Return the scheme of a file that is a database, by its first bytes."""
+    if head.startswith(b"SQLite format 3\0"):
+        return "sqlite"
+    return "duckdb" if head[8:12] == b"DUCK" else None
+
+
+def quoted(name: TableName | str) -> str:
+    r"""Quote a name for SQL, whatever is in it.
+
+    >>> print(quoted(("sales", 'a"; DROP TABLE b')))
+    "sales"."a""; DROP TABLE b"
+    """
+    parts = (name,) if isinstance(name, str) else name
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

@@ -1,0 +1,167 @@
+"""What a database is here, and what all kinds have in common: cells, remarks, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.names import one_line
+from kpca_apps.tables.databases.address import TableName, quoted
+
+EXACT = 2**53  # floats hold all whole numbers below
+_LISTED = 5  # columns that a note names
+_LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
+# What drivers put before the words of the database.
+_BEFORE = re.compile(
+    r"^([A-Z_]+: |\[\w+\] |Failed to \w+( query)?( '.*?')?: |could not begin COPY: |"
+    r"Execution error \[\w+\]: |(ERROR|FATAL): +|(\w+ Error|Error): )+",
+    re.DOTALL,
+)
+_OF_PASSWORDS = ("no password supplied", "password authentication failed")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How a column is selected: an expression, and what is to be remarked of it."""
+
+    expression: str
+    remark: str = ""  # "seconds": of intervals; "rounded": made floats; "finite": a date that is
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Rows on their way out of a database; there may be one column more than names.
+
+    That counts the dates of a row that have no place in a calendar, and are missing.
+    """
+
+    names: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+class Database(Protocol):
+    """A connection that sees one state of a database, and changes nothing in it."""
+
+    kind: str
+    in_stored_order: bool  # whether rows of a table come as they are stored, time and again
+
+    def tables(self) -> Sequence[str]:
+        """Name the tables that can be read, as they are typed."""
+
+    def columns(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table; none if there is no such table."""
+
+    def key(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table's primary key, if it has one."""
+
+    def select(self, query: str) -> Selected:
+        """Run a query that only reads."""
+
+    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
+        """Write rows into a new table, in a transaction of its own."""
+
+    def cancel(self) -> None:
+        """End what is going on; called from another thread."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
+    """Write what is selected, with `count`, an SQL expression of an alias, summed over dates."""
+    parts = [cell.expression for cell in cells]
+    dates = [
+        count.format(alias)
+        for cell, alias in zip(cells, aliases, strict=True)
+        if cell.remark == "finite"
+    ]
+    return ", ".join([*parts, *([" + ".join(dates)] if dates else [])])
+
+
+def checked(
+    selected: Selected, batches: Iterable[pa.RecordBatch], notes: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the columns that have names; notes tell at last what was changed."""
+    names, cells = selected.names, selected.cells
+    n_far, is_rounded = 0, [False] * len(cells)
+    rounded = [k for k, cell in enumerate(cells) if cell.remark == "rounded"]
+    for batch in batches:
+        columns = batch.columns
+        if len(columns) > len(names):
+            n_far += int(columns.pop().to_numpy(zero_copy_only=False).sum())
+        for k in rounded:
+            values = columns[k].to_numpy(zero_copy_only=False)
+            is_rounded[k] |= bool((np.isfinite(values) & (abs(values) >= EXACT)).any())
+        yield pa.RecordBatch.from_arrays(columns, schema=named_schema(selected))
+    told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
+    if told:
+        notes.append(f"Intervals read as seconds, a month as 30 days: {_listed(told)}.")
+    if n_far:
+        notes.append(
+            f"{n_far:,} dates that are infinite, or beyond what a calendar has, are read as "
+            "missing."
+        )
+    if long := [name for name, is_long in zip(names, is_rounded, strict=True) if is_long]:
+        notes.append(
+            f"Whole numbers from {EXACT:,} on are rounded: {_listed(long)}. Where they are "
+            "identifiers, have --query cast them to text."
+        )
+
+
+def named_schema(selected: Selected) -> pa.Schema:
+    """Return the types of the columns that have names; names may be there twice."""
+    types = selected.schema.types[: len(selected.names)]
+    return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(f'"{one_line(name, 60)}"' for name in names[:_LISTED])
+    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+@contextmanager
+def told(kind: str) -> Iterator[None]:
+    """Turn what a library or a database says into one line."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    except Exception as error:
+        library = type(error).__module__.split(".")[0]
+        if library not in _LIBRARIES and not isinstance(error, OSError | UnicodeDecodeError):
+            raise
+        raise InputError(_sentence(kind, str(error))) from None
+
+
+def _sentence(kind: str, text: str) -> str:
+    """Say in one line what a database says, and what to do about a password."""
+    if text.startswith("Could not decode to UTF-8"):
+        # What follows is a cell.
+        return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
+    line = one_line(_BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!"), 200)
+    if any(words in text for words in _OF_PASSWORDS):
+        line += "; give the password by PGPASSWORD, a .pgpass file or a service"
+    return f"{kind} says: {line}."
+
+
+def column_definitions(rows: pa.Schema, types: Sequence[tuple[Any, str]], other: str) -> str:
+    """Write the columns of a new table; the first type whose test holds is taken, else `other`."""
+    return ", ".join(
+        f"{quoted(field.name)} {next((sql for test, sql in types if test(field.type)), other)}"
+        for field in rows
+    )
+
+
+def as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of batches as Python's objects."""
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

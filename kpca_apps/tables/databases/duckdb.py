@@ -1,0 +1,146 @@
+"""DuckDB by its own library, which gives rows as Arrow batches."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kpca_apps.errors import ConfigError, InputError, opening
+from kpca_apps.system.spools import spool_folder
+from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
+from kpca_apps.tables.databases.database import Cell, Selected, select_list
+from kpca_apps.tables.input_file import HEAD
+
+_ROWS = 1 << 16  # of a batch
+# What it may keep of the file in memory; what a query sorts beyond is put on disk.
+_MEMORY = "400MB"
+_DATES = ("DATE", "TIMESTAMP")
+# Whole numbers of more than 15 digits.
+_WHOLE = re.compile(r"DECIMAL\((1[6-9]|[23]\d),0\)")
+_FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
+# Of the schema that a name without one means.
+_OF_TABLE = (
+    "database_name = current_database() AND lower(schema_name) = lower(coalesce(?, "
+    "current_schema())) AND lower(table_name) = lower(?)"
+)
+
+
+class DuckDB:
+    """A connection to a file."""
+
+    kind = "DuckDB"
+    in_stored_order = True
+
+    def __init__(self, address: Address, *, reading: bool = True) -> None:
+        if importlib.util.find_spec("duckdb") is None:
+            raise ConfigError(
+                'reading DuckDB needs an extra; install it with: pip install "kpca-apps[duckdb]"'
+            )
+        import duckdb
+
+        path = Path(address.path)
+        with opening(address.uri, path), path.open("rb") as file:
+            if scheme_of_file(file.read(HEAD)) != "duckdb":
+                raise InputError("this file is no DuckDB database.")
+        # Beside the file it would need a folder there.
+        self._folder = spool_folder()
+        options: dict[str, Any] = {
+            "temp_directory": str(self._folder.path),
+            "memory_limit": _MEMORY,
+            "autoinstall_known_extensions": False,
+        }
+        try:
+            self._connection = duckdb.connect(str(path), read_only=reading, config=options)
+        except BaseException:
+            self._folder.close()
+            raise
+
+    def tables(self) -> Sequence[str]:
+        """Name the tables and views."""
+        return self._texts(
+            "SELECT CASE WHEN table_schema = current_schema() THEN table_name ELSE table_schema "
+            "|| '.' || table_name END FROM information_schema.tables "
+            "WHERE table_catalog = current_database() ORDER BY 1"
+        )
+
+    def columns(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table."""
+        return self._of_table(
+            f"SELECT column_name FROM duckdb_columns() WHERE {_OF_TABLE} ORDER BY column_index",
+            table,
+        )
+
+    def key(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table's primary key."""
+        return self._of_table(
+            "SELECT unnest(constraint_column_names) FROM duckdb_constraints() "
+            f"WHERE {_OF_TABLE} AND constraint_type = 'PRIMARY KEY'",
+            table,
+        )
+
+    def select(self, query: str) -> Selected:
+        """Run a query as one inside of another."""
+        found = self._relation(f"SELECT * FROM (\n{query}\n) AS q")
+        names, kinds = tuple(found.columns), [str(one).upper() for one in found.types]
+        aliases = [f"c{k}" for k in range(len(names))]
+        cells = tuple(_cell(*one) for one in zip(aliases, kinds, strict=True))
+        parts = select_list(cells, aliases, _FAR)
+        rows = self._relation(f"SELECT {parts} FROM (\n{query}\n) AS q ({', '.join(aliases)})")
+        reader = rows.to_arrow_reader(_ROWS)
+        return Selected(names, cells, reader.schema, iter(reader))
+
+    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
+        """Write rows into a new table."""
+        run, place = self._connection.execute, quoted(table)
+        run("BEGIN TRANSACTION")
+        try:
+            if replace:
+                run(f"DROP TABLE IF EXISTS {place}")
+            self._connection.register("kpca_rows", rows)
+            run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
+            run("COMMIT")
+        except BaseException:
+            run("ROLLBACK")
+            raise
+
+    def cancel(self) -> None:
+        """End what is going on."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+        self._folder.close()
+
+    def _relation(self, query: str) -> Any:
+        if len(self._connection.extract_statements(query)) != 1:
+            raise InputError("--query holds several statements; give one SELECT.")
+        return self._connection.sql(query)
+
+    def _of_table(self, query: str, table: TableName) -> list[str]:
+        *schema, name = table
+        return self._texts(query, schema[0] if schema else None, name)
+
+    def _texts(self, query: str, *parameters: str | None) -> list[str]:
+        return [str(text) for (text,) in self._connection.execute(query, parameters).fetchall()]
+
+
+def _cell(alias: str, kind: str) -> Cell:
+    """Return how a column of a type is selected; what Arrow has no type for comes as text."""
+    if kind.startswith(_DATES):
+        return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")
+    if kind == "INTERVAL":
+        return Cell(f"epoch({alias})", "seconds")
+    if _WHOLE.fullmatch(kind) or kind in ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"):
+        return Cell(f"{alias}::DOUBLE", "rounded")
+    nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+    if kind.startswith(("UNION", "ENUM", "BIT", "TIME WITH", "TIMETZ")) or (
+        nested and ("UNION" in kind or "INTERVAL" in kind)
+    ):
+        return Cell(f"{alias}::VARCHAR")
+    return Cell(alias)

@@ -1,0 +1,150 @@
+"""PostgreSQL by ADBC: rows come as Arrow batches, from a transaction that can only read."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pyarrow as pa
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.tables.databases.address import Address, TableName, quoted
+from kpca_apps.tables.databases.database import Cell, Selected, select_list
+
+_PATIENCE = 15  # seconds a server is given to answer, unless the address or the system says more
+_PLAIN = frozenset(("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "name"))
+_DATES = frozenset(("date", "timestamp", "timestamptz"))
+# The driver counts microseconds from 1970 in 64 bits: they end in 294247.
+_FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
+_FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
+_TABLES = """
+SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname::text
+       ELSE n.nspname || '.' || c.relname END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
+  AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"""
+_COLUMNS = """
+SELECT attname::text FROM pg_attribute
+WHERE attrelid = to_regclass({0}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+_KEY = """
+SELECT a.attname::text FROM pg_index i
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+WHERE i.indrelid = to_regclass({0}) AND i.indisprimary
+ORDER BY array_position(i.indkey::int2[], a.attnum)"""
+
+
+class PostgreSQL:
+    """A connection to a server."""
+
+    kind = "PostgreSQL"
+    in_stored_order = False  # rows move where they are changed
+
+    def __init__(self, address: Address, *, reading: bool = True) -> None:
+        if importlib.util.find_spec("adbc_driver_postgresql") is None:
+            raise ConfigError(
+                'reading PostgreSQL needs an extra; install it with: pip install "kpca-apps[db]"'
+            )
+        from adbc_driver_postgresql import dbapi
+
+        # The driver begins a transaction with the first statement.
+        self._connection = dbapi.connect(_with_patience(address.uri))
+        self._cursor: Any = None
+        settings = ["SET LOCAL client_encoding = 'UTF8'"]
+        if reading:
+            settings.insert(0, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if address.table is not None:
+            # Otherwise two readers, or two processes of the server, may change the order of rows.
+            settings.append("SET LOCAL synchronize_seqscans = off")
+            settings.append("SET LOCAL max_parallel_workers_per_gather = 0")
+        for setting in settings:
+            self._run(setting)
+
+    def tables(self) -> Sequence[str]:
+        """Name the tables that can be read."""
+        return self._texts(_TABLES)
+
+    def columns(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table."""
+        return self._texts(_COLUMNS.format(_literal(quoted(table))))
+
+    def key(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table's primary key."""
+        return self._texts(_KEY.format(_literal(quoted(table))))
+
+    def select(self, query: str) -> Selected:
+        """Run a query as one inside of another: what is no SELECT, or several, is refused."""
+        with closing(self._connection.cursor()) as cursor:
+            found = cursor.adbc_execute_schema(f"SELECT * FROM (\n{query}\n) AS q")
+        if not len(found):
+            raise InputError("the query has no columns; there is nothing to screen.")
+        aliases = [f"c{k}" for k in range(len(found))]
+        kinds = [(field.metadata or {}).get(b"POSTGRESQL:type", b"").decode() for field in found]
+        cells = tuple(_cell(*one) for one in zip(aliases, kinds, strict=True))
+        parts = select_list(cells, aliases, _FAR)
+        self._cursor = self._connection.cursor()
+        self._cursor.execute(f"SELECT {parts} FROM (\n{query}\n) AS q ({', '.join(aliases)})")
+        reader = self._cursor.fetch_record_batch()
+        return Selected(tuple(found.names), cells, reader.schema, iter(reader))
+
+    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
+        """Write rows into a new table."""
+        *schema, name = table
+        if replace:
+            self._run(f"DROP TABLE IF EXISTS {quoted(table)}")
+        with closing(self._connection.cursor()) as cursor:
+            place = {"db_schema_name": schema[0]} if schema else {}
+            cursor.adbc_ingest(name, rows, mode="create", **place)
+        self._connection.commit()
+
+    def cancel(self) -> None:
+        """End the query that is going on, on the server too."""
+        if self._cursor is not None:
+            self._cursor.adbc_cancel()
+
+    def close(self) -> None:
+        """End the connection, and with it the transaction."""
+        if self._cursor is not None:
+            self._cursor.close()
+        self._connection.close()
+
+    def _run(self, statement: str) -> None:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(statement)
+
+    def _texts(self, query: str) -> list[str]:
+        with closing(self._connection.cursor()) as cursor:
+            cursor.execute(query)
+            return [str(text) for (text,) in cursor.fetchall()]
+
+
+def _with_patience(uri: str) -> str:
+    """Wait for a server only so long, where nothing else is said of it."""
+    if any(name in ("connect_timeout", "service") for name, _ in parse_qsl(urlsplit(uri).query)):
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_PATIENCE}"
+
+
+def _literal(text: str) -> str:
+    """Write a text as a constant of SQL, in which no backslash means anything."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'"
+
+
+def _cell(alias: str, kind: str) -> Cell:
+    """Return how a column of a type is selected; what the driver gives as bytes comes as text."""
+    if kind in _PLAIN or kind in ("time", "bytea"):
+        return Cell(alias)
+    if kind in _DATES:
+        return Cell(f"CASE WHEN {_FINITE.format(alias)} THEN {alias} END", "finite")
+    if kind in ("numeric", "money"):
+        return Cell(f"{alias}::numeric::float8", "rounded")
+    if kind == "interval":
+        return Cell(f"extract(epoch FROM {alias})::float8", "seconds")
+    if kind == "oid":
+        return Cell(f"{alias}::int8")
+    if kind.startswith("_"):
+        return Cell(f"to_json({alias})::text")
+    return Cell(f"{alias}::text")

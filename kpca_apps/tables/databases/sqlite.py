@@ -1,0 +1,146 @@
+"""SQLite by Python's own module.
+
+Its driver of ADBC takes half the time, but cannot be interrupted, and takes the type of a column
+from the first rows: in SQLite each cell has its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from kpca_apps.errors import InputError, opening
+from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
+from kpca_apps.tables.databases.database import Cell, Selected, as_rows, column_definitions
+from kpca_apps.tables.input_file import HEAD
+
+_ROWS = 1 << 13  # read at once
+_TYPES = (
+    (pa.types.is_boolean, "INTEGER"),
+    (pa.types.is_integer, "INTEGER"),
+    (pa.types.is_floating, "REAL"),
+)
+
+
+class SQLite:
+    """A connection to a file."""
+
+    kind = "SQLite"
+    in_stored_order = True
+
+    def __init__(self, address: Address, *, reading: bool = True) -> None:
+        path = Path(address.path)
+        with opening(address.uri, path), path.open("rb") as file:
+            if scheme_of_file(file.read(HEAD)) != "sqlite":
+                raise InputError("this file is no SQLite database.")
+        mode = "ro" if reading else "rw"
+        self._connection = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        self._connection.execute("PRAGMA trusted_schema = OFF")
+        if reading:
+            self._connection.execute("PRAGMA query_only = ON")
+            self._connection.execute("BEGIN")
+
+    def tables(self) -> Sequence[str]:
+        """Name the tables and views."""
+        return self._texts(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+        )
+
+    def columns(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table."""
+        return self._of_table("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)
+
+    def key(self, table: TableName) -> Sequence[str]:
+        """Name the columns of a table's primary key."""
+        sql = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
+        return self._of_table(sql, table)
+
+    def select(self, query: str) -> Selected:
+        """Run a query as one inside of another, once for the types, and once for the cells."""
+        head = self._connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")
+        names = tuple(str(one[0]) for one in head.description)
+        aliases = [f"c{k}" for k in range(len(names))]
+        begin = f"WITH q ({', '.join(aliases)}) AS (\n{query}\n) SELECT "
+        kinds = ", ".join(f"group_concat(DISTINCT typeof({alias}))" for alias in aliases)
+        (found,) = self._connection.execute(f"{begin}{kinds} FROM q").fetchall()
+        chosen = [
+            _cell(alias, {*str(kind or "null").split(",")} - {"null"})
+            for alias, kind in zip(aliases, found, strict=True)
+        ]
+        cells = tuple(cell for cell, _ in chosen)
+        schema = pa.schema([(f"c{k}", kind) for k, (_, kind) in enumerate(chosen)])
+        parts = ", ".join(cell.expression for cell in cells)
+        rows = self._connection.execute(f"{begin}{parts} FROM q")
+        return Selected(names, cells, schema, _batches(rows, schema))
+
+    def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
+        """Write rows into a new table."""
+        run, place = self._connection.execute, quoted(table)
+        run("BEGIN IMMEDIATE")
+        try:
+            if replace:
+                run(f"DROP TABLE IF EXISTS {place}")
+            run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
+            marks = ", ".join("?" * len(rows.schema))
+            values = (tuple(map(_stored, row)) for row in as_rows(rows))
+            self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
+            run("COMMIT")
+        except BaseException:
+            self._connection.rollback()
+            raise
+
+    def cancel(self) -> None:
+        """End what is going on."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _of_table(self, query: str, table: TableName) -> list[str]:
+        *schema, name = table
+        return self._texts(query, name) if schema in ([], ["main"]) else []
+
+    def _texts(self, query: str, *parameters: str) -> list[str]:
+        return [str(text) for (text,) in self._connection.execute(query, parameters)]
+
+
+def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
+    """Return how a column with cells of some types is selected, and as what."""
+    if not kinds:
+        return Cell(alias), pa.null()
+    if kinds == {"integer"}:
+        return Cell(alias), pa.int64()
+    if kinds <= {"integer", "real"}:
+        remark = "rounded" if "integer" in kinds else ""
+        return Cell(f"CAST({alias} AS REAL)", remark), pa.float64()
+    if kinds == {"blob"}:
+        return Cell(alias), pa.large_binary()
+    if "blob" in kinds:
+        as_hex = f"WHEN 'blob' THEN lower(hex({alias}))"
+        return Cell(
+            f"CASE typeof({alias}) {as_hex} ELSE CAST({alias} AS TEXT) END"
+        ), pa.large_utf8()
+    return Cell(f"CAST({alias} AS TEXT)" if kinds != {"text"} else alias), pa.large_utf8()
+
+
+def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while found := rows.fetchmany(_ROWS):
+        columns = zip(*found, strict=True)
+        arrays = [pa.array(cells, kind) for cells, kind in zip(columns, schema.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _stored(value: object) -> object:
+    """Return what SQLite stores of a cell: dates as text."""
+    return value if value is None or isinstance(value, int | float | str | bytes) else str(value)

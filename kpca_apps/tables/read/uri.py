@@ -1,0 +1,103 @@
+"""Tables that are named by a URI, not by a path: ``postgresql://``, ``sqlite://``, ``s3://``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from kpca_apps.errors import ConfigError, InputError, about
+from kpca_apps.names import in_prose, one_line, suggest
+from kpca_apps.system.buckets import address_of
+
+if TYPE_CHECKING:
+    from kpca_apps.tables.input_file import ReadOptions
+    from kpca_apps.tables.table import PartedTable, Table
+
+# One letter is a drive of Windows.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+# A word, or the value of an option, that begins as an address does; after the colon no port.
+_WITH_PASSWORD = re.compile(
+    r"\A(--[\w-]+=)?[A-Za-z][A-Za-z0-9+.-]+://[^/?#@:]*:(?!\d+([/?#,]|\Z)|/|\Z).*@", re.DOTALL
+)
+_SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class UriReader:
+    """A reader of tables that are named by a URI, known by its scheme."""
+
+    schemes: tuple[str, ...]  # in lower case
+    kind: str  # names the source in messages
+    options: str  # of `ReadOptions`, those that apply
+    read: Callable[[str, ReadOptions], Table | PartedTable]
+
+
+def scheme_of(path: Any) -> str | None:
+    """Return the scheme of a URI, in lower case; None for a path.
+
+    >>> scheme_of("sqlite:///shop.db"), scheme_of("data/shop.csv"), scheme_of("C://shop.csv")
+    ('sqlite', None, None)
+    """
+    # A Path holds no URI: it makes one of the two slashes.
+    found = None if isinstance(path, Path) else _SCHEME.match(str(path))
+    return None if found is None else found[1].lower()
+
+
+def with_file(uri: str, change: Callable[[str], str]) -> str:
+    """Change the path of the file in the URI of a database that is a file; others stay.
+
+    >>> with_file("sqlite:////home/ada/shop.db#orders", lambda path: path.rpartition("/")[2])
+    'sqlite:///shop.db#orders'
+    """
+    found = re.match(r"((?:sqlite|duckdb):///)([^#]*)", uri, re.IGNORECASE)
+    if found is None:
+        return uri
+    return found[1] + change(found[2]) + uri[found.end() :]
+
+
+def refuse_password(text: str) -> None:
+    """Refuse a word with the password of a URI in it: it would be seen wherever the word is.
+
+    >>> refuse_password("postgresql://ada:rosebud@db/shop")
+    Traceback (most recent call last):
+    kpca_apps.errors.ConfigError: an address holds a password, which others could read in lists of \
+processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file or a service.
+    """
+    if "://" not in text:
+        return
+    is_secret = _WITH_PASSWORD.search(text) is not None
+    if not is_secret and "?" in text:
+        try:
+            fields = parse_qsl(urlsplit(text).query, keep_blank_values=True)
+        except ValueError:
+            fields = []
+        is_secret = any(_SECRETS.search(name) for name, _ in fields)
+    if is_secret:
+        by = "PGPASSWORD, a .pgpass file or a service"
+        if address_of(text) is not None:
+            by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
+        raise ConfigError(
+            "an address holds a password, which others could read in lists of processes and in "
+            f"logs; leave it out, and give it by {by}."
+        )
+
+
+def open_uri(uri: str, readers: Sequence[UriReader], options: ReadOptions) -> Table | PartedTable:
+    """Read a table with the reader that knows the scheme of its URI."""
+    refuse_password(uri)
+    scheme = scheme_of(uri)
+    for reader in readers:
+        if scheme in reader.schemes:
+            with about(uri):
+                options.refuse_others(reader.options, reader.kind)
+                return reader.read(uri, options)
+    known = [f"{name}://" for reader in readers for name in reader.schemes]
+    raise InputError(
+        f"{scheme}:// is not read; what is read is {in_prose(known)}."
+        f"{suggest(f'{scheme}://', known)}",
+        one_line(uri, 200),
+    )

@@ -1,0 +1,120 @@
+"""What a table takes on a Dask cluster: CPU seconds of the command, the scheduler and the workers.
+
+Run ``python -m tests.benchmarks.cluster`` (Linux, as a user who may mount folders). A table of 20
+columns is screened at two ``--sizes`` by a cluster of one worker, which reads a folder of Parquet
+files itself; with ``--sent`` the table is CSV in a folder that the worker does not see, and rows
+are sent. What grows with the rows is divided by ``--workers``, or not where the command does it,
+which gives an estimate for ``--rows``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.large_tables import LABEL, make_table
+from tests.benchmarks.processes import ROOT
+from tests.system.cluster import Cluster, apart
+
+COMMAND = """
+import json, resource, sys
+from kpca_apps.cli.main import main
+code = main(sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024], open(sys.argv[1], "w"))
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Took:
+    """CPU seconds, and the most memory of the command in MiB."""
+
+    command: float
+    scheduler: float
+    worker: float
+    peak: float
+
+    def __str__(self) -> str:
+        return (
+            f"command {self.command:.1f} s and {self.peak:.0f} MiB, "
+            f"scheduler {self.scheduler:.1f} s, worker {self.worker:.1f} s"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default="400000,1600000")
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--sent", action="store_true", help="rows of CSV, sent to the worker")
+    parser.add_argument("--rows", type=int, default=10**9, help="rows of the estimate")
+    parser.add_argument("--workers", type=int, default=64, help="workers of the estimate")
+    given = parser.parse_args()
+    few, many = (int(size) for size in given.sizes.split(","))
+    with tempfile.TemporaryDirectory() as name:
+        one, other = (measure(Path(name), size, given) for size in (few, many))
+    names = Took.__dataclass_fields__
+    slope = {name: (getattr(other, name) - getattr(one, name)) / (many - few) for name in names}
+    fixed = {name: getattr(one, name) - few * slope[name] for name in names}
+    print("whatever the rows: ", Took(**fixed))
+    print("a million rows:    ", Took(**{name: 1e6 * value for name, value in slope.items()}))
+    shared = given.rows * slope["worker"] / given.workers
+    alone = fixed["command"] + given.rows * slope["command"]
+    print(
+        f"{given.rows:,} rows on {given.workers} workers, an estimate: "
+        f"{shared / 3600:.2f} h of each worker, {alone / 3600:.2f} h of the command, "
+        f"{(fixed['peak'] + given.rows * slope['peak']) / 1024:.0f} GiB in it"
+    )
+
+
+def measure(folder: Path, n_rows: int, given: argparse.Namespace) -> Took:
+    """Screen a table of so many rows on a cluster of its own."""
+    place = folder / str(n_rows)
+    driver = place / "driver"
+    driver.mkdir(parents=True)
+    data = driver / "rows.csv" if given.sent else place / "rows"
+    if given.sent:
+        script = str(ROOT / "datasets" / "make_large_table.py")
+        words = [str(n_rows), str(data), "--format", "csv", "--columns", str(given.columns)]
+        subprocess.run([sys.executable, script, *words], check=True)
+    else:
+        make_table(data, n_rows, given.columns)
+    with apart(place, driver, n_workers=1) as cluster:
+        took = screened(data, driver, cluster)
+    print(f"{n_rows:,} rows: {took}", flush=True)
+    return took
+
+
+def screened(data: Path, driver: Path, cluster: Cluster) -> Took:
+    """Screen a table by the command in a process of its own; the scheduler runs in this one."""
+    worker = cluster.processes[0].pid
+    before = time.process_time(), cpu_seconds(worker)
+    said, out = driver / "took.json", driver / "out"
+    words = ["novelty", "screen", data, "--label", LABEL, "--count", 1000, "--format", "parquet"]
+    words += ["--out", out, "--scheduler", cluster.address, "--quiet"]
+    subprocess.run(
+        [sys.executable, "-c", COMMAND, str(said), *map(str, words)],
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(driver)},
+        stdout=subprocess.DEVNULL,
+    )
+    command, peak = (float(word) for word in said.read_text().strip("[]").split(","))
+    scheduler, of_worker = time.process_time() - before[0], cpu_seconds(worker) - before[1]
+    return Took(command, scheduler, of_worker, peak)
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU seconds that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()

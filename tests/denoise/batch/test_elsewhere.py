@@ -1,0 +1,81 @@
+"""Work on the bytes of an image gives what work on its file gives, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.denoise.batch.elsewhere import done_here, received, sent, work_on_sent
+from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.work import Done, Run, Task, work
+from kpca_apps.errors import InputError
+from tests.denoise.toy import SETTINGS, picture, save, smooth
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    save(tmp_path / "in", "sub/a.png", picture(0))
+    save(tmp_path / "clean", "a.png", picture(1))
+    (tmp_path / "out").mkdir()
+    return Run(smooth, tmp_path / "out", "same", SETTINGS, tmp_path / "board", ())
+
+
+@pytest.fixture
+def task(run: Run, tmp_path: Path) -> Task:
+    (planned,), _ = plan_outputs([tmp_path / "in"], run.folder)
+    return Task(planned, 1, tmp_path / "clean" / "a.png")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def finished(done: Done) -> tuple[Done, bytes]:
+    """Return what is known of an image that is done, without its time, and its result."""
+    assert done.partial is not None
+    outcome = replace(done.outcome, seconds=0.0)
+    return replace(done, outcome=outcome, partial=None), done.partial.read_bytes()
+
+
+def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -> None:
+    assert done_here(task, run) is None
+    returned = work_on_sent(sent(task, run), run)
+    there = received(returned, run)
+    here = work(task, run)
+    assert finished(there) == finished(here)
+    assert here.partial is not None and there.partial is not None
+    assert there.partial.parent == here.partial.parent == run.folder / "sub"
+    assert list(temporary.iterdir()) == []
+    # Of an image that is done only what no record holds is made again.
+    here.partial.rename(run.folder / "sub" / "a.png")
+    again = work_on_sent(sent(replace(task, earlier=replace(here, partial=None)), run), run)
+    assert again.content is None
+    assert again.done.outcome.resumed
+    assert again.done.outcome.previews == here.outcome.previews
+
+
+def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, task: Task) -> None:
+    gathered = sent(task, run)
+    task.planned.source.unlink()
+    told = done_here(task, run)
+    assert told is not None
+    assert (told.done.outcome.status, told.content) == ("failed", None)
+    assert "no such file" in told.done.outcome.reason
+    missed = work_on_sent(replace(gathered, contents={}), run)
+    assert missed.done.outcome.reason == told.done.outcome.reason
+
+
+def test_a_worker_without_a_folder_to_work_in_ends_the_batch(
+    run: Run, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", os.devnull)
+    with pytest.raises(InputError, match="cannot write to its folder for temporary files"):
+        work_on_sent(sent(task, run), run)

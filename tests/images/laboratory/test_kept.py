@@ -1,0 +1,220 @@
+"""FITS, MRC and NIfTI files come back as they were, by the libraries of their fields."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.laboratory.in_place import Scaling
+from kpca_apps.images.types import ImageFile
+from tests.hostile.images import write_image
+
+fits = pytest.importorskip("astropy.io.fits")
+mrcfile = pytest.importorskip("mrcfile")
+nibabel = pytest.importorskip("nibabel")
+
+rng = np.random.default_rng(0)
+CUBE = rng.normal(100, 20, (3, 20, 30)).astype("f4")
+
+
+def pages_of(image: ImageFile) -> np.ndarray:
+    return np.stack([image.page(number) for number in range(len(image.pages))])
+
+
+def again(path: Path, change: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels) -> Path:
+    """Write what a file holds, changed, as a file of its kind."""
+    image = read_image(path)
+    out = path.with_name(f"again-{path.name}")
+    pages = [change(image.page(number)) for number in range(len(image.pages))]
+    write_image(out, iter(pages), image)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u2", "i4", "u4", "f4", "f8"])
+def test_fits_of_each_type(dtype: str, tmp_path: Path) -> None:
+    pixels = CUBE.astype(dtype)
+    path = tmp_path / "a.fits"
+    fits.HDUList([fits.PrimaryHDU(pixels)]).writeto(path)
+    image = read_image(path)
+    assert (image.format, image.pages[0].dtype) == ("fits", np.dtype(dtype))
+    np.testing.assert_array_equal(pages_of(image), pixels)
+    assert again(path).read_bytes() == path.read_bytes()
+    lighter = again(path, lambda page: page + np.array(1, page.dtype))
+    np.testing.assert_array_equal(fits.getdata(lighter), pixels + np.array(1, dtype))
+
+
+def test_fits_keeps_headers_tables_and_masks(tmp_path: Path) -> None:
+    first = fits.PrimaryHDU()
+    first.header["OBJECT"] = "M 31"
+    first.header["LONGTEXT"] = "x" * 100
+    science = fits.ImageHDU(CUBE, name="SCI")
+    science.header["CTYPE3"] = "FREQ"
+    science.header["DATAMAX"] = 1e9
+    table = fits.BinTableHDU.from_columns([fits.Column("a", "E", array=np.arange(5.0))])
+    mask = fits.ImageHDU(np.ones((20, 30), "i2"), name="DQ")
+    path = tmp_path / "a.fits"
+    fits.HDUList([first, science, table, mask]).writeto(path, checksum=True)
+    image = read_image(path)
+    assert len(image.pages) == 3
+    assert any("DQ" in note for note in image.notes)
+    with (
+        fits.open(again(path, lambda page: page + 1), checksum=True) as out,
+        fits.open(path) as own,
+    ):
+        np.testing.assert_array_equal(out["SCI"].data, CUBE + 1)
+        np.testing.assert_array_equal(out["DQ"].data, own["DQ"].data)
+        np.testing.assert_array_equal(out[2].data, own[2].data)
+        assert out[0].header == own[0].header
+        gone = {"CHECKSUM", "DATASUM", "DATAMAX"}
+        for card in own["SCI"].header.cards:
+            assert (card.keyword in out["SCI"].header) == (card.keyword not in gone)
+        assert out.verify("exception") is None
+
+
+def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None:
+    counts = rng.integers(0, 1000, (20, 30)).astype("i2")
+    counts[3, 4] = -32768
+    image = fits.PrimaryHDU(counts)
+    image.header["BSCALE"], image.header["BZERO"], image.header["BLANK"] = 0.5, 100.0, -32768
+    path = tmp_path / "a.fits"
+    path.write_bytes(_bytes(image))
+    found = read_image(path).page(0)
+    assert np.isnan(found[3, 4]) and np.isnan(found).sum() == 1
+    with fits.open(path) as own:
+        np.testing.assert_array_equal(own[0].data, found)
+    assert again(path).read_bytes() == path.read_bytes()
+    # What would be taken for "no value" is not.
+    darkest = again(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
+    assert np.isnan(read_image(darkest).page(0)).sum() == 1
+
+
+def _bytes(hdu: object) -> bytes:
+    """A file whose integers are those given, though they are scaled."""
+    raw, header = hdu.data, hdu.header
+    plain = io.BytesIO()
+    fits.PrimaryHDU(raw).writeto(plain)
+    content = bytearray(plain.getvalue())
+    cards = [f"{name:8}= {header[name]:>20}".ljust(80) for name in ("BSCALE", "BZERO", "BLANK")]
+    end = content.index(b"END" + b" " * 77)
+    content[end : end + 80 * 4] = ("".join(cards) + "END".ljust(80)).encode()
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
+    pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
+    path = tmp_path / "a.mrc"
+    with mrcfile.new(path) as file:
+        file.set_data(np.stack([pixels, pixels]) if kind == "volumes" else pixels)
+        file.set_image_stack() if kind == "images" else None
+        file.voxel_size = (1.5, 1.5, 2.5)
+        file.set_extended_header(np.arange(16, dtype="u1"))
+        file.header.exttyp = b"SERI"
+        file.add_label("a note")
+    image = read_image(path)
+    expected = {"volume": ((0, 1, 2),), "images": None, "volumes": ((0, 1, 2), (3, 4, 5))}
+    assert image.groups == expected[kind]
+    lighter = again(path, lambda page: page + np.array(1, page.dtype))
+    messages = io.StringIO()
+    assert mrcfile.validate(lighter, print_file=messages), messages.getvalue()
+    with mrcfile.open(lighter) as out, mrcfile.open(path) as own:
+        np.testing.assert_array_equal(out.data, own.data + np.array(1, dtype))
+        assert out.voxel_size == own.voxel_size
+        assert out.extended_header.tobytes() == own.extended_header.tobytes()
+        assert out.header.dmax == pytest.approx(own.header.dmax + 1, rel=1e-3)
+        for name in out.header.dtype.names:
+            if name not in ("dmin", "dmax", "dmean", "rms"):
+                assert np.array_equal(out.header[name], own.header[name]), name
+
+
+@pytest.mark.parametrize("kind", ["Nifti1Image", "Nifti2Image"])
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u2", "i4", "f4", "f8"])
+def test_nifti(kind: str, suffix: str, dtype: str, tmp_path: Path) -> None:
+    values = rng.normal(100, 20, (30, 20, 4, 2))
+    affine = np.array([[0, 2, 0, 5], [2, 0, 0, 6], [0, 0, 3, 7], [0, 0, 0, 1.0]])
+    made = getattr(nibabel, kind)(values, affine)
+    made.header.set_data_dtype(dtype)
+    made.header.set_xyzt_units("mm", "sec")
+    made.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"a note"))
+    path = tmp_path / f"a{suffix}"
+    nibabel.save(made, path)
+    image = read_image(path)
+    assert image.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    own, out = nibabel.load(path), nibabel.load(again(path))
+    np.testing.assert_allclose(
+        pages_of(image), own.get_fdata().transpose(3, 2, 1, 0).reshape(8, 20, 30),
+        rtol=1e-6,
+    )  # fmt: skip
+    np.testing.assert_array_equal(out.dataobj.get_unscaled(), own.dataobj.get_unscaled())
+    np.testing.assert_array_equal(out.affine, own.affine)
+    assert out.header == own.header
+    assert out.header.extensions == own.header.extensions
+    if suffix == ".nii.gz":
+        assert gzip.decompress(again(path).read_bytes()) == gzip.decompress(path.read_bytes())
+
+
+def test_what_is_no_brightness_is_refused(tmp_path: Path) -> None:
+    made = nibabel.Nifti1Image(np.ones((5, 5, 2), "i2"), np.eye(4))
+    made.header.set_intent("label")
+    nibabel.save(made, tmp_path / "a.nii")
+    waves = CUBE.astype("c8")
+    with mrcfile.new(tmp_path / "a.mrc") as file:
+        file.set_data(waves)
+    fits.PrimaryHDU(np.ones((5, 5), "i8")).writeto(tmp_path / "a.fits")
+    fits.PrimaryHDU(np.ones(5, "f4")).writeto(tmp_path / "b.fits")
+    packed = fits.CompImageHDU(CUBE[0])
+    fits.HDUList([fits.PrimaryHDU(), packed]).writeto(tmp_path / "c.fits")
+    for name, words in (
+        ("a.nii", "labels"),
+        ("a.mrc", "complex"),
+        ("a.fits", "32 bits"),
+        ("b.fits", "no image"),
+        ("c.fits", "funpack"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_image(tmp_path / name)
+
+
+def test_a_large_file_is_read_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.mrc"
+    with mrcfile.new(path) as file:
+        file.set_data(CUBE)
+    monkeypatch.setattr("kpca_apps.images.files.FRONT", 100)
+    image, out = read_image(path), io.BytesIO()
+    encode_image(out, (image.page(number) for number in range(3)), image)
+    assert out.getvalue()[1024:] == path.read_bytes()[1024:]
+
+
+@pytest.mark.parametrize(
+    ("stored", "slope", "offset", "blank", "dtype"),
+    [("i2", 1, 32768, None, "u2"), ("u1", 1, -128, None, "i1"), ("i2", 0.5, 3, None, "f4"),
+     ("i2", 1, 0, 7, "f4"), ("i4", 0.1, 0, None, "f8"), ("i2", 1e-4, 1000, None, "f8"),
+     (">u4", 1, -(2.0**31), None, "i4"), ("u1", -2, 5, 0, "f4")],
+)  # fmt: skip
+def test_values_and_what_is_stored_go_together(
+    stored: str, slope: float, offset: float, blank: int | None, dtype: str
+) -> None:
+    kind, scaling = np.dtype(stored), Scaling(slope, offset, blank)
+    limits = np.iinfo(kind)
+    raw = rng.integers(limits.min, limits.max, 500, np.int64, endpoint=True).astype(kind)
+    raw[:2] = limits.min, limits.max
+    values = scaling.values(raw)
+    assert values.dtype == dtype
+    expected = raw.astype("f8") * slope + offset
+    expected[raw == blank] = np.nan
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    np.testing.assert_array_equal(scaling.stored(values, kind), raw)
+    if blank is not None:
+        assert blank not in scaling.stored(np.nan_to_num(values), kind)

@@ -1,0 +1,192 @@
+"""OME-Zarr folders come back in the same layout, with smaller copies made anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpca_apps.denoise.batch.inputs import find_images
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.images.files import encode_image, read_image
+from tests.hostile.images import texture
+from tests.quick import quick
+
+zarr = pytest.importorskip("zarr")
+SHAPE = (2, 5, 37, 50)  # channels, slices, rows, columns
+
+
+def made(
+    folder: Path,
+    pixels: np.ndarray,
+    *,
+    version: int = 3,
+    chunks: tuple[int, ...] = (1, 1, 37, 50),
+    shards: tuple[int, ...] | None = None,
+    reduced: bool = True,
+) -> Path:
+    """An image of axes c, z, y, x and two smaller copies that are nothing like it."""
+    group = zarr.open_group(str(folder), mode="w", zarr_format=version)
+    sides = pixels.shape
+    for level in range(3 if reduced else 1):
+        array = group.create_array(
+            str(level), shape=sides, chunks=chunks, shards=shards, dtype=pixels.dtype
+        )
+        array[:] = pixels if level == 0 else 1
+        array.attrs["note"] = level
+        sides = (sides[0], sides[1], (sides[2] + 1) // 2, sides[3] // 2)
+    scales = [[1.0, 2.0, 0.5 * 2**level, 0.25 * 2**level] for level in range(3)]
+    multiscales = {
+        "axes": [
+            {"name": "c", "type": "channel"},
+            *({"name": a, "type": "space", "unit": "micrometer"} for a in "zyx"),
+        ],
+        "datasets": [
+            {
+                "path": str(level),
+                "coordinateTransformations": [{"type": "scale", "scale": scales[level]}],
+            }
+            for level in range(3 if reduced else 1)
+        ],
+    }
+    told: dict[str, Any] = {
+        "multiscales": [multiscales],
+        "omero": {"channels": [{"label": "DAPI"}, {"label": "GFP"}]},
+    }
+    if version == 2:
+        multiscales["version"] = "0.4"
+        group.attrs.update(told)
+    else:
+        group.attrs["ome"] = {"version": "0.5", **told}
+    labels = group.create_group("labels")
+    labels.create_array("0", shape=(4,), chunks=(4,), dtype="u1")[:] = 7
+    return folder
+
+
+def written(folder: Path, out: Path, add: int = 0) -> Path:
+    image = read_image(folder)
+    out.mkdir()
+    pages = (image.page(n) + np.array(add, image.pages[n].dtype) for n in range(len(image.pages)))
+    encode_image(out, pages, image)
+    return out
+
+
+def halved(pixels: np.ndarray) -> np.ndarray:
+    """Means of blocks of rows and columns: 2 x 2, at the lower end of an odd side 1 x 2."""
+    height, width = pixels.shape[-2:]
+    rows = [pixels[..., y : y + 2, :].mean(axis=-2) for y in range(0, height, 2)]
+    values = np.stack(rows, axis=-2)
+    columns = [values[..., x : x + 2].mean(axis=-1) for x in range(0, width, 2)]
+    return np.rint(np.stack(columns, axis=-1)).astype(pixels.dtype)
+
+
+LAYOUTS = [
+    (2, (1, 1, 16, 16), None),
+    (2, (2, 1, 37, 50), None),
+    (3, (1, 1, 16, 16), None),
+    (3, (1, 3, 32, 32), None),
+    (3, (2, 1, 37, 50), None),
+    (3, (1, 1, 16, 16), (1, 2, 32, 32)),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "chunks", "shards"), quick(LAYOUTS, LAYOUTS[1], LAYOUTS[3], LAYOUTS[5])
+)
+def test_it_is_written_as_it_was(
+    version: int, chunks: tuple[int, ...], shards: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    pixels = texture(*SHAPE).astype("u2") * 200
+    folder = made(tmp_path / "a.zarr", pixels, version=version, chunks=chunks, shards=shards)
+    image = read_image(folder)
+    assert (image.format, len(image.pages)) == ("zarr", 10)
+    assert image.groups == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
+    np.testing.assert_array_equal(image.page(7), pixels[1, 2])
+    out = written(folder, tmp_path / "b.zarr", add=3)
+    names = {path.relative_to(out) for path in out.rglob("*")}
+    assert names == {path.relative_to(folder) for path in folder.rglob("*")}
+    for path in folder.rglob("*"):
+        if path.name in (".zattrs", ".zarray", ".zgroup", "zarr.json"):
+            assert (out / path.relative_to(folder)).read_bytes() == path.read_bytes()
+    expected = pixels + np.uint16(3)
+    for level in range(3):
+        found = zarr.open_array(str(out / str(level)), mode="r")
+        expected = expected[..., : found.shape[-1]]  # a last column without a neighbour is left out
+        np.testing.assert_array_equal(found[:], expected)
+        expected = halved(expected)
+    np.testing.assert_array_equal(zarr.open_array(str(out / "labels/0"), mode="r")[:], 7)
+
+
+@pytest.mark.parametrize(("version", "driver"), [(2, "zarr"), (3, "zarr3")])
+def test_another_library_reads_it(version: int, driver: str, tmp_path: Path) -> None:
+    tensorstore = pytest.importorskip("tensorstore")
+    pixels = texture(*SHAPE).astype("f4")
+    out = written(made(tmp_path / "a.zarr", pixels, version=version), tmp_path / "b.zarr")
+    place = {"driver": "file", "path": str(out / "0")}
+    found = tensorstore.open({"driver": driver, "kvstore": place}, open=True).result()
+    np.testing.assert_array_equal(found.read().result(), pixels)
+
+
+def test_what_is_no_image_or_would_lead_astray_is_refused(tmp_path: Path) -> None:
+    pixels = texture(*SHAPE)
+    plate = tmp_path / "plate.zarr"
+    zarr.open_group(str(plate), mode="w").attrs["ome"] = {"plate": {}}
+    made(plate / "image", pixels)
+    outside = made(tmp_path / "out.zarr", pixels)
+    shapes = made(tmp_path / "shapes.zarr", pixels)
+    for folder, change in ((outside, {"path": "../a.zarr/0"}), (shapes, {"path": "labels/0"})):
+        said = json.loads((folder / "zarr.json").read_text())
+        said["attributes"]["ome"]["multiscales"][0]["datasets"][1] |= change
+        (folder / "zarr.json").write_text(json.dumps(said))
+    for folder, words in (
+        (plate, "plate of images; .* such as image"),
+        (outside, "lies outside"),
+        (shapes, "do not fit"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_image(folder)
+
+
+def test_a_packed_chunk_that_is_cut_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    chunk = folder / "0/c/0/0/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:-5])
+    with pytest.raises(InputError, match="damaged"):
+        read_image(folder).page(0)
+
+
+def lighter(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, DenoiseInfo]:
+    return pixels + 1.0, DenoiseInfo("gaussian", 2.0, (2.0,), True, False, 1.0, 255.0)
+
+
+def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
+    pixels = texture(*SHAPE) // 2
+    made(tmp_path / "in/a/one.zarr", pixels)
+    made(tmp_path / "in/two.ome.zarr", pixels, version=2)
+    found, _ = find_images([tmp_path / "in"])
+    assert [name for name, _ in found] == ["a/one.zarr", "two.ome.zarr"]
+    out, settings = tmp_path / "out", {"by": 1}
+    first = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
+    assert [(one.reason, one.resumed) for one in first.images] == [("", False)] * 2
+    result = zarr.open_array(str(out / "a/one.zarr/0"), mode="r")
+    np.testing.assert_array_equal(result[:], pixels + 1)
+    again = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
+    assert [one.resumed for one in again.images] == [True, True]
+    (out / "a/one.zarr/0/c/0/0/0/0").write_bytes(b"damage")
+    with pytest.raises(RefusedError, match="--force"):
+        run_batch([tmp_path / "in"], out, settings, denoise=lighter)
+    forced = run_batch([tmp_path / "in"], out, settings, denoise=lighter, force=True)
+    assert [one.resumed for one in forced.images] == [False, True]
+    np.testing.assert_array_equal(
+        zarr.open_array(str(out / "a/one.zarr/0"), mode="r")[:], pixels + 1
+    )
+    assert not [path for path in out.rglob("*") if path.name.startswith(".kpca")]
+    alone = run_batch(
+        [tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff"
+    )
+    assert alone.images[0].output == "one.tif"

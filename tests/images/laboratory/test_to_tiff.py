@@ -1,0 +1,153 @@
+"""CZI, ND2 and DICOM files come out as OME-TIFF with axes, sizes and names of channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.files import read_image
+from tests.hostile.images import texture, write_image
+from tests.images.laboratory.nd2_files import nd2_file
+
+rng = np.random.default_rng(0)
+
+
+def as_tiff(path: Path) -> tuple[list[tuple[str, np.ndarray]], str]:
+    """Write a file as a TIFF and return its series, by tifffile, and its OME-XML."""
+    image, out = read_image(path), path.with_suffix(".tif")
+    write_image(out, (image.page(n) for n in range(len(image.pages))), image)
+    before = out.read_bytes()
+    write_image(out, (image.page(n) for n in range(len(image.pages))), read_image(path))
+    assert out.read_bytes() == before
+    with tifffile.TiffFile(out) as file:
+        assert file.is_ome
+        found = [(one.axes, one.asarray()) for one in file.series]
+        return found, file.ome_metadata
+
+
+def pixels_said(xml: str) -> Any:
+    return pytest.importorskip("ome_types").from_xml(xml).images[0].pixels
+
+
+def test_nd2(tmp_path: Path) -> None:
+    pytest.importorskip("nd2")
+    pixels = rng.integers(0, 4096, (3, 4, 2, 20, 30)).astype("u2")
+    path = tmp_path / "a.nd2"
+    path.write_bytes(nd2_file(pixels, names=["DAPI", "GFP"], size=0.25, step=1.5, ms=500.0))
+    image = read_image(path)
+    assert image.groups is not None and len(image.groups) == 6  # each time and channel
+    assert image.groups[0] == (0, 2, 4, 6)
+    ((axes, values),), xml = as_tiff(path)
+    assert axes == "TZCYX"
+    np.testing.assert_array_equal(values, pixels)
+    said = pixels_said(xml)
+    assert [one.name for one in said.channels] == ["DAPI", "GFP"]
+    assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
+
+
+def test_czi(tmp_path: Path) -> None:
+    czi = pytest.importorskip("pylibCZIrw.czi")
+    pixels = rng.integers(0, 4096, (2, 3, 20, 60)).astype("u2")
+    path = tmp_path / "a.czi"
+    for packing in (
+        "uncompressed:",
+        "zstd0:ExplicitLevel=3",
+        "zstd1:ExplicitLevel=3;PreProcess=HiLoByteUnpack",
+    ):
+        path.unlink(missing_ok=True)
+        with czi.create_czi(str(path), compression_options=packing) as file:
+            for channel, slice in np.ndindex(2, 3):
+                for left in (0, 30):  # two tiles
+                    file.write(
+                        pixels[channel, slice, :, left : left + 30, np.newaxis],
+                        plane={"C": channel, "Z": slice, "T": 0},
+                        location=(left - 7, 5),
+                    )
+            file.write_metadata(
+                "a film",
+                channel_names={0: "DAPI", 1: "GFP"},
+                scale_x=1e-7,
+                scale_y=2e-7,
+                scale_z=5e-7,
+            )
+        ((_, values),), xml = as_tiff(path)
+        np.testing.assert_array_equal(values.reshape(pixels.shape), pixels)
+        said = pixels_said(xml)
+        assert [one.name for one in said.channels] == ["DAPI", "GFP"]
+        assert said.physical_size_x == pytest.approx(0.1)
+        assert said.physical_size_z == pytest.approx(0.5)
+    assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
+
+
+def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
+    """A DICOM file with a patient, as pydicom writes it."""
+    pydicom = pytest.importorskip("pydicom")
+    made = pydicom.Dataset()
+    made.file_meta = pydicom.dataset.FileMetaDataset()
+    made.file_meta.TransferSyntaxUID = said.pop("syntax", pydicom.uid.ExplicitVRLittleEndian)
+    made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID = pydicom.uid.CTImageStorage
+    made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID = "1.2.3"
+    made.PatientName, made.PatientID, made.StudyDate = "Doe^Jane", "4711", "20240101"
+    frames, height, width = pixels.shape[:3]
+    made.Rows, made.Columns, made.NumberOfFrames = height, width, frames
+    made.SamplesPerPixel = pixels.shape[3] if pixels.ndim == 4 else 1
+    made.BitsAllocated = made.BitsStored = 8 * pixels.itemsize
+    made.HighBit, made.PixelRepresentation = made.BitsStored - 1, int(pixels.dtype.kind == "i")
+    made.PhotometricInterpretation = "RGB" if pixels.ndim == 4 else "MONOCHROME2"
+    if pixels.ndim == 4:
+        made.PlanarConfiguration = 0
+    made.PixelSpacing, made.SpacingBetweenSlices = [0.5, 0.25], 2.0
+    for name, value in said.items():
+        setattr(made, name, value)
+    made.PixelData = pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()
+    path = folder / "a.dcm"
+    made.save_as(path, enforce_file_format=True)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i2"])
+def test_dicom(dtype: str, tmp_path: Path) -> None:
+    pixels = rng.integers(0, 250, (3, 20, 30)).astype(dtype)
+    path = dicom(pixels, tmp_path)
+    ((axes, values),), xml = as_tiff(path)
+    assert (axes, values.dtype) == ("ZYX", np.dtype(dtype))
+    np.testing.assert_array_equal(values, pixels)
+    said = pixels_said(xml)
+    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.25, 0.5, 2.0)
+    content = path.with_suffix(".tif").read_bytes()
+    assert not any(word in content for word in (b"Doe", b"4711", b"20240101", b"1.2.3"))
+
+
+def test_dicom_in_units_inverted_and_in_colour(tmp_path: Path) -> None:
+    grey = rng.integers(0, 4096, (1, 20, 30)).astype("u2")
+    path = dicom(grey, tmp_path, BitsStored=12, HighBit=11, RescaleSlope=1, RescaleIntercept=-1024)
+    ((_, values),), _ = as_tiff(path)
+    np.testing.assert_array_equal(values, grey[0].astype("i2") - 1024)
+    assert values.dtype == np.int16
+    path = dicom(grey, tmp_path, RescaleSlope=0.5, RescaleIntercept=3)
+    ((_, values),), _ = as_tiff(path)
+    np.testing.assert_array_equal(values, (grey[0] * 0.5 + 3).astype("f4"))
+    path = dicom(grey, tmp_path, BitsStored=12, HighBit=11, PhotometricInterpretation="MONOCHROME1")
+    ((_, values),), _ = as_tiff(path)
+    np.testing.assert_array_equal(values, 4095 - grey[0])
+    colour = texture(20, 30, 3)[np.newaxis]
+    ((_, values),), _ = as_tiff(dicom(colour, tmp_path))
+    np.testing.assert_array_equal(values, colour[0])
+
+
+def test_dicom_packed_in_runs(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    pixels = np.repeat(rng.integers(0, 250, (2, 20, 3)), 10, axis=2).astype("u2")
+    path = dicom(pixels, tmp_path)
+    packed = pydicom.dcmread(path)
+    packed.compress(pydicom.uid.RLELossless)
+    packed.save_as(path)
+    ((_, values),), _ = as_tiff(path)
+    np.testing.assert_array_equal(values, pixels)
+    with pytest.raises(InputError, match="bits"):
+        read_image(dicom(pixels, tmp_path, BitsAllocated=12))

@@ -1,0 +1,114 @@
+"""Digital negatives that are written, as LibRaw and tifffile read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+from skimage.data import astronaut
+
+from kpca_apps.errors import InputError
+from kpca_apps.images.dng import write_dng as write_negative
+from kpca_apps.images.files import read_image
+from tests.images.dng import NEUTRAL, XTRANS, mosaic_of, write_dng
+
+rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
+
+# Opcodes for a lens and a bad pixel, and a profile of colours, as bytes that are carried.
+LENS, BAD_PIXEL, CURVE = 51022, 51008, 50940
+
+
+@pytest.fixture(scope="module", params=["GBRG", XTRANS], ids=["Bayer", "X-Trans"])
+def pattern(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def counts_of(pattern: str) -> NDArray[np.uint16]:
+    # LibRaw develops X-Trans of 512 pixels a side and more.
+    picture = astronaut()[:120, 100:262] if len(pattern) == 4 else np.tile(astronaut(), (2, 2, 1))
+    light = (picture[:514, :640] / 255.0) ** 2.2 * NEUTRAL
+    values = 256 + 3839 * mosaic_of(light, pattern)
+    return np.clip(np.rint(values), 0, 4095).astype(np.uint16)
+
+
+def rewritten(path: Path, factor: float = 1.0) -> Path:
+    """Write the light of a raw file as a DNG, perhaps darker."""
+    image = read_image(path)
+    assert image.mosaic is not None
+    mosaic, target = image.mosaic(), path.with_name(f"{path.stem}_new.dng")
+    with target.open("wb") as file:
+        write_negative(file, np.float32(factor) * mosaic.light, mosaic, image)
+    return target
+
+
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
+    tmp_path: Path, pattern: str, byteorder: str, orientation: int
+) -> None:
+    path = write_dng(
+        tmp_path / "a.dng",
+        counts_of(pattern),
+        pattern=pattern,
+        orientation=orientation,
+        byteorder=byteorder,
+        noise=(1e-3, 1e-6),
+        more=[
+            (LENS, 7, 12, bytes(range(12)), True),
+            (BAD_PIXEL, 7, 4, bytes(4), True),
+            (CURVE, 11, 4, (0.0, 0.0, 1.0, 1.0), True),
+        ],
+    )
+    target = rewritten(path)
+    with rawpy.imread(str(path)) as old, rawpy.imread(str(target)) as new:
+        assert np.array_equal(old.raw_colors_visible, new.raw_colors_visible)
+        assert old.sizes.flip == new.sizes.flip
+        assert old.camera_whitebalance == new.camera_whitebalance
+        np.testing.assert_array_equal(old.rgb_xyz_matrix, new.rgb_xyz_matrix)
+        assert len(set(new.black_level_per_channel)) == 1
+        share = [(one.raw_image_visible - 256.0) / (one.white_level - 256) for one in (old, new)]
+        np.testing.assert_allclose(*share, atol=1e-6)
+    mosaics = [read_image(one).mosaic for one in (path, target)]
+    first, second = (one() for one in mosaics if one is not None)
+    np.testing.assert_allclose(first.light, second.light, atol=0.51 * 65535 / 61424)
+    # The noise of the original is not that of the result.
+    assert first.noise is not None and second.noise is None
+    with tifffile.TiffFile(target) as file:
+        tags = file.pages[0].tags
+        assert tags[LENS].value == bytes(range(12)) and tags[CURVE].value == (0.0, 0.0, 1.0, 1.0)
+        assert BAD_PIXEL not in tags
+        assert (tags["Make"].value, tags["DateTime"].value) == ("Maker", "2026:01:02 03:04:05")
+        assert tags["Orientation"].value == orientation
+        assert tags["NoiseReductionApplied"].value == (1_000_000, 1_000_000)
+
+
+def test_the_picture_developed_is_that_of_the_mosaic_in_memory(
+    tmp_path: Path, pattern: str
+) -> None:
+    path = write_dng(tmp_path / "a.dng", counts_of(pattern), pattern=pattern, orientation=8)
+    image = read_image(path)
+    assert image.mosaic is not None
+    mosaic = image.mosaic()
+    target = rewritten(path, factor=0.7)
+    in_memory = mosaic.developed(np.float32(0.7) * mosaic.light)
+    assert np.array_equal(read_image(target).page(0), in_memory)
+    with rawpy.imread(str(target)) as raw:
+        shown = raw.postprocess(
+            use_camera_wb=True,
+            output_bps=16,
+            no_auto_bright=True,
+            adjust_maximum_thr=0.0,
+            gamma=(2.4, 12.92),
+        )
+    assert np.array_equal(shown, in_memory)
+
+
+def test_without_colours_of_the_camera_there_is_no_negative(tmp_path: Path) -> None:
+    image = read_image(write_dng(tmp_path / "a.dng", counts_of("RGGB"), matrix=np.zeros((3, 3))))
+    assert image.mosaic is not None
+    mosaic = image.mosaic()
+    with (tmp_path / "new.dng").open("wb") as file, pytest.raises(InputError, match="no DNG"):
+        write_negative(file, mosaic.light, mosaic, image)

@@ -1,0 +1,77 @@
+"""Planes of a layer, without napari: parts as in the whole, all of them, and an end on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpca_apps import denoise_with_info
+from kpca_apps.denoise.options import Options
+from kpca_apps.napari.layers import Asked, CancelledError, denoised, found, plane_at, preview
+
+FILM = np.clip(
+    np.add.outer(np.arange(4), np.add.outer(np.arange(96), np.arange(120)))
+    + 8 * np.random.default_rng(0).normal(size=(4, 96, 120)),
+    0,
+    255,
+).astype(np.uint8)
+FAST = Asked(Options(quality="draft"))
+
+
+def quiet(share: float) -> None:
+    assert 0 <= share <= 1
+
+
+@pytest.mark.parametrize("rgb", [False, True])
+def test_a_preview_is_a_part_of_the_whole(rgb: bool) -> None:
+    plane = np.moveaxis(FILM[:3], 0, -1) if rgb else FILM[0]
+    part, info = preview(plane, ((20, 60), (30, 90)), FAST, quiet)
+    whole, _ = denoise_with_info(plane, channel_axis=-1 if rgb else None, quality="draft")
+    assert np.array_equal(part, np.rint(whole[20:60, 30:90]))
+    assert "(measured)" in found([info])
+
+
+def test_planes_are_denoised_one_by_one_or_together() -> None:
+    seen: list[float] = []
+    single, infos = denoised(FILM, FAST, seen.append, rgb=False)
+    assert len(infos) == 4 and single.dtype == np.uint8
+    assert seen[-1] == 1.0 and seen == sorted(seen)
+    expected, _ = denoise_with_info(FILM[2], quality="draft")
+    assert np.array_equal(single[2], np.rint(expected))
+    together, infos = denoised(FILM, Asked(FAST.options, 8.0, stack=True), quiet, rgb=False)
+    expected, _ = denoise_with_info(FILM, stack_axis=0, sigma=8.0, quality="draft")
+    assert len(infos) == 1 and np.array_equal(together, np.rint(expected))
+
+
+def test_what_is_no_array_is_read_plane_by_plane() -> None:
+    read = []
+
+    class Lazy:
+        ndim, shape, dtype = 4, (2, 4, 96, 120), FILM.dtype
+
+        def __getitem__(self, place: tuple[Any, ...]) -> np.ndarray:
+            read.append(place)
+            return FILM[place[-1]]
+
+    lazy: Any = Lazy()
+    assert np.array_equal(plane_at(lazy, (1, 3, 0, 0), rgb=False), FILM[3])
+    denoised(lazy, Asked(Options(strength=0.0)), quiet, rgb=False)
+    assert read == [(1, 3), *np.ndindex(2, 4)]
+
+
+def test_who_listens_may_end_the_work() -> None:
+    def unwanted(share: float) -> None:
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        denoised(FILM, FAST, unwanted, rgb=False)
+
+
+def test_levels_of_planes_are_said_together() -> None:
+    texture, _ = denoise_with_info(FILM[0], sigma=3.0, quality="draft", strength=0.0)
+    assert texture.shape == FILM[0].shape
+    _, first = denoise_with_info(FILM[0], sigma=3.0, strength=0.0)
+    _, second = denoise_with_info(FILM[0], sigma=4.5, strength=0.0)
+    assert found([first, second]) == "Noise: gaussian, level 3 to 4.5."

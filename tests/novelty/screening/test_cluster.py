@@ -1,0 +1,207 @@
+"""Workers that see no file of the driver's give the same bits as one machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.result import ScreeningResult
+from kpca_apps.novelty.screening.model import ScreeningOptions
+from kpca_apps.novelty.screening.run import screen
+from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.system.finished import work_folder
+from kpca_apps.system.workers import Workers
+from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.table import PartedTable, TablePart
+from tests.system.cluster import Cluster, apart
+
+# Workers of Dask are closed while their connections still speak.
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
+OPTIONS = ScreeningOptions(explain=3)
+N_ROWS, PART_ROWS = 20_000, 2048
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one of the driver's, which no worker sees, and one that all see."""
+    place = tmp_path_factory.mktemp("cluster")
+    for name in ("driver", "shared"):
+        (place / name).mkdir()
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, N_ROWS))
+    y = np.where(np.arange(N_ROWS) % 997 == 50, 3.0, x + 0.1 * noise)
+    kinds = rng.choice(["rook", "crow", "daw"], N_ROWS).astype("U9")
+    ages = [f"{row % 91}" for row in range(N_ROWS)]
+    y[700], kinds[9_000], ages[15_000], ages[77] = 1e6, "roook", "1O", ""
+    frame = pl.DataFrame({"x": x, "y": y, "kind": kinds, "age": ages})
+    driver = place / "driver"
+    frame.write_csv(driver / "rows.csv")
+    frame.write_parquet(driver / "rows.parquet", row_group_size=5000)
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    with pa.ipc.new_stream(driver / "rows.arrows", table.schema) as stream:
+        stream.write_table(table)
+    shutil.copy(driver / "rows.parquet", place / "shared")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def hidden_temporary_files(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(place / "driver"))
+
+
+@pytest.fixture(scope="module")
+def cluster(place: Path) -> Iterator[Cluster]:
+    with apart(place, place / "driver") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def here(place: Path) -> ScreeningResult:
+    """What one machine finds."""
+    return screen(opened(place / "driver" / "rows.csv"), options=OPTIONS)[0]
+
+
+@pytest.fixture
+def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The parts that were sent with their rows."""
+    sent: list[str] = []
+    carry = TablePart.carried
+
+    def noted(self: TablePart) -> TablePart:
+        sent.append(str(self))
+        return carry(self)
+
+    monkeypatch.setattr(TablePart, "carried", noted)
+    return sent
+
+
+def opened(path: Path) -> PartedTable:
+    table = open_table(path, in_memory_rows=1000, part_rows=PART_ROWS)
+    assert isinstance(table, PartedTable)
+    return table
+
+
+def killed_driver(path: Path, folder: Path, address: str, last: str) -> None:
+    """Screen until a few parts of a pass are done, and end without a word."""
+
+    @contextmanager
+    def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+        n_done = 0
+
+        def advance(n_rows: int) -> None:
+            nonlocal n_done
+            n_done += n_rows
+            if what == last and n_done == 4 * PART_ROWS:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        yield advance
+
+    with work_folder(folder, on_dask=True) as kept, Workers("dask", scheduler=address) as workers:
+        screen(opened(path), options=OPTIONS, execution=Execution(workers, progress, kept))
+
+
+@pytest.mark.parametrize("last", ["Reading rows", "Scoring rows"])
+def test_a_driver_killed_and_started_again_keeps_what_was_done(
+    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], last: str
+) -> None:
+    path, folder = place / "driver" / "rows.csv", place / "shared"
+    driver = multiprocessing.get_context("spawn").Process(
+        target=killed_driver, args=(path, folder, cluster.address, last)
+    )
+    driver.start()
+    driver.join()
+    assert driver.exitcode == -signal.SIGKILL
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("kpca-finished/*.npz")}
+    assert len(kept) >= 4
+    with work_folder(folder, on_dask=True) as finished:
+        with Workers("dask", scheduler=cluster.address) as workers:
+            execution = Execution(workers, finished=finished)
+            again, _ = screen(opened(path), options=OPTIONS, execution=execution)
+        assert {file: file.stat().st_mtime_ns for file in kept} == kept
+        assert finished is not None and kept.keys() < finished.used
+    np.testing.assert_array_equal(again.scores, here.scores)
+    assert again.odd_cells == here.odd_cells
+    assert {"far above", "unreadable"} <= {one.kind for one in again.odd_cells}
+    # The copy of the text lay where the workers see it; nothing of it is left.
+    assert carried == []
+    assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
+
+
+def written(table: PartedTable, result: ScreeningResult, execution: Execution | None) -> bytes:
+    path = Path(tempfile.gettempdir(), "scored.csv")
+    write_scored_table(table, result, path, execution)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.arrows", "rows.parquet"])
+def test_rows_are_sent_to_workers_who_cannot_read_them(
+    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], name: str
+) -> None:
+    table = opened(place / "driver" / name)
+    with Workers("dask", scheduler=cluster.address) as workers:
+        found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+        scored = written(table, found, Execution(workers))
+    np.testing.assert_array_equal(found.scores, here.scores)
+    assert scored == written(table, here, None)
+    assert len(carried) > len(table.parts)
+
+
+def test_a_copy_that_workers_see_is_read_by_them_and_another_file_is_not(
+    cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str]
+) -> None:
+    path = place / "shared" / "rows.parquet"
+    table = opened(path)
+    os.utime(path, (0, 0))  # as where times are not copied with a file
+    with Workers("dask", scheduler=cluster.client) as workers:
+        found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
+        np.testing.assert_array_equal(found.scores, here.scores)
+        assert carried == []
+        content = path.read_bytes()
+        path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+        with pytest.raises(InputError, match=r"rows\.parquet: the file was changed"):
+            screen(table, options=OPTIONS, execution=Execution(workers))
+    assert cluster.client.status == "running"
+
+
+def test_a_worker_killed_and_another_that_joins_change_no_bit(
+    cluster: Cluster, place: Path, here: ScreeningResult
+) -> None:
+    passes: list[str] = []
+
+    @contextmanager
+    def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+        passes.append(what)
+        n_done = 0
+        if what == "Scoring rows":
+            cluster.join()
+
+        def advance(n_rows: int) -> None:
+            nonlocal n_done
+            n_done += n_rows
+            if what == "Reading rows" and n_done == 3 * PART_ROWS:
+                cluster.kill()
+
+        yield advance
+
+    table = opened(place / "driver" / "rows.csv")
+    with Workers("dask", scheduler=cluster.address) as workers:
+        found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+        assert workers.width == 3
+    assert {"Reading rows", "Scoring rows"} <= set(passes)
+    np.testing.assert_array_equal(found.scores, here.scores)

@@ -1,0 +1,83 @@
+"""What is done of parts is found again as it was, or not at all, and nothing of it is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.novelty.checks.odd_cells import (
+    CellFaults,
+    ColumnFaults,
+    Contradicted,
+    OddValue,
+    OddValues,
+)
+from kpca_apps.novelty.columns.encoded import _EncodedPart, _packed, _unpacked
+from kpca_apps.novelty.relations.relations import Contradiction
+from kpca_apps.system.finished import FinishedParts, FinishedPass, work_folder
+
+
+def of_numbers(parts: FinishedParts, key: str = "key") -> FinishedPass[np.ndarray]:
+    return FinishedPass(parts, key, lambda found: {"n": found}, lambda arrays: arrays["n"])
+
+
+def test_results_are_found_by_all_they_depend_on(tmp_path: Path) -> None:
+    with work_folder(tmp_path, on_dask=True) as parts:
+        assert parts is not None
+        scores = np.array([0.1, np.nan, -0.0])
+        of_numbers(parts).put(0, 3, scores)
+        again = FinishedParts(parts.folder)
+        assert of_numbers(again).get(0, 3).tobytes() == scores.tobytes()
+        assert of_numbers(again).get(3, 6) is None
+        assert of_numbers(again, "other").get(0, 3) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), work_folder(tmp_path, on_dask=True) as stopped:
+        of_numbers(stopped, "stopped").put(0, 1, np.zeros(1))
+        raise KeyboardInterrupt
+    with work_folder(tmp_path, on_dask=True) as parts:
+        of_numbers(parts).put(0, 1, np.zeros(1))
+    assert len(list((tmp_path / "kpca-finished").iterdir())) == 1
+
+
+@given(cut=st.integers(0, 600), flipped=st.integers(0, 600))
+def test_a_damaged_file_is_not_looked_at(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, flipped: int
+) -> None:
+    parts = FinishedParts(tmp_path_factory.mktemp("finished"))
+    numbers = of_numbers(parts)
+    numbers.put(0, 8, np.arange(8.0))
+    (file,) = parts.folder.iterdir()
+    content = bytearray(file.read_bytes())
+    content[flipped % len(content)] ^= 1
+    file.write_bytes(content[: max(len(content) - cut, 0)])
+    found = numbers.get(0, 8)
+    assert found is None or found.tobytes() == np.arange(8.0).tobytes()
+
+
+def test_what_is_said_of_cells_comes_back_the_same() -> None:
+    odd = OddValue(0, "far above", "9é", 3.5, np.nan, 2, (1, 7), (2, 8))
+    cell = Contradiction(0, "city", "Rom", "Roma", "Roma", 2.0, "ZIP says Roma", ("zip",))
+    used = ColumnFaults(9, 1, 1, 4, "?", "no digits")
+    faults = CellFaults((used,), (1, 0), (OddValues((odd,), 2),), (Contradicted(1, 2, cell),), 1)
+    part = _EncodedPart(np.zeros((2, 3)), faults, np.arange(2, dtype=np.uint64), np.ones(2))
+    again = _unpacked(_packed(part))
+    assert repr(again.faults) == repr(faults)  # NaN is not equal to itself
+    np.testing.assert_array_equal(again.hashes, part.hashes)
+    np.testing.assert_array_equal(again.surprise, part.surprise)
+
+
+def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--work-dir is a folder that the workers of a cluster"):
+        work_folder(tmp_path, on_dask=False).__enter__()
+    with pytest.raises(InputError, match=r"gone: no such folder; make it where all workers"):
+        work_folder(tmp_path / "gone", on_dask=True).__enter__()
+    with work_folder(None, on_dask=False) as none:
+        assert none is None

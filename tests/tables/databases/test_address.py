@@ -1,0 +1,111 @@
+"""Addresses, names and passwords: what is meant, and what is refused without being repeated."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpca_apps.errors import ConfigError
+from kpca_apps.tables.databases.address import address_of, quoted, table_name
+from kpca_apps.tables.opening import expand, open_table
+from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(TEXTS, TEXTS)
+def test_any_name_is_quoted_so_that_the_database_reads_it_back(name: str, column: str) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE TABLE {quoted(f'x{name}')} ({quoted(column)} INTEGER)")
+        (found,) = connection.execute("SELECT name FROM sqlite_master").fetchone()
+        head = connection.execute(f"SELECT {quoted(column)} FROM {quoted(f'x{name}')}")
+    assert found == f"x{name}"
+    assert head.description[0][0] == column
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=2))
+def test_a_quoted_name_is_taken_apart_as_it_was(parts: list[str]) -> None:
+    assert table_name(quoted(tuple(parts))) == tuple(parts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "a.", ".a", "a..b", "a.b.c", '"a', 'a"b', '"a"b', 'a"; DROP TABLE b; --', "\0"],
+)
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="--table cannot be"):
+        table_name(name)
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "message"),
+    [
+        ("sqlite://shop.db", {}, "behind three slashes"),
+        ("sqlite:///shop.db?mode=rwc", {}, "behind three slashes"),
+        ("duckdb:///", {}, "behind three slashes"),
+        ("sqlite:///shop.db#a", {"table": "b"}, "keep one of them"),
+        ("sqlite:///shop.db", {"table": "b", "query": "SELECT 1"}, "keep one of them"),
+        ("sqlite:///shop.db", {"query": "DROP TABLE a"}, "must be a SELECT"),
+        ("sqlite:///shop.db", {"query": "/* SELECT */ DELETE FROM a"}, "must be a SELECT"),
+        ("sqlite:///shop.db", {"query": "PRAGMA query_only = OFF"}, "must be a SELECT"),
+        ("postgresql://h/shop", {"query": "COPY (SELECT 1) TO PROGRAM 'id'"}, "must be a SELECT"),
+        ("postgresql://h/shop", {"query": ""}, "must be a SELECT"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(uri: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        address_of(uri, **options)
+
+
+def test_an_address_says_what_is_read() -> None:
+    assert address_of("sqlite:///a%20b.db#x").path == "a b.db"
+    assert address_of("sqlite:////home/ada/a.db", "s.t").table == ("s", "t")
+    assert address_of("duckdb:///shop.duckdb", query=" select 1 ; ").query == "select 1"
+    assert address_of("duckdb:///shop.duckdb", query="-- a\n(VALUES (1))").name == "query of shop"
+    assert address_of("postgresql://ada@h:5432/shop?sslmode=require", query="TABLE a").name == (
+        "query of shop"
+    )
+    assert [scheme_of(one) for one in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
+        None, None, None, "s3",
+    ]  # fmt: skip
+    # What looks like a pattern is part of the address.
+    assert expand("postgresql://h/shop?sslmode=require") == ["postgresql://h/shop?sslmode=require"]
+    assert with_file("postgresql://h/home/a", str.upper) == "postgresql://h/home/a"
+
+
+PASSWORDS = ("rosebud", "p/w", "a@b", "1234", "a b", "#x?", ":")
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        "postgresql://ada:{}@h/shop", "--reference=postgresql://ada:{}@h:5432/shop",
+        "postgres://ada@h/shop?password={}", "postgresql:///shop?sslmode=require&sslpassword={}",
+        "postgresql://:{}@/shop",
+    ],
+)  # fmt: skip
+def test_a_password_is_refused_and_not_repeated(form: str, password: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        refuse_password(form.format(password))
+    assert password in ":" or password not in str(refused.value).replace("a .pgpass", "")
+    if not form.startswith("--"):
+        with pytest.raises(ConfigError, match="PGPASSWORD"):
+            open_table(form.format(password))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "postgresql://ada@h:5432/shop", "postgresql://h:5432", "postgresql://h:5432/a@b",
+        "postgresql:///shop?service=x&user=ada", "data/a:b@c.csv", "s3://bucket/a@b.csv",
+        "SELECT 'http://a:b@c'",
+    ],
+)  # fmt: skip
+def test_an_address_without_a_password_passes(word: str) -> None:
+    refuse_password(word)

@@ -1,0 +1,169 @@
+"""A server that is not there, refuses, is stopped or asked to stop: one line each."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.tables.opening import read_table
+from tests.postgres import PASSWORD, Server, running_server
+
+pytestmark = pytest.mark.release
+SLOW = "SELECT i, pg_sleep(0.001)::text AS a FROM generate_series(1, 30000) i"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep temporary files where nobody else's are."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def uri(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    return postgres.uri
+
+
+def refused(uri: str, **options: object) -> str:
+    """What is said, in one line, against reading."""
+    with pytest.raises(InputError) as error:
+        read_table(uri, **options)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value) and PASSWORD not in str(error.value)
+    return str(error.value)
+
+
+def test_nobody_is_let_in_without_the_password(
+    uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    assert "password authentication failed for user" in refused(uri, query="SELECT 1")
+    assert ".pgpass" in refused(uri, query="SELECT 1")
+    monkeypatch.delenv("PGPASSWORD")
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
+    assert "no password supplied" in refused(uri, query="SELECT 1")
+    # As libpq finds it: in a file of passwords, or by a service.
+    own = tmp_path / "pgpass"
+    own.write_text(f"127.0.0.1:*:shop:ada:{PASSWORD}\n")
+    own.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(own))
+    assert read_table(uri, query="SELECT 1 AS a").frame.rows() == [(1,)]
+    port = uri.rpartition(":")[2].partition("/")[0]
+    (tmp_path / "service.conf").write_text(
+        f"[birds]\nhost=127.0.0.1\nport={port}\nuser=ada\ndbname=shop\npassword={PASSWORD}\n"
+    )
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "service.conf"))
+    monkeypatch.delenv("PGPASSFILE")
+    table = read_table("postgresql:///?service=birds", query="SELECT 1 AS a")
+    assert table.frame.rows() == [(1,)] and table.source.name == "query"
+
+
+def test_a_server_that_is_not_there(uri: str) -> None:
+    assert "Connection refused" in refused("postgresql://ada@127.0.0.1:1/shop", query="SELECT 1")
+    assert 'database "nothing" does not exist' in refused(
+        uri.replace("/shop", "/nothing"), query="SELECT 1"
+    )
+    assert "could not translate host name" in refused(
+        "postgresql://ada@nowhere.invalid/shop", query="SELECT 1"
+    )
+
+
+def test_only_tables_that_may_be_read(uri: str, postgres: Server) -> None:
+    postgres.run("CREATE TABLE gone (a int)", "DROP TABLE gone")
+    assert 'there is no table "gone"' in refused(uri, table_name="gone")
+    assert "permission" not in refused(uri, table_name="pg_catalog.nothing")
+    # What a function writes all the same, as this did before version 16, is rolled back.
+    with suppress(InputError):
+        read_table(uri, query="SELECT lo_create(0)::text AS a")
+    assert postgres.run("SELECT count(*) FROM pg_largeobject_metadata") == [(0,)]
+    postgres.run("CREATE SEQUENCE numbers")
+    assert "read-only transaction" in refused(uri, query="SELECT nextval('numbers')")
+    read_write = "SELECT set_config('transaction_read_only', 'off', false)"
+    assert "read-write mode" in refused(uri, query=read_write)
+    postgres.run("DROP SEQUENCE numbers")
+
+
+def test_rows_come_by_the_key_wherever_they_are_stored(uri: str, postgres: Server) -> None:
+    postgres.run(
+        'CREATE SCHEMA "my shop"',
+        'CREATE TABLE "my shop"."all.birds" (a int, b text, c int, PRIMARY KEY (c, a))',
+        'INSERT INTO "my shop"."all.birds" '
+        "SELECT i % 7, i::text, i / 7 FROM generate_series(1, 50) i",
+        'UPDATE "my shop"."all.birds" SET b = b WHERE c = 2',
+    )
+    table = read_table(uri, table_name='my shop."all.birds"')
+    assert table.source.key_columns == ("c", "a") and table.source.key_column is None
+    assert table.frame.rows() == sorted(table.frame.rows(), key=lambda row: (row[2], row[0]))
+    postgres.run('DROP SCHEMA "my shop" CASCADE')
+    postgres.run("CREATE TABLE loose AS SELECT 1 AS a")
+    assert "no primary key" in read_table(uri, table_name="loose").source.notes[0]
+    postgres.run("DROP TABLE loose")
+
+
+def after(postgres: Server, act: Callable[[], object]) -> None:
+    """Act from another thread once the server sends rows."""
+
+    def wait_and_act() -> None:
+        postgres.wait_for("generate_series(1, 30000)")
+        time.sleep(0.5)
+        act()
+
+    threading.Thread(target=wait_and_act, daemon=True).start()
+
+
+def test_a_connection_that_is_ended_midway(uri: str, postgres: Server) -> None:
+    # It is itself sent as a COPY.
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
+    )
+    after(postgres, lambda: postgres.run(end))
+    assert "terminating connection" in refused(uri, query=SLOW)
+    assert nothing_is_left(postgres)
+
+
+def test_a_query_that_takes_too_long_is_cancelled_on_the_server(uri: str, postgres: Server) -> None:
+    began = time.monotonic()
+    assert "longer than the 1 s of --timeout" in refused(uri, query=SLOW, timeout=1)
+    assert "longer than the 1 s of --timeout" in refused(
+        uri, query="SELECT pg_sleep(600)::text AS a", timeout=1
+    )
+    assert time.monotonic() - began < 30
+    assert nothing_is_left(postgres)
+
+
+def test_an_interrupt_cancels_on_the_server(uri: str, postgres: Server) -> None:
+    after(postgres, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        read_table(uri, query=SLOW)
+    assert nothing_is_left(postgres)
+
+
+def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    own = tempfile.gettempdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)  # the server's user cannot look into a test's
+    with running_server() as server:
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        after(server, server.process.kill)
+        assert "PostgreSQL says: " in refused(server.uri, query=SLOW)
+    assert no_spool_is_left()
+
+
+def nothing_is_left(postgres: Server) -> bool:
+    """Whether the server has no other connection, and the disk nothing of what was read."""
+    end = time.monotonic() + 20
+    while postgres.connections() and time.monotonic() < end:
+        time.sleep(0.1)
+    return not postgres.connections() and no_spool_is_left()
+
+
+def no_spool_is_left() -> bool:
+    return not list(Path(tempfile.gettempdir()).glob(".kpca-rows*"))

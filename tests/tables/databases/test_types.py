@@ -1,0 +1,133 @@
+"""Types of databases: read as what they mean, or as text, and what is lost is told."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, date, datetime, time
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.tables.opening import read_table
+from tests.postgres import PASSWORD, Server
+from tests.tables.databases.conftest import duckdb_of
+
+BIG = 2**53 + 1
+
+
+def cells(table: Any) -> dict[str, Any]:
+    """What the first row of a table holds."""
+    return dict(zip(table.columns, table.frame.row(0), strict=True))
+
+
+def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
+    rows = [
+        (BIG, BIG, 1, 1, b"\x01\xff", None, "a"),
+        (2, 0.5, "x", b"\xff", b"", None, None),
+        (None, inf, 2.5, "y", None, None, "\u00e9\u0000b"),
+    ]
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("CREATE TABLE a (whole, number, mixed, bytes, blob, none, text)")
+        # Many rows of one type first: a driver that looks at the first would stumble.
+        first = [(k, k, k, k, b"", None, "b") for k in range(20_000)]
+        connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?, ?, ?)", [*first, *rows])
+    table = read_table(f"sqlite:///{tmp_path}/a.db")
+    last = table.frame[-3:].to_dict(as_series=False)
+    assert last == {
+        "whole": [BIG, 2, None],
+        "number": [float(BIG), 0.5, inf],
+        "mixed": ["1", "x", "2.5"],
+        "bytes": ["1", "ff", "y"],
+        "blob": ["01ff", "", None],
+        "none": [None] * 3,
+        "text": ["a", None, "\u00e9\u0000b"],
+    }
+    assert table.source.notes == (
+        f'Whole numbers from {2**53:,} on are rounded: "number". Where they are identifiers, have '
+        "--query cast them to text.",
+    )
+
+
+def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("CREATE TABLE a AS SELECT CAST(x'ff736563726574' AS TEXT) AS b")
+    with pytest.raises(InputError, match="not UTF-8") as refused:
+        read_table(f"sqlite:///{tmp_path}/a.db")
+    assert "secret" not in str(refused.value)
+
+
+def test_types_of_duckdb(tmp_path: Path) -> None:
+    with duckdb_of(tmp_path / "a.duckdb") as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'fine')")
+        connection.execute(
+            f"""CREATE TABLE a AS SELECT {BIG}::BIGINT AS whole, {BIG}::HUGEINT AS huge,
+            {BIG}::DECIMAL(30, 0) AS digits, 1.25::DECIMAL(8, 2) AS price, 7::UTINYINT AS small,
+            'nan'::DOUBLE AS nan, 'inf'::FLOAT AS inf, 'fine'::mood AS mood,
+            'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID AS uuid, '{{"a": 1}}'::JSON AS json,
+            [1, NULL] AS list, {{'a': [1]}} AS record, MAP {{'x': 1}} AS map, '101'::BIT AS bits,
+            '\\xFF'::BLOB AS blob, INTERVAL '1 month 2 days' AS span, TIME '10:00' AS clock,
+            DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 10:00' AS at, NULL AS none,
+            TIMESTAMPTZ '2024-02-29 10:00+02' AS zoned, 'infinity'::TIMESTAMP AS never,
+            '-infinity'::DATE AS early, [INTERVAL '1 day'] AS spans, true AS yes,
+            union_value(k := 1) AS either, TIMESTAMP_S '2024-02-29 10:00' AS second"""
+        )
+    table = read_table(f"duckdb:///{tmp_path}/a.duckdb")
+    found = cells(table)
+    assert isnan(found.pop("nan"))
+    assert found == {
+        "whole": BIG, "huge": float(BIG), "digits": float(BIG), "price": 1.25, "small": 7,
+        "inf": inf, "mood": "fine", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "json": '{"a": 1}', "list": "[1, null]", "record": '{"a": [1]}',
+        "map": found["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": time(10),
+        "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10), "none": None,
+        "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None,
+        "spans": "[1 day]", "yes": True, "either": "1", "second": datetime(2024, 2, 29, 10),
+    }  # fmt: skip
+    assert table.source.notes == (
+        'Intervals read as seconds, a month as 30 days: "span".',
+        "2 dates that are infinite, or beyond what a calendar has, are read as missing.",
+        f'Whole numbers from {2**53:,} on are rounded: "huge", "digits". Where they are '
+        "identifiers, have --query cast them to text.",
+    )
+
+
+@pytest.mark.release
+def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    postgres.run("CREATE TYPE mood AS ENUM ('sad', 'fine')", "CREATE DOMAIN price AS numeric(5, 2)")
+    table = read_table(
+        postgres.uri,
+        query=f"""SELECT {BIG}::int8 AS whole, {BIG}::numeric AS digits, 1.25::price AS price,
+        'NaN'::numeric AS nan, 'Infinity'::float8 AS inf, 'fine'::mood AS mood, 1::int2 AS small,
+        'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS uuid, '{{"a": 1}}'::jsonb AS json,
+        array[1, NULL] AS list, array[['a'], ['b']] AS square, row(1, 'x') AS record,
+        '101'::bit(3) AS bits, '\\xff'::bytea AS blob, interval '1 month 2 days' AS span,
+        time '10:00' AS clock, timetz '10:00+01' AS zoned_clock, date '2024-02-29' AS day,
+        timestamp '2024-02-29 10:00' AS at, timestamptz '2024-02-29 10:00+02' AS zoned,
+        'infinity'::timestamp AS never, '-infinity'::date AS early,
+        timestamp '294276-01-01' AS late, date '-infinity' AS gone, inet '10.0.0.1' AS address,
+        12.5::numeric::money AS money, int4range(1, 5) AS span_of, 3000000000::oid AS oid,
+        'c'::char(3) AS padded, NULL AS none, true AS yes, array['fine'::mood] AS moods""",
+    )
+    found = cells(table)
+    assert isnan(found.pop("nan"))
+    assert found == {
+        "whole": BIG, "digits": float(BIG), "price": 1.25, "inf": inf, "mood": "fine", "small": 1,
+        "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "json": '{"a": 1}', "list": "[1,null]",
+        "square": '[["a"],["b"]]', "record": "(1,x)", "bits": "101", "blob": "ff",
+        "span": 32 * 86400.0, "clock": time(10), "zoned_clock": "10:00:00+01",
+        "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10),
+        "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None, "late": None,
+        "gone": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
+        "oid": 3_000_000_000, "padded": "c", "none": None, "yes": True, "moods": '["fine"]',
+    }  # fmt: skip
+    assert [note.split(":")[0].split(" are ")[0] for note in table.source.notes] == [
+        "The query has no ORDER BY",
+        "Intervals read as seconds, a month as 30 days",
+        "4 dates that",
+        f"Whole numbers from {2**53:,} on",
+    ]
