@@ -296,10 +296,10 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     """
     is_linear = batch.denoiser.is_linear
     if is_kept():
-        announcement = "Compiling for this machine, once; about half a minute."
+        announcement = "Compiling for this machine, once; some 15 seconds."
         warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
         return jobs
-    batch.console.say(f"Compiling; about half a minute. {KEPT_NOWHERE}")
+    batch.console.say(f"Compiling; some 15 seconds. {KEPT_NOWHERE}")
     warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 
