@@ -48,6 +48,26 @@ def test_nd2(tmp_path: Path) -> None:
     said = pixels_said(xml)
     assert [one.name for one in said.channels] == ["DAPI", "GFP"]
     assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
+    # Of the frames, each of two channels.
+    assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
+
+
+def test_large_files_are_read_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nd2")
+    frames = rng.integers(0, 4096, (1, 2, 1, 20, 30)).astype("u2")
+    (tmp_path / "a.nd2").write_bytes(nd2_file(frames, names=["A"], size=1.0, step=1.0, ms=1.0))
+    dicom(frames[0, :, 0], tmp_path)
+    fits = pytest.importorskip("astropy.io.fits")
+    fits.PrimaryHDU(frames[0, :, 0]).writeto(tmp_path / "a.fits")
+    nibabel = pytest.importorskip("nibabel")
+    scan = nibabel.Nifti1Image(frames[0, :, 0].astype("i2").T, np.eye(4))
+    nibabel.save(scan, tmp_path / "a.nii.gz")
+    monkeypatch.setattr("kpca_apps.images.files.FRONT", 100)
+    for name in ("a.nd2", "a.dcm", "a.fits", "a.nii.gz"):
+        image = read_image(tmp_path / name)
+        np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
 
 
 def test_czi(tmp_path: Path) -> None:
@@ -151,3 +171,33 @@ def test_dicom_packed_in_runs(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values, pixels)
     with pytest.raises(InputError, match="bits"):
         read_image(dicom(pixels, tmp_path, BitsAllocated=12))
+
+
+def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+
+    def sequence(*items: dict[str, Any]) -> Any:
+        found = []
+        for item in items:
+            found.append(pydicom.Dataset())
+            for name, value in item.items():
+                setattr(found[-1], name, value)
+        return pydicom.Sequence(found)
+
+    pixels = rng.integers(0, 4096, (2, 20, 30)).astype("u2")
+    measures = sequence({"PixelSpacing": [0.5, 0.75], "SpacingBetweenSlices": 3.0})
+    scaled = [
+        {"PixelValueTransformationSequence": sequence({"RescaleSlope": s, "RescaleIntercept": i})}
+        for s, i in ((1, 0), (0.5, 10))
+    ]
+    path = dicom(
+        pixels,
+        tmp_path,
+        SharedFunctionalGroupsSequence=sequence({"PixelMeasuresSequence": measures}),
+        PerFrameFunctionalGroupsSequence=sequence(*scaled),
+    )
+    ((_, values),), xml = as_tiff(path)
+    np.testing.assert_array_equal(values[0], pixels[0])
+    np.testing.assert_array_equal(values[1], pixels[1] * np.float32(0.5) + 10)
+    said = pixels_said(xml)
+    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.75, 0.5, 3.0)
