@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,33 @@ def test_czi(tmp_path: Path) -> None:
         assert said.physical_size_x == pytest.approx(0.1)
         assert said.physical_size_z == pytest.approx(0.5)
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
+
+
+def test_czi_keeps_when_frames_were_taken(tmp_path: Path) -> None:
+    czi = pytest.importorskip("pylibCZIrw.czi")
+    pixels = rng.integers(0, 4096, (3, 20, 30)).astype("u2")
+    path = tmp_path / "a.czi"
+    with czi.create_czi(str(path), compression_options="uncompressed:") as file:
+        for time, page in enumerate(pixels):
+            file.write(page[..., np.newaxis], plane={"C": 0, "Z": 0, "T": time})
+    # Attachments, which that library does not write.
+    whole, kind = bytearray(path.read_bytes()), b"CZTIMS\0\0"
+    times = struct.pack("<ii3d", 32, 3, 0.0, 1.5, 4.0)
+    entry = b"A1" + bytes(10) + struct.pack("<qi", len(whole), 0) + bytes(16) + kind + bytes(80)
+    attached = struct.pack("<i12x", len(times)) + entry + bytes(112) + times
+    listed = struct.pack("<i252x", 1) + entry
+    for name, content in ((b"ZISRAWATTACH", attached), (b"ZISRAWATTDIR", listed)):
+        where = len(whole)
+        whole += name.ljust(16, b"\0") + struct.pack("<qq", len(content), len(content)) + content
+    whole[32 + 72 : 32 + 80] = struct.pack("<q", where)
+    path.write_bytes(whole)
+    with pytest.importorskip("czifile").CziFile(path) as file:  # that they are what they should be
+        (found,) = file.attachments()
+        np.testing.assert_array_equal(found.data(), [0.0, 1.5, 4.0])
+    ((axes, values),), xml = as_tiff(path)
+    assert axes == "TYX"
+    np.testing.assert_array_equal(values, pixels)
+    assert [one.delta_t for one in pixels_said(xml).planes] == [0.0, 1.5, 4.0]
 
 
 def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
