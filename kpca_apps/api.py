@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeGuard
@@ -409,6 +411,7 @@ def screen_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -486,7 +489,7 @@ def screen_table(
         Of every random draw.
     jobs : int, optional
         Threads, processes or Dask workers; changes no number.
-    delimiter, encoding, sheet, skip_rows, bad_lines
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of
         How the file is read, where a path is given: see `read_table`.
     query, table_name, timeout
         What is read of a database, where the table is the URI of one, and in how many seconds: see
@@ -579,6 +582,7 @@ def fit_model(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -604,7 +608,7 @@ def fit_model(
         See `screen_table`.
     seed, jobs
         See `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -654,6 +658,7 @@ def score_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -680,7 +685,7 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
         Who works on a table that is read in parts; see `screen_table`.
@@ -740,6 +745,7 @@ def find_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -762,7 +768,7 @@ def find_rules(
         Order of day and month; see `screen_table`.
     seed : int
         Of every random draw.
-    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -792,8 +798,8 @@ def find_rules(
     asked = {
         "exclude": exclude, "categorical": categorical, "numeric": numeric, "hide": hide,
         "dayfirst": dayfirst, "seed": seed, "delimiter": delimiter, "encoding": encoding,
-        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines, "query": query,
-        "table_name": table_name, "timeout": timeout,
+        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines, "as_of": as_of,
+        "query": query,        "table_name": table_name, "timeout": timeout,
     }  # fmt: skip
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
@@ -816,6 +822,7 @@ def check_rules(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: BadLinesName = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -834,7 +841,7 @@ def check_rules(
         Column that names the rows; by default that of the rules.
     hide : str or sequence of str
         Columns whose values are not shown.
-    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     execution : Execution, optional
         Who works on a table that is read in parts.
@@ -864,7 +871,8 @@ def check_rules(
     """
     asked = {
         "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines, "query": query, "table_name": table_name, "timeout": timeout,
+        "bad_lines": bad_lines, "as_of": as_of, "query": query, "table_name": table_name,
+        "timeout": timeout,
     }  # fmt: skip
     with _in_python():
         if not isinstance(rules, HeldRules | str | Path):
@@ -908,7 +916,7 @@ def _judged(
             # An index names rows only where that of the table does.
             table = given
             if not isinstance(given, Table):
-                table = read_frame(given, name=name, by_index=by_index).table
+                table = read_frame(given, name=name, by_index=by_index, in_memory_rows=inf).table
             assert isinstance(table, Table)
             found.append(table if name == "accept" else marks_of(table, "marks"))
     return found

@@ -33,7 +33,7 @@ RIDGES = (1e-12, 1e12)
 _MOST = 2**53
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
-READING = (*OF_FILES, "query", "table_name", "timeout")  # and which rows of a database
+READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -209,7 +209,11 @@ class NoveltyOptions(Options):
         "themselves, and a run that was killed goes on with the parts that were done.",
         "DIR",
     )
-    out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
+    out: Path | None = files(
+        "Folder to write, here or in a bucket (s3://bucket/folder). Default: one here, named after "
+        "the input.",
+        "DIR",
+    )
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     each: bool = files(
         "Screen each table by itself: a report for each, and an index of them with what moved "
@@ -252,6 +256,11 @@ class NoveltyOptions(Options):
         "What to do with lines that cannot be parsed: refuse the file, or skip and list them.",
         "refuse|skip",
         default="refuse",
+    )
+    as_of: str | None = files(
+        "Of a Delta table: its version, as a number, or the last one of a time, such as "
+        "2026-01-31T12:00 (UTC). Default: the latest.",
+        "VERSION|TIME",
     )
     query: str | None = files(
         "The SELECT whose rows are read, where TABLE is a database. It runs in a transaction that "

@@ -18,6 +18,8 @@ from tests.lowest_versions import lowest_pins
 
 # Distributions that another dependency imports on our behalf.
 NOT_IMPORTED_HERE = {"pywavelets"}
+# Extras that bring what the package imports where it is there.
+OPTIONAL = ("excel", "dask", "db", "duckdb", "lake", "raw", "heic", "lab", "mcp")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def normalised(name: str) -> str:
 
 def names(requirements: list[str]) -> set[str]:
     own = [one for one in requirements if not one.startswith("kpca-apps[")]
-    return {normalised(requirement.split(">=")[0]) for requirement in own}
+    return {normalised(re.split(r"\[|>=", requirement)[0]) for requirement in own}
 
 
 def test_what_the_package_imports_is_declared_and_no_more(
@@ -69,13 +71,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names(
-        [
-            one
-            for name in ("apps", "excel", "dask", "raw", "heic", "lab", "mcp", "napari")
-            for one in extras[name]
-        ]
-    )
+    optional = names([one for name in ("apps", *OPTIONAL, "napari") for one in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -99,8 +95,7 @@ def test_what_the_tests_and_scripts_import_is_declared(
 
 def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    asked = ("excel", "dask", "raw", "heic", "lab", "mcp")
-    beside = {one for name in asked for one in extras[name]}
+    beside = {one for name in OPTIONAL for one in extras[name]}
     assert beside <= set(extras["test"])
 
 

@@ -19,6 +19,7 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem
 from kpca_apps.options import READING, NoveltyOptions
+from kpca_apps.system.buckets import address_of
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ def portable(path: str) -> str:
     given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
+    if (address := address_of(path)) is not None:
+        return address
     if _is_cut(path):
         # A folder of results is named whole: the file in it alone would not be found.
         return "/".join(given.parts[-2:]) if given.name in _IN_RUNS else given.name

@@ -52,7 +52,7 @@ class Console:
         """Put data on stdout, as it is."""
         sys.stdout.write(text.rstrip("\n") + "\n")
 
-    def data_path(self, path: Path) -> None:
+    def data_path(self, path: Path | str) -> None:
         """Put a path on stdout: as it is for a program, in one line that steers no terminal."""
         self.data(one_line(str(path), MAX_LINE) if sys.stdout.isatty() else str(path))
 

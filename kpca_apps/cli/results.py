@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
 from kpca_apps.report.document import Document
+from kpca_apps.system.buckets import address_of
 
 if TYPE_CHECKING:
     from kpca_apps.options import NoveltyOptions
@@ -29,9 +30,16 @@ RUN = Document(
         "seconds": dict[str, float],
         "files": tuple[str, ...],
         "seconds of images": dict[str, float],
+        "version of the table": str,
         **dict.fromkeys(("workers", "threads of a worker", "resumed"), int),
     },
-    optional=("seconds of images", "workers", "threads of a worker", "resumed"),
+    optional=(
+        "seconds of images",
+        "version of the table",
+        "workers",
+        "threads of a worker",
+        "resumed",
+    ),
 )
 
 
@@ -129,4 +137,5 @@ def print_result(console: Console, folder: Path, result: Result, as_json: bool) 
     if as_json:
         console.data(result_to_json(result))
     else:
-        console.data_path(near(folder) / REPORT_FILE)
+        report = near(folder) / REPORT_FILE
+        console.data_path(address_of(report) or report)

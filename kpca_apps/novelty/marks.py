@@ -27,6 +27,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.buckets import address_of, here
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -154,15 +155,16 @@ def read_marks(path: str | Path) -> Marks:
 
     InputError if the file holds none, or is damaged.
     """
+    address = address_of(path)
     path = Path(path)
-    with about(path), opening(path, path):
-        with path.open("rb") as file:
+    with about(address or path), here(path) as local, opening(path, path):
+        with local.open("rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
         if _PAGE.match(data):
             return _of_page(path.name, data)
-    return marks_of(read_table(path), path.name)
+    return marks_of(read_table(address or path), path.name)
 
 
 def _of_page(name: str, data: bytes) -> Marks:

@@ -1,11 +1,15 @@
-"""Interrupts that must not come between: while processes start, and while they are ended."""
+"""Interrupts: held back while processes start and end, and heard while a library waits."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_STEP = 0.1  # seconds from one look for an interrupt to the next
 
 
 @contextmanager
@@ -32,3 +36,28 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if held:
             signal.raise_signal(signal.SIGINT)
+
+
+def heard_while(function: Callable[[], T]) -> T:
+    """Return what a function does that waits for a network; an interrupt ends the wait at once.
+
+    Python hears it only between steps of its own, so that another thread has to wait.
+    """
+    done, result = threading.Event(), list[Any]()
+
+    def work() -> None:
+        try:
+            result.extend((function(), None))
+        except BaseException as error:
+            result.extend((None, error))
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    # A wait without an end goes on after an interrupt, once polars has a handler of its own.
+    while not done.wait(_STEP):
+        pass
+    value, error = result
+    if error is not None:
+        raise error
+    return value  # type: ignore[no-any-return]

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.system.buckets import address_of, here
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
 
@@ -91,8 +92,8 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
     `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
-    label = one_line(str(path), 200)
-    with _opened(Path(path), label) as file:
+    label = one_line(address_of(path) or str(path), 200)
+    with here(path) as local, _opened(local, label) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 entries = _audited(archive, file.seek(0, io.SEEK_END))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MARKER = "run.json"
-_TOOL = "kpca"
+TOOL = "kpca"
 _LONGEST_MARKER = 1 << 20
 
 
@@ -131,11 +131,8 @@ class OutputFolder:
             return
         if not self.path.is_dir():
             raise RefusedError(f"{label}: is a file; name a folder for the results.")
-        if foreign := _foreign(self.path):
-            raise RefusedError(
-                f"{label}: exists and holds something other than an earlier run, "
-                f'"{one_line(foreign)}"; choose another folder with --out.'
-            )
+        if other := _foreign(self.path):
+            raise RefusedError(foreign(label, other))
         if not self.force:
             raise RefusedError(
                 f"{label}: exists already; replace it with --force, or choose another folder with "
@@ -186,7 +183,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 def _sign(folder: Path) -> None:
     """Complete what the run tells of itself with its tool and its files."""
     marker = folder / MARKER
-    facts: dict[str, Any] = {"tool": _TOOL}
+    facts: dict[str, Any] = {"tool": TOOL}
     if marker.exists():
         facts |= json.loads(marker.read_text(encoding="utf-8"))
     facts["files"] = sorted(item for item in _items(folder) if not (folder / item).is_dir())
@@ -214,18 +211,29 @@ def _files_written(folder: Path) -> set[str]:
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
         return set()
+    files = listed(marker.read_bytes())
+    parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
+    # A link is never ours, whatever it is called.
+    links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
+    return {MARKER, *files, *parents} - links
+
+
+def listed(marker: bytes) -> list[str]:
+    """Name the files that a run says it wrote; none if it is another's, or damaged."""
     try:
         # Not msgspec.json, which takes no NaN, and a run may write one.
-        facts = msgspec.convert(json.loads(marker.read_text(encoding="utf-8")), _Facts)
+        facts = msgspec.convert(json.loads(marker), _Facts)
     except (ValueError, RecursionError):
-        return set()
-    if facts.tool != _TOOL:
-        return set()
-    listed = facts.files
-    parents = [part.as_posix() for name in listed for part in PurePosixPath(name).parents]
-    # A link is never ours, whatever it is called.
-    links = {name for name in (*listed, *parents) if (folder / name).is_symlink()}
-    return {MARKER, *listed, *parents} - links
+        return []
+    return facts.files if facts.tool == TOOL else []
+
+
+def foreign(label: str, name: str) -> str:
+    """Say of a folder that something in it is not of an earlier run."""
+    return (
+        f'{label}: exists and holds something other than an earlier run, "{one_line(name)}"; '
+        "choose another folder with --out."
+    )
 
 
 def _items(folder: Path) -> Iterator[str]:

@@ -30,16 +30,21 @@ _RESERVE = 1 << 28
 def spool(chunks: Iterable[bytes]) -> TemporaryPath:
     """Write bytes to a temporary file that only this user can read."""
     held = spool_folder(folder=False)
-    folder = held.path.parent
     try:
-        with storage_named(folder), held.path.open("wb") as file:
-            for chunk in chunks:
-                require_disk(folder, len(chunk))
-                file.write(chunk)
+        write_spool(held.path, chunks)
     except BaseException:
         held.close()
         raise
     return held
+
+
+def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write bytes to a file in the folder for temporary files, as long as its disk has room."""
+    folder = path.parent
+    with storage_named(folder), path.open("wb") as file:
+        for chunk in chunks:
+            require_disk(folder, len(chunk))
+            file.write(chunk)
 
 
 def spilled(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.names import one_line, unique_names
-from kpca_apps.tables.input_file import first_line
+from kpca_apps.system.memory import ROWS_IN_MEMORY
+from kpca_apps.tables.input_file import ReadOptions, first_line
+from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
@@ -77,17 +80,35 @@ class Frame:
 
 
 def read_frame(
-    data: Any, id: Hashable | None = None, name: str = "table", *, by_index: bool = True
+    data: Any,
+    id: Hashable | None = None,
+    name: str = "table",
+    *,
+    by_index: bool = True,
+    in_memory_rows: float = ROWS_IN_MEMORY,
 ) -> Frame:
     """Take a data frame of any library for a table, which messages call by `name`.
 
     An index of pandas that has a name, or does not just count the rows, becomes a column, the
     first, unless another is asked for by `id`, or none `by_index`; so does a level of it that `id`
-    names.
+    names. A stream of Arrow of more than `in_memory_rows` rows is read into parts on disk, once.
     """
     notes: list[str] = []
     with about(name):
-        frame, columns = _columns_of(data)
+        if (stream := _stream_of(data)) is not None:
+            batches, held, n_rows = _batches(stream, data), list[pa.RecordBatch](), 0
+            for batch in batches:
+                held.append(batch)
+                n_rows += batch.num_rows
+                if n_rows > in_memory_rows:
+                    source = SourceInfo(name, "frame", "", 0, 0, 0)
+                    rows = chain(held, batches)
+                    found = read_batches(stream.schema, rows, source, ReadOptions(in_memory_rows=0))
+                    return Frame(None, found, None if id is None else column_name(id))
+            frame, columns = _columns_of(pa.Table.from_batches(held, stream.schema))
+            frame = frame if data is stream else None
+        else:
+            frame, columns = _columns_of(data)
         index: list[tuple[Hashable, Any]] = []
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
@@ -232,10 +253,8 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     try:
         if isinstance(data, pa.RecordBatch):
             table = pa.Table.from_batches([data])
-        elif isinstance(data, pa.RecordBatchReader):
-            table = data.read_all()
-        elif isinstance(data, pa.Table) or hasattr(data, "__arrow_c_stream__"):
-            table = pa.table(data)
+        elif isinstance(data, pa.Table):
+            table = data
         elif hasattr(data, "__dataframe__"):
             from pyarrow.interchange import from_dataframe
 
@@ -246,11 +265,40 @@ def _columns_of(data: Any) -> tuple[Any, list[tuple[Hashable, Any]]]:
     except KpcaError:
         raise
     except Exception as error:
-        why = f"{_type_name(data)} is no table ({first_line(error)})"
-        raise InputError(f"{why}: {_WANTED}") from None
-    is_arrow = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
+        raise _no_table(data, error) from None
+    is_arrow = isinstance(data, pa.Table | pa.RecordBatch)
     columns = list(zip(table.column_names, table.columns, strict=True))
     return table if is_arrow else None, columns
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader | None:
+    """Return the rows of what streams them: there may be many, and to be had only once."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    is_held = isinstance(
+        data, pl.DataFrame | pl.Series | pa.Table | pa.RecordBatch | pa.ChunkedArray
+    )
+    if is_held or _is_pandas(data, "DataFrame") or _is_pandas(data, "Series"):
+        return None
+    if not hasattr(data, "__arrow_c_stream__"):
+        return None
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except Exception as error:  # whatever its library raises
+        raise _no_table(data, error) from None
+
+
+def _batches(stream: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from stream
+    except Exception as error:  # whatever its library raises
+        raise InputError(
+            f"{_type_name(data)} broke off while it was read ({first_line(error)}); make it again."
+        ) from None
+
+
+def _no_table(data: Any, error: Exception) -> InputError:
+    return InputError(f"{_type_name(data)} is no table ({first_line(error)}): {_WANTED}")
 
 
 def _type_name(data: Any) -> str:

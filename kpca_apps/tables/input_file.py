@@ -18,8 +18,9 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path, PurePath
@@ -72,6 +73,7 @@ class ReadOptions:
     sheet: str | int | None = None  # of a workbook: its name, or its number from 1
     skip_rows: int = 0  # lines above the header of a text or a sheet
     bad_lines: str = "refuse"  # or "skip"
+    as_of: str | int | datetime | None = None  # a version, or a time; becomes a number or a time
     query: str | None = None  # of a database: the SELECT whose rows are read
     table_name: str | None = None  # of a database: what is read without a query
     timeout: float | None = None  # seconds that reading from a database may take
@@ -95,6 +97,8 @@ class ReadOptions:
             raise OptionError(
                 "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
             )
+        if self.as_of is not None:
+            object.__setattr__(self, "as_of", _version(self.as_of))
         if self.bad_lines not in ("refuse", "skip"):
             given = one_line(str(self.bad_lines), 30)
             raise OptionError("bad_lines", f"must be refuse or skip, got {given!r}")
@@ -105,6 +109,22 @@ class ReadOptions:
             is_given = getattr(self, name) != ReadOptions.__dataclass_fields__[name].default
             if is_given and name not in applying.split():
                 raise OptionError(name, f"does not apply to {kind}; leave it out.")
+
+
+def _version(given: str | int | datetime) -> int | datetime:
+    """Take the number of a version, or a time: of UTC, unless it has a zone."""
+    if isinstance(given, str):
+        with suppress(ValueError):
+            given = int(given) if re.fullmatch("[0-9]+", given) else datetime.fromisoformat(given)
+    if isinstance(given, datetime):
+        return given if given.tzinfo else given.replace(tzinfo=UTC)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 1 << 63:
+        return given
+    raise OptionError(
+        "as_of",
+        f"must be a version, such as 7, or a time, such as 2026-01-31T12:00, got "
+        f"{one_line(str(given), 30)!r}",
+    )
 
 
 def _require_encoding(given: str) -> None:
@@ -302,13 +322,31 @@ def find_file(path: str | Path, options: ReadOptions) -> InputFile:
             copy = spool(_pipe_chunks(path))
         elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError("this is a device, not a file; name a file with a table.")
-        with (copy.path if copy else path).open("rb") as opened:
-            head = opened.read(HEAD)
-            opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
-            tail = opened.read(4)
-        file, head = _packed(KnownFile.at(copy.path if copy else path, label), head)
         suffix = "" if standard else _suffix(name)
-        return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
+        return _looked_at(copy.path if copy else path, name, label, suffix, copy, options)
+
+
+def copied_file(copy: TemporaryPath, address: str, options: ReadOptions) -> InputFile:
+    """Look at the copy of a file that lies elsewhere, at an address that ends with its name."""
+    name = address.rpartition("/")[2]
+    with about(address):
+        return _looked_at(copy.path, name, address, _suffix(name), copy, options)
+
+
+def _looked_at(
+    path: Path,
+    name: str,
+    label: str,
+    suffix: str,
+    copy: TemporaryPath | None,
+    options: ReadOptions,
+) -> InputFile:
+    with path.open("rb") as opened:
+        head = opened.read(HEAD)
+        opened.seek(max(opened.seek(0, os.SEEK_END) - 4, 0))
+        tail = opened.read(4)
+    file, head = _packed(KnownFile.at(path, label), head)
+    return _unzipped(InputFile(file, name, suffix, head, tail, copy, options))
 
 
 def _is_workbook(file: InputFile) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -17,17 +18,23 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
+from kpca_apps.options import READING
+from kpca_apps.system.buckets import SCHEMES, place_of
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import remove_spools
+from kpca_apps.system.spools import remove_spools, spool
+from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.databases.address import scheme_of_file
 from kpca_apps.tables.databases.reading import DATABASES
-from kpca_apps.tables.input_file import InputFile, ReadOptions, find_file
+from kpca_apps.tables.input_file import InputFile, ReadOptions, copied_file, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
+from kpca_apps.tables.read.delta import is_delta, read_delta
 from kpca_apps.tables.read.excel import EXCEL
+from kpca_apps.tables.read.hive import is_partitioned, partitioned_files
 from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
+from kpca_apps.tables.read.remote import copied_folder, expand_address, holds_delta, named_after
 from kpca_apps.tables.read.text import NotUtf8, Text
 from kpca_apps.tables.read.uri import UriReader, open_uri, scheme_of
 from kpca_apps.tables.source_info import SourceInfo
@@ -45,6 +52,7 @@ from kpca_apps.tables.table import (
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
 # What is named by a URI is known by its scheme.
+# Those of files in a store are added below: they take all others.
 URI_READERS: list[UriReader] = [DATABASES]
 _PATTERN = "*?["
 _MOST_NOTES = 20
@@ -67,6 +75,7 @@ def open_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -81,8 +90,10 @@ def open_table(
         The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
         with the same columns are one table: a list, a folder, or a pattern such as
         ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
-        column ``file`` that says where a row comes from.
-    delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout
+        column ``file`` that says where a row comes from. Folders in it that are named
+        ``column=value`` give a column more. An address in an object store, such as
+        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
+    delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
         Up to so many rows, the table is read at once.
@@ -121,6 +132,7 @@ def open_table(
         sheet,
         skip_rows,
         bad_lines,
+        as_of,
         query,
         table_name,
         timeout,
@@ -143,6 +155,7 @@ def read_table(
     sheet: str | int | None = None,
     skip_rows: int = 0,
     bad_lines: str = "refuse",
+    as_of: str | int | datetime | None = None,
     query: str | None = None,
     table_name: str | None = None,
     timeout: float | None = None,
@@ -168,6 +181,9 @@ def read_table(
     bad_lines : {"refuse", "skip"}
         What to do with lines of a text that cannot be read or have other numbers of cells than the
         header. Those that are left out are listed among the notes of the source.
+    as_of : str, int or datetime, optional
+        Of a Delta table: the number of the version, or a time, of which the last before it is read;
+        UTC, unless it has a zone. By default the latest.
     query : str, optional
         Of a database: the SELECT whose rows are read. It runs in a transaction that can only read.
     table_name : str, optional
@@ -199,10 +215,10 @@ def read_table(
     >>> table.frame.rows(), table.source.delimiter
     ([('ada', '1,5'), ('bob', '?')], ';')
     """
-    table = _open_file(
-        path,
-        ReadOptions(delimiter, encoding, sheet, skip_rows, bad_lines, query, table_name, timeout),
+    options = ReadOptions(
+        delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
     )
+    table = _open_file(path, options)
     assert isinstance(table, Table)
     return table
 
@@ -221,7 +237,9 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     found: list[str | Path] = []
     for one in paths:
         text = str(one)
-        if scheme_of(one) is not None:
+        if scheme_of(one) in SCHEMES:
+            found += expand_address(text)
+        elif scheme_of(one) is not None:
             found.append(text)
         elif any(sign in text for sign in _PATTERN) and not os.path.lexists(text):
             start = Path(Path(text).anchor)
@@ -252,11 +270,11 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Name the files that are meant, each as a table of its own: also those of Parquet folders."""
+    """Name the tables that are meant, each by itself: of a Parquet folder all files."""
     found: list[str | Path] = []
     for one in expand(path):
-        is_name = str(one) == "-" or scheme_of(one) is not None
-        files = [] if is_name or not Path(one).is_dir() else _tables_in(Path(one))
+        is_whole = str(one) == "-" or scheme_of(one) is not None or is_delta(Path(one))
+        files = [] if is_whole or not Path(one).is_dir() else _tables_in(Path(one))
         found += files or [one]
     return found
 
@@ -271,28 +289,36 @@ def _tables_in(folder: Path) -> list[Path]:
 
 
 def _folder(folder: Path) -> list[str | Path]:
-    """Name the files of a folder, or the folder itself if it is one of Parquet files or of none."""
+    """Name the files of a folder, or the folder itself if it is one table, or has no tables."""
     try:
         items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
     except OSError:
         return [folder]  # what is wrong with it is said by who opens it
-    if any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
+    if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
     files: list[str | Path] = [item for item in items if item.suffix.lower() in TABLE_SUFFIXES]
     return files or [folder]
 
 
-def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | PartedTable:
-    """Open several files as one table; in memory as long as all of them are few rows."""
+def _open_several(
+    paths: Sequence[str | Path],
+    options: ReadOptions,
+    values: Sequence[Mapping[str, str | None]] = (),
+) -> Table | PartedTable:
+    """Open several files as one table; in memory as long as all of them are few rows.
+
+    The `values` of each file, if there are any, become columns.
+    """
     tables: list[Table | PartedTable] = []
     left = options.in_memory_rows
     for path in paths:
-        if str(path) == "-" or scheme_of(path) is not None or Path(path).is_dir():
+        is_elsewhere = scheme_of(path) not in (None, *SCHEMES)
+        if str(path) == "-" or is_elsewhere or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
         tables.append(_open_file(path, replace(options, in_memory_rows=left)))
         left -= min(left, tables[-1].source.n_rows)
-    rows, source = _combined(tables, [str(path) for path in paths])
+    rows, source = _combined(tables, [str(path) for path in paths], values)
     with about(source.name):
         return collect(
             rows, source, lambda: source.sha256, options.in_memory_rows, options.part_rows
@@ -300,7 +326,9 @@ def _open_several(paths: list[str | Path], options: ReadOptions) -> Table | Part
 
 
 def _combined(
-    tables: Sequence[Table | PartedTable], labels: Sequence[str]
+    tables: Sequence[Table | PartedTable],
+    labels: Sequence[str],
+    values: Sequence[Mapping[str, str | None]],
 ) -> tuple[Rows, SourceInfo]:
     """Put tables together, as rows still to be taken in; all need the columns of the first."""
     first = tables[0]
@@ -319,18 +347,22 @@ def _combined(
     named = [
         (str(path.relative_to(shared)), table) for path, table in zip(paths, tables, strict=True)
     ]
+    # Some writers keep these columns in the files as well.
+    beside = [{k: v or "" for k, v in one.items() if k not in names} for one in values]
+    beside = beside or [{}] * len(tables)
     file_column = "file"
-    while file_column in names:
+    while file_column in (*names, *beside[0]):
         file_column += "_"
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
     has_lines = heads[0].lines is not None
 
     def pieces() -> Iterator[pa.Table]:
-        for name, table in named:
+        for (name, table), of_file in zip(named, beside, strict=True):
+            added = {**of_file, file_column: one_line(name, 200)}
             for part in table.tables():
                 frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
-                frame = frame.with_columns(pl.lit(one_line(name, 200)).alias(file_column))
+                frame = frame.with_columns(pl.lit(v).alias(k) for k, v in added.items())
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(f"{table.source.sha256}  {name}\n" for name, table in named)
@@ -361,7 +393,7 @@ def _combined(
         file_column,
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
-    return Rows(pieces(), [*names, file_column], [], has_lines), source
+    return Rows(pieces(), [*names, *beside[0], file_column], [], has_lines), source
 
 
 def _which(files: Sequence[str], n_files: int) -> str:
@@ -373,11 +405,45 @@ def _which(files: Sequence[str], n_files: int) -> str:
 
 
 def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
-    """Open a file, or a folder of Parquet files."""
+    """Open a file, or a folder that is one table."""
     if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
         return _open_file(path, options)
-    with about(Path(path)):
-        return read_folder(Path(path), options)
+    return _open_folder(Path(path), options)
+
+
+def _open_folder(
+    folder: Path, options: ReadOptions, copy: TemporaryPath | None = None
+) -> Table | PartedTable:
+    """Open a folder that is one table, which may be a temporary copy."""
+    with about(folder):
+        if is_delta(folder):
+            return read_delta(str(folder), options)
+        if any((folder / "metadata").glob("*.metadata.json")):
+            raise InputError(
+                "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "
+                "scan().to_arrow_batch_reader() returns."
+            )
+        if is_partitioned(folder):
+            files = partitioned_files(folder, TABLE_SUFFIXES)
+            if not any(path.suffix.lower() in PARQUET_SUFFIXES for path, _ in files):
+                paths, values = zip(*files, strict=True)
+                return _open_several(paths, options, values)
+        return read_folder(folder, options, copy)
+
+
+def _open_address(address: str, options: ReadOptions) -> Table | PartedTable:
+    """Open an object of a store, or what is a folder there, by way of a copy."""
+    place = place_of(address)
+    kind = place.kind()
+    if not kind:
+        raise InputError("there is no such object (404).")
+    if kind == "file":
+        return _read(copied_file(spool(place.chunks()), place.address, options))
+    if holds_delta(place):
+        return read_delta(place.address, options)
+    copy, folder = copied_folder(place)
+    with named_after(folder, place.address):
+        return _open_folder(folder, options, copy)
 
 
 def _open_file(path: str | Path, options: ReadOptions) -> Table | PartedTable:
@@ -434,3 +500,6 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         # In another encoding, other characters may cut the cells: to be known first.
         text.require_utf8()
         raise
+
+
+URI_READERS.append(UriReader(SCHEMES, "an object store", " ".join(READING), _open_address))

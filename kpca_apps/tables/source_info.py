@@ -12,10 +12,9 @@ class SourceInfo:
     """Where a table came from, and how it was read."""
 
     name: str  # of the file without its folder, or "standard input"
-    format: (
-        str  # "csv", "parquet", "arrow", "jsonl", "json", "excel", "frame", or a kind of database
-    )
-    sha256: str  # of the bytes as they lay on disk, 64 hex digits
+    # "csv", "parquet", "arrow", "jsonl", "json", "excel", "delta", "frame", or a kind of database
+    format: str
+    sha256: str  # of the bytes as they lay on disk, or of the cells of a stream; 64 hex digits
     n_bytes: int  # their number
     n_rows: int
     n_columns: int
@@ -24,6 +23,7 @@ class SourceInfo:
     notes: tuple[str, ...] = ()  # sentences a reader should know ("Read as cp1252: ...")
     file_column: str | None = None  # names the file each row comes from, where there are several
     reading: str = ""  # what else decided which cells were read: sheet, lines skipped
+    version: str = ""  # of a table that has several, such as one of Delta
     key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
 
     @property

@@ -46,7 +46,7 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
-READING = "delimiter encoding sheet skip-rows bad-lines query table timeout"
+READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "

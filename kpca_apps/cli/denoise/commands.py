@@ -39,9 +39,9 @@ def run(
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (extra "raw") are denoised before development, and written as TIFF, or by
-    --raw-out as DNG. OME-Zarr, FITS, MRC and NIfTI (extra "lab") come back as such, ND2, CZI and
-    DICOM as OME-TIFF. Denoising takes about ten seconds a megapixel and channel on one processor.
+    Raw files (extra "raw") are denoised before development and written as TIFF or, by --raw-out,
+    DNG. FITS, DICOM and such need the extra "lab", HEIC "heic". Denoising takes about ten seconds
+    a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 

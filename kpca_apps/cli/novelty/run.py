@@ -26,6 +26,7 @@ from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
+from kpca_apps.system.bucket_output import output_folder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
@@ -126,11 +127,11 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
         require_workbooks()
     # Of several files, or a pattern, the folder they lie in.
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
-    named = table[0] if is_one else Path(table[0]).absolute().parent.name
+    named = table[0].rstrip("/") if is_one else Path(table[0]).absolute().parent.name
     if scheme_of(named) in SCHEMES:
         named = address_of(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
-    folder = OutputFolder(out, force=options.force)
+    folder = output_folder(out, force=options.force)
     if options.write_to is not None and (options.each or not is_one):
         raise OptionError("write_to", "takes the scores of one table: name one, without --each.")
     if not options.dry_run:
@@ -248,6 +249,8 @@ def write_screening(
             figures = screening_figures(drawn)
             if run.options.to_send:
                 _write_to_send(building / TO_SEND, render_to_send(result, drawn), figures)
+        if table.source.version:
+            run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)
         printed = [REPORT_FILE, *[f"{TO_SEND}/{REPORT_FILE}"] * run.options.to_send]
         print_pages(building, run.console, run.options, *printed)

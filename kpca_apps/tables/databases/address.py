@@ -47,6 +47,8 @@ class Address:
         database = PurePath(self.path).stem
         if not self.path:
             database = self.uri.partition("?")[0].split("/", 3)[-1]
+        if self.query is None:
+            return database or "database"
         return f"query of {database}" if database else "query"
 
     @property

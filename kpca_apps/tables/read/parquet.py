@@ -19,10 +19,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, about
-from kpca_apps.names import one_line
+from kpca_apps.names import in_prose, one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
+from kpca_apps.tables.read.hive import (
+    beside,
+    is_partitioned,
+    partitioned_files,
+    refuse_folders_beside,
+    typed,
+    visible,
+)
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
@@ -55,36 +63,32 @@ _LEAF = 8
 _MOST_TEXT = 1 << 30
 
 
-def _folder_files(path: Path) -> list[KnownFile]:
-    """Name the Parquet files of a folder; hidden ones, with a dot or underscore, are left out."""
-    try:
-        found = sorted(item for item in path.iterdir() if not item.name.startswith((".", "_")))
-    except OSError as error:
-        raise InputError(f"cannot be looked into ({error.strerror}).") from None
-    if not any(item.suffix.lower() in PARQUET_SUFFIXES for item in found):
+def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
+    """Name the Parquet files of a folder, and the values that folders in it are named after."""
+    found = list(filter(_is_parquet, visible(path)))
+    if not found and is_partitioned(path):
+        named = partitioned_files(path, PARQUET_SUFFIXES)
+        return [item for item, _ in named], typed([values for _, values in named])
+    if not found:
         raise InputError(
             "this is a folder without Parquet files or other tables; name a file, or a folder of "
             "them."
         )
-    known = []
-    for item in found:
-        if item.suffix.lower() in PARQUET_SUFFIXES:
-            if not item.is_file():
-                raise InputError(
-                    "is not a file, or a link that leads nowhere; repair or remove it.", item
-                )
-            try:
-                known.append(KnownFile.at(item))
-            except OSError as error:
-                raise InputError(f"cannot be looked at ({error.strerror}).", item) from None
-        elif item.is_dir():
-            # Rows may be kept in folders by year or the like: to leave them out would be a loss.
-            raise InputError(
-                f"is a folder beside the Parquet files of {one_line(str(path), 200)}; put all "
-                "files into one folder, or this one elsewhere.",
-                item,
-            )
-    return known
+    refuse_folders_beside(path, PARQUET_SUFFIXES)
+    return found, pl.DataFrame()
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in PARQUET_SUFFIXES
+
+
+def _known(path: Path) -> KnownFile:
+    if not path.is_file():
+        raise InputError("is not a file, or a link that leads nowhere; repair or remove it.", path)
+    try:
+        return KnownFile.at(path)
+    except OSError as error:
+        raise InputError(f"cannot be looked at ({error.strerror}).", path) from None
 
 
 @contextmanager
@@ -107,13 +111,16 @@ def _opened(file: KnownFile, **options: Any) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-def _slices(
-    slices: Sequence[tuple[KnownFile, int, int]], as_text: frozenset[str]
-) -> tuple[pl.DataFrame, None]:
-    """Read rows of several files (file, first row, rows), typed as those of the whole table."""
+# Of a file: some of its rows (file, first row, rows), and values that stand beside each (one row).
+Slice = tuple[KnownFile, int, int, pl.DataFrame]
+
+
+def _slices(slices: Sequence[Slice], as_text: frozenset[str]) -> tuple[pl.DataFrame, None]:
+    """Read rows of several files, typed as those of the whole table."""
     # All of a slice first: what is too much is found out before it is unpacked.
     frames = [
-        arrow_frame(list(_read(file, offset, length)), as_text) for file, offset, length in slices
+        beside(arrow_frame(list(_read(file, offset, length)), as_text), values)
+        for file, offset, length, values in slices
     ]
     return (frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=True)), None
 
@@ -277,30 +284,43 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     # The copy of what was packed is of no use elsewhere.
     known = KnownFile.at(copy.path, file.label) if copy else replace(file.file, digest=sha256)
     source = replace(file.source, sha256=sha256)
-    return _read_files([known], source, file.options, copy)
+    return _read_files([known], pl.DataFrame(), source, file.options, copy)
 
 
-def read_folder(path: Path, options: ReadOptions) -> Table | PartedTable:
-    """Read the Parquet files of a folder as one table."""
-    known = _folder_files(path)
+def read_folder(
+    path: Path, options: ReadOptions, copy: TemporaryPath | None = None
+) -> Table | PartedTable:
+    """Read the Parquet files of a folder, which may lie in a temporary copy, as one table."""
+    files, values = _folder_files(path)
+    known = list(map(_known, files))
     options.refuse_others("", "Parquet")
     noun = "file" if len(known) == 1 else "files, in the order of their names"
-    notes = (f"Read from {len(known)} Parquet {noun}.",)
+    notes = [f"Read from {len(known)} Parquet {noun}."]
+    if values.width:
+        columns = in_prose([f'"{one_line(name, 60)}"' for name in values.columns])
+        notes.append(f"Named after folders: {columns}.")
     known = [replace(file, digest=file.sha256()) for file in known]
-    listing = "".join(f"{file.digest}  {Path(file.path).name}\n" for file in known)
-    sha256 = hashlib.sha256(listing.encode()).hexdigest()
+    listing = "".join(
+        f"{file.digest}  {item.relative_to(path).as_posix()}\n"
+        for file, item in zip(known, files, strict=True)
+    )
+    sha256 = hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
     n_bytes = sum(file.size for file in known)
-    source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=notes)
-    return _read_files(known, source, options)
+    source = SourceInfo(path.absolute().name, "", sha256, n_bytes, 0, 0, notes=tuple(notes))
+    return _read_files(known, values, source, options, copy)
 
 
 def _read_files(
     known: list[KnownFile],
+    values: pl.DataFrame,
     source: SourceInfo,
     options: ReadOptions,
     copy: TemporaryPath | None = None,
 ) -> Table | PartedTable:
-    """Read Parquet files, or their rows in parts: of a copy where their groups are long."""
+    """Read Parquet files, or their rows in parts: of a copy where their groups are long.
+
+    The values of columns that are in no file (a row for each file) stand behind the others.
+    """
     heights, longest = [], 0
     first: dict[str, str] = {}
     as_text: set[str] = set()  # columns with a date outside the years 1 to 9999
@@ -322,39 +342,46 @@ def _read_files(
             _refuse_others(columns, first, known[0].label)
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
-    n_rows, n_columns = sum(heights), len(first)
+    # Some writers keep these columns in the files as well.
+    values = values.drop(first, strict=False)
+    names = [*first, *values.columns]
+    n_rows, n_columns = sum(heights), len(names)
     require_cells(n_rows, n_columns)
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
     is_small = n_rows <= options.in_memory_rows
     size = n_rows if is_small else options.part_rows or part_size(n_columns)
-    loads = _loads(known, heights, size, as_text)
+    rows = (
+        [values[number] for number in range(len(known))] if values.width else [values] * len(known)
+    )
+    loads = _loads(list(zip(known, heights, rows, strict=True)), size, as_text)
     if is_small:
         require_table(n_rows, n_columns)
         return Table(next(loads)()[0], None, source)
     if longest <= _LONGEST_GROUP:
-        return parted_table(source, tuple(first), loads, size, copy)
+        return parted_table(source, tuple(names), loads, size, copy)
     pieces = (
-        as_arrow(arrow_frame([batch], as_text))
-        for file, height in zip(known, heights, strict=True)
+        as_arrow(beside(arrow_frame([batch], as_text), beside_it))
+        for file, height, beside_it in zip(known, heights, rows, strict=True)
         if height
         for batch in _read(file, 0, height)
     )
-    return collect(Rows(pieces, [*first], [], False), source, lambda: source.sha256, 0, size)
+    return collect(Rows(pieces, names, [], False), source, lambda: source.sha256, 0, size)
 
 
 def _loads(
-    files: Sequence[KnownFile], heights: Sequence[int], size: int, as_text: Collection[str]
+    files: Sequence[tuple[KnownFile, int, pl.DataFrame]], size: int, as_text: Collection[str]
 ) -> Iterator[Load]:
-    """Yield how each part of so many rows is read."""
-    number, offset, n_rows = 0, 0, sum(heights)
+    """Yield how each part of so many rows is read of files (file, rows, values beside them)."""
+    number, offset, n_rows = 0, 0, sum(height for _, height, _ in files)
     for start in range(0, n_rows, size):
-        wanted, slices = min(size, n_rows - start), []
+        wanted, slices = min(size, n_rows - start), list[Slice]()
         while wanted:
-            length = min(wanted, heights[number] - offset)
+            file, height, values = files[number]
+            length = min(wanted, height - offset)
             if length:
-                slices.append((files[number], offset, length))
+                slices.append((file, offset, length, values))
             wanted, offset = wanted - length, offset + length
-            if offset == heights[number]:
+            if offset == height:
                 number, offset = number + 1, 0
         yield partial(_slices, tuple(slices), frozenset(as_text))
 

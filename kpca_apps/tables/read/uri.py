@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.names import in_prose, one_line, suggest
+from kpca_apps.system.buckets import address_of
 
 if TYPE_CHECKING:
     from kpca_apps.tables.input_file import ReadOptions
@@ -22,7 +23,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _WITH_PASSWORD = re.compile(
     r"\A(--[\w-]+=)?[A-Za-z][A-Za-z0-9+.-]+://[^/?#@:]*:(?!\d+([/?#,]|\Z)|/|\Z).*@", re.DOTALL
 )
-_SECRETS = re.compile(r"(password|passwd|pwd|secret|token)", re.IGNORECASE)
+_SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,12 @@ processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file o
             fields = []
         is_secret = any(_SECRETS.search(name) for name, _ in fields)
     if is_secret:
+        by = "PGPASSWORD, a .pgpass file or a service"
+        if address_of(text) is not None:
+            by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which others could read in lists of processes and in "
-            "logs; leave it out, and give it by PGPASSWORD, a .pgpass file or a service."
+            f"logs; leave it out, and give it by {by}."
         )
 
 

@@ -175,6 +175,7 @@ def test_score_and_rules(served: Path, ask: Ask) -> None:
 OUTSIDE = (
     *("../private/birds.csv", "{private}/birds.csv", "link.csv", "linked/birds.csv", "a\0b", ""),
     *("..", "//{private}/birds.csv", "no/../../private/birds.csv"),
+    *("s3://survey/birds.csv", "az://box/birds.csv"),
 )
 
 
@@ -218,7 +219,9 @@ def test_links_are_not_listed(served: Path, ask: Ask) -> None:
     assert ask("list_files")["files"] == ["birds.csv"]
 
 
-@pytest.mark.parametrize("out", ["../private/run", "{private}/run", "linked/run", "no/run", "."])
+@pytest.mark.parametrize(
+    "out", ["../private/run", "{private}/run", "linked/run", "no/run", ".", "s3://survey/run"]
+)
 def test_nothing_outside_is_written(served: Path, ask: Ask, out: str) -> None:
     private = served.parent / "private"
     (served / "linked").symlink_to(private)

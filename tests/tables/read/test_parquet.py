@@ -55,7 +55,7 @@ def test_a_folder_is_one_table_in_the_order_of_names(size: int, tmp_path: Path) 
         FRAME[start:stop].write_parquet(tmp_path / f"{name}.parquet")
     for name in (".hidden.parquet", "_metadata.parquet"):
         FRAME.write_parquet(tmp_path / name)
-    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_temporary").mkdir()
     (tmp_path / "notes.txt").touch()
     table = opened(tmp_path, size)
     assert pl.concat([part.read().frame for part in table.parts]).equals(FRAME)

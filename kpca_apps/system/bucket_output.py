@@ -1,0 +1,95 @@
+"""Results of a run in an object store: built here, then uploaded, what marks them as whole last."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from kpca_apps.errors import KpcaError, RefusedError
+from kpca_apps.names import one_line
+from kpca_apps.system.buckets import CHUNK, address_of, place_of
+from kpca_apps.system.output import MARKER, TOOL, OutputFolder, foreign, listed
+from kpca_apps.system.spools import spool_folder
+from kpca_apps.system.temporary import TemporaryPath
+
+# Says, until the marker is there, what an upload has begun to write: the next may replace that.
+_BEGUN = "run.json.partial"
+_PROBE = ".kpca-writable"
+_LARGEST = 1 << 20
+
+
+def output_folder(path: str | Path, *, force: bool = False) -> OutputFolder:
+    """Return the folder of results of a path, or of an address such as ``s3://bucket/folder``."""
+    kind = OutputFolder if address_of(path) is None else BucketFolder
+    return kind(path, force=force)
+
+
+class BucketFolder(OutputFolder):
+    """Build a folder of results in a temporary one, then upload it.
+
+    A store renames nothing: what an upload that was killed left has no ``run.json``, and the next
+    run replaces it.
+    """
+
+    def __init__(self, path: str | Path, *, force: bool = False) -> None:
+        self.force, self.place = force, place_of(path)
+        self._label = one_line(self.place.address, 200)
+        self.path = Path(self.place.address)
+
+    def check(self) -> None:
+        """Refuse a place that may not be written or replaced; a run asks before it starts work."""
+        self._refuse()
+        probe = self.place.inside(_PROBE)
+        probe.write([])
+        probe.remove()
+
+    def _begun(self) -> TemporaryPath:
+        self._refuse()
+        return spool_folder()
+
+    def _refuse(self) -> None:
+        kind = self.place.kind()
+        if kind == "file":
+            raise RefusedError(f"{self._label}: is an object; name a folder for the results.")
+        if kind:
+            self._refuse_earlier(self._written())
+
+    def _written(self) -> list[str]:
+        """Name the objects that are there."""
+        return [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+
+    def _refuse_earlier(self, names: list[str]) -> None:
+        marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
+        ours = listed(self.place.inside(marker).head(_LARGEST)) if marker else []
+        known = {*ours, MARKER, _BEGUN, _PROBE}
+        if other := next((name for name in names if name not in known), ""):
+            raise RefusedError(foreign(self._label, other))
+        if marker == MARKER and not self.force:
+            raise RefusedError(
+                f"{self._label}: exists already; replace it with --force, or choose another folder "
+                "with --out."
+            )
+
+    def _swap(self, building: Path) -> None:
+        files = [item for item in building.rglob("*") if item.is_file()]
+        names = sorted(item.relative_to(building).as_posix() for item in files)
+        before = self._written() if self.place.kind() else []
+        self._refuse_earlier(before)
+        begun = json.dumps({"tool": TOOL, "files": sorted({*names, *before})})
+        self.place.inside(_BEGUN).write([begun.encode()])
+        # The earlier marker first: from here on, what is there is not whole.
+        if MARKER in before:
+            self.place.inside(MARKER).remove()
+        for name in names:
+            if name != MARKER:
+                self._upload(building, name)
+        for name in {*before} - {*names, _BEGUN}:
+            self.place.inside(name).remove()
+        self._upload(building, MARKER)
+        with suppress(KpcaError):
+            self.place.inside(_BEGUN).remove()
+
+    def _upload(self, building: Path, name: str) -> None:
+        with (building / name).open("rb") as file:
+            self.place.inside(name).write(iter(lambda: file.read(CHUNK), b""))

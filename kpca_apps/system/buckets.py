@@ -1,0 +1,266 @@
+"""Objects of a store, by address: ``s3://bucket/key``, ``gs://bucket/key``, ``az://container/key``.
+
+By pyarrow's file systems: they list, read and write bytes of any kind (polars reads some kinds of
+tables), and find credentials as the tools of each store do. None is ever shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import one_line
+from kpca_apps.system.interrupts import heard_while
+from kpca_apps.system.spools import spool
+
+T = TypeVar("T")
+
+SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
+# A path has lost one of the slashes.
+_ADDRESS = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.IGNORECASE | re.DOTALL)
+CHUNK = 1 << 23  # bytes asked for at once
+# Seconds until a store that does not answer is given up, and tries.
+CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
+_CREDENTIALS = {
+    "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
+    "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
+}
+_DENIED = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
+    r"HTTP status 40[13]|PERMISSION_DENIED|UNAUTHENTICATED|OAuth2|Authenti|Authoriz|CREDENTIAL|"
+    r"InvalidAccessKeyId|40[13] (Forbidden|Unauthorized)|AccessDenied",
+    re.IGNORECASE,
+)
+_SLOW = re.compile(r"curlCode: 28|curl error \[28\]|timed? ?out", re.IGNORECASE)
+_CUT = re.compile(r"curlCode: 18|curl error \[18\]|partial file", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"NETWORK_CONNECTION|curl error|UNAVAILABLE|Fail to get a new connection|error sending request"
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """An object below a place, or a folder of objects."""
+
+    name: str  # relative to the place, parts separated by slashes
+    is_folder: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """An object of a store, or what is a folder to it: all objects whose names begin alike."""
+
+    address: str  # as it was given, without a slash at its end
+    path: str  # bucket and key
+    system: Any  # a file system of pyarrow
+
+    def inside(self, name: str) -> Place:
+        """Return a place below this one."""
+        return Place(f"{self.address}/{name}", f"{self.path}/{name}", self.system)
+
+    def kind(self) -> str:
+        """Tell ``"file"``, ``"folder"`` or ``""``, where there is nothing."""
+        from pyarrow.fs import FileType
+
+        found = self._info().type
+        return {FileType.File: "file", FileType.Directory: "folder"}.get(found, "")
+
+    def items(self, *, recursive: bool = False) -> list[Item]:
+        """Return what lies in a folder, by name; nothing where there is no folder."""
+        from pyarrow.fs import FileSelector, FileType
+
+        chosen = FileSelector(self.path, recursive=recursive, allow_not_found=True)
+        found = self._asked(lambda: self.system.get_file_info(chosen))
+        start = len(self.path) + 1
+        items = [Item(one.path[start:], one.type == FileType.Directory) for one in found]
+        return sorted((one for one in items if one.name), key=lambda one: one.name)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
+        before, n_bytes = self._info(), 0
+        file = self._asked(lambda: self.system.open_input_file(self.path))
+        while chunk := self._asked(lambda: file.read(CHUNK)):
+            n_bytes += len(chunk)
+            yield chunk
+        after = self._info()
+        if (after.size, after.mtime) != (before.size, before.mtime) or n_bytes != after.size:
+            raise InputError("was changed while it was read; run again.", self.address)
+
+    def head(self, n_bytes: int) -> bytes:
+        """Return the first bytes of an object."""
+        return self._asked(lambda: bytes(self.system.open_input_file(self.path).read(n_bytes)))
+
+    def write(self, chunks: Iterable[bytes]) -> None:
+        """Upload an object."""
+        # Not by "detect", which would pack what has the name of a packed file.
+        how = {"compression": None}
+        stream = self._asked(lambda: self.system.open_output_stream(self.path, **how))
+        for chunk in chunks:
+            self._asked(partial(stream.write, chunk))
+        self._asked(stream.close)
+
+    def remove(self) -> None:
+        """Remove an object."""
+        self._asked(lambda: self.system.delete_file(self.path))
+
+    def _info(self) -> Any:
+        return self._asked(lambda: self.system.get_file_info(self.path))
+
+    def _asked(self, call: Callable[[], T]) -> T:
+        """Ask the store; what it refuses is told in one line, and an interrupt heard meanwhile."""
+        with _told(self.address):
+            return heard_while(call)
+
+
+def address_of(path: str | Path) -> str | None:
+    """Return the address that is meant, of which a Path has lost a slash; None for other paths.
+
+    >>> address_of("s3://bucket/a.csv"), address_of(Path("s3://bucket")), address_of("a.csv")
+    ('s3://bucket/a.csv', 's3://bucket', None)
+    """
+    found = _ADDRESS.match(str(path))
+    return None if found is None else f"{found[1]}://{found[2]}"
+
+
+@contextmanager
+def here(path: str | Path) -> Iterator[Path]:
+    """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
+    if address_of(path) is None:
+        yield Path(path)
+        return
+    held = spool(place_of(path).chunks())
+    try:
+        yield held.path
+    finally:
+        held.close()
+
+
+def place_of(address: str | Path) -> Place:
+    """Find the store of an address; nothing is asked of it yet."""
+    found = _ADDRESS.match(str(address))
+    assert found is not None
+    scheme, rest = found[1].lower(), found[2].rstrip("/")
+    bucket, _, key = rest.partition("/")
+    store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
+    account = ""
+    if scheme in ("abfs", "abfss") and "@" in bucket:
+        bucket, _, host = bucket.partition("@")
+        account = host.partition(".")[0]
+    if "@" in bucket or ":" in bucket or ("?" in key and "=" in key.partition("?")[2]):
+        raise ConfigError(
+            "an address of a store holds more than bucket and name, such as credentials; leave "
+            f"that out, and set {_CREDENTIALS[store]}."
+        )
+    shown = f"{scheme}://{rest}"
+    if not bucket or not {"", ".", ".."}.isdisjoint(key.split("/") if key else ()):
+        raise InputError("is no address; name one such as s3://bucket/folder/table.csv.", shown)
+    with _told(shown):
+        system = {"s3": _s3, "gs": _gs, "az": _az}[store](bucket, account)
+    return Place(shown, f"{bucket}/{key}" if key else bucket, system)
+
+
+def endpoint() -> str | None:
+    """Return where S3 is asked for, if not at Amazon's."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _s3(bucket: str, _account: str) -> Any:
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return _s3_system(endpoint(), region, "" if region or endpoint() else bucket)
+
+
+@cache
+def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
+    from pyarrow import fs
+
+    options: dict[str, Any] = {}
+    if url is not None:
+        # Stores that are not Amazon's mostly have no regions, and a signature needs one.
+        region = region or "us-east-1"
+        parts = urlsplit(url)
+        options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}
+    elif region is None:
+        try:
+            region = fs.resolve_s3_region(bucket)
+        except OSError:
+            region = None  # as the library finds it
+    retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
+    return fs.S3FileSystem(
+        region=region,
+        connect_timeout=CONNECT,
+        request_timeout=REQUEST,
+        retry_strategy=retry,
+        **options,
+    )
+
+
+def _gs(_bucket: str, _account: str) -> Any:
+    from pyarrow import fs
+
+    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST))
+
+
+def _az(_bucket: str, account: str) -> Any:
+    from pyarrow import fs
+
+    def of_environment(*names: str) -> str | None:
+        return next(filter(None, map(os.environ.get, names)), None)
+
+    account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
+    if not account:
+        raise ConfigError(
+            "an address az:// names no storage account; set AZURE_STORAGE_ACCOUNT, or name it "
+            "as abfss://container@account.dfs.core.windows.net/folder."
+        )
+    key = of_environment("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
+    return fs.AzureFileSystem(account, account_key=key)
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Turn what a store, or the way to it, says into one line."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError("there is no such object (404).", address) from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(reason(str(error), address), address) from None
+
+
+def reason(text: str, address: str = "s3://") -> str:
+    """Say in one line what went wrong, by what a library says of it."""
+    if region := re.search(r"located in '([\w-]+)'", text):
+        return f"the bucket lies in another region; set AWS_REGION={region[1]}."
+    text = re.sub(r"'[^']*'", "it", text)  # names may hold any word
+    if "HTTP status 301" in text:
+        return "the bucket lies in another region; set AWS_REGION to it."
+    if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|bucket does not exist", text):
+        return "there is no such bucket (404)."
+    if _SLOW.search(text):
+        return f"the store did not answer for {REQUEST:g} s; try again later."
+    if _CUT.search(text):
+        return "the store broke off in the middle of the object; try again."
+    if _DENIED.search(text):
+        store = {"g": "gs", "a": "az"}.get(address[:1].lower(), "s3")
+        return (
+            "access is denied (403): no credentials were found, or they do not allow it; set "
+            f"{_CREDENTIALS[store]}."
+        )
+    if re.search(r"SLOW_DOWN|HTTP status 50\d", text):
+        return "the store is overloaded, or fails (5xx); try again later."
+    if _UNREACHABLE.search(text):
+        return "the store cannot be reached; see to the network, and to AWS_ENDPOINT_URL."
+    told = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
+    return f"the store refuses: {one_line(told.rstrip('.'), 160)}."

@@ -1,0 +1,125 @@
+"""Delta tables: the rows of one version, without those that were deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.names import one_line
+from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, address_of, endpoint, reason
+from kpca_apps.system.interrupts import heard_while
+from kpca_apps.tables.input_file import ReadOptions
+from kpca_apps.tables.read.arrow import read_batches
+from kpca_apps.tables.source_info import SourceInfo
+from kpca_apps.tables.table import PartedTable, Table, as_arrow, as_polars
+
+LOG = "_delta_log"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def is_delta(folder: Path) -> bool:
+    """Whether a folder is a Delta table: its Parquet files alone would bring deleted rows back."""
+    return (folder / LOG).is_dir()
+
+
+def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
+    """Read a version of a Delta table, the latest unless ``as_of`` names another.
+
+    Files are read one after the other, in the order of the log, so that each row has its number.
+    """
+    try:
+        from deltalake import DeltaTable, QueryBuilder
+    except ImportError:
+        raise ConfigError(
+            "this is a Delta table, and reading one needs an extra; install it with: "
+            'pip install "kpca-apps[lake]"',
+            address,
+        ) from None
+    options.refuse_others("as_of", "a Delta table")
+    with _told(address):
+        table = DeltaTable(address, storage_options=_storage(address))
+        if isinstance(options.as_of, int | datetime):
+            _go_back(table, options.as_of)
+        # One partition: several would be read side by side, in any order.
+        query = QueryBuilder().register("delta", table)
+        query.execute("set datafusion.execution.target_partitions = 1")
+        found = query.execute("select * from delta")
+        stream = pa.RecordBatchReader.from_stream(found)
+    version = str(table.version())
+    source = SourceInfo(
+        address.rstrip("/").rpartition("/")[2],
+        "delta",
+        "",
+        0,
+        0,
+        0,
+        notes=(f"Version {version} of the Delta table.",),
+        version=version,
+    )
+    schema = _without_views(stream.schema.empty_table()).schema
+    return read_batches(schema, _batches(stream, address), source, options)
+
+
+def _go_back(table: Any, as_of: int | datetime) -> None:
+    """Turn to the version of a number, or the last one that was there at a time."""
+    latest = table.version()
+    if isinstance(as_of, int) and as_of > latest:
+        raise InputError(f"there is no version {as_of} yet; the latest is {latest}.")
+    table.load_as_version(as_of)
+    if isinstance(as_of, datetime):
+        # A time before the first version is given the first by the library.
+        written = table.history(1)[0].get("timestamp") if table.version() == 0 else None
+        if written is not None and as_of.timestamp() * 1000 < written:
+            first = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="seconds")
+            raise InputError(f"there was no version yet at that time; the first is of {first}.")
+
+
+def _storage(address: str) -> dict[str, str] | None:
+    """Return what the library is told beside what it finds in the environment."""
+    if address_of(address) is None:
+        return None
+    options = {
+        "connect_timeout": f"{CONNECT:g}s",
+        "timeout": f"{REQUEST:g}s",
+        "max_retries": f"{TRIES}",
+        "retry_timeout": f"{REQUEST * TRIES:g}s",
+    }
+    if url := endpoint():
+        options |= {"aws_endpoint_url": url, "aws_allow_http": str(url.startswith("http:")).lower()}
+    return options
+
+
+def _batches(stream: pa.RecordBatchReader, address: str) -> Iterator[pa.RecordBatch]:
+    with _told(address):
+        while (batch := heard_while(lambda: next(stream, None))) is not None:
+            yield from _without_views(pa.Table.from_batches([batch])).to_batches()
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """Copy texts together: as views, a few of them keep, and are written with, those of many."""
+    return as_arrow(as_polars(rows))
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Turn what the library says, over several lines and in colours, into one."""
+    try:
+        yield
+    except KpcaError:
+        raise
+    except Exception as error:
+        text = " ".join(_COLOUR.sub("", str(error)).split())
+        if "No files in log segment" in text:
+            why = "its log is empty; it is no Delta table, or a damaged one."
+        elif address_of(address):
+            why = reason(text, address)
+        else:
+            why = f"the Delta table cannot be read ({one_line(text, 160)})."
+        raise InputError(why, address) from None

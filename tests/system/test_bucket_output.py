@@ -1,0 +1,108 @@
+"""Results in an object store: whole or not finished, replaced by force, and nothing of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.system import buckets
+from kpca_apps.system.bucket_output import output_folder
+from tests.stores import BUCKET, moto_store, s3_environment
+
+pytestmark = pytest.mark.release
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    with moto_store() as client:
+        yield client
+
+
+def run(address: str, *names: str, force: bool = False) -> None:
+    folder = output_folder(address, force=force)
+    folder.check()
+    with folder as building:
+        for name in names:
+            path = building / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(name)
+
+
+def held(store: Any, prefix: str) -> dict[str, bytes]:
+    """What lies there, but for the empty objects that stand for folders."""
+    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
+    keys = [item["Key"] for item in found if not item["Key"].endswith("/")]
+    return {
+        key.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        for key in keys
+    }
+
+
+def test_a_run_is_written_with_its_marker(store: Any) -> None:
+    run(f"s3://{BUCKET}/one", "report.html", "figures/map.png")
+    found = held(store, "one")
+    assert found.keys() == {"report.html", "figures/map.png", "run.json"}
+    assert json.loads(found["run.json"])["files"] == ["figures/map.png", "report.html"]
+
+
+def test_an_earlier_run_is_replaced_by_force_alone(store: Any) -> None:
+    address = f"s3://{BUCKET}/again"
+    run(address, "report.html", "model.kpca")
+    with pytest.raises(RefusedError, match="exists already; replace it with --force"):
+        run(address, "report.html")
+    run(address, "report.html", "flagged.csv", force=True)
+    assert held(store, "again").keys() == {"report.html", "flagged.csv", "run.json"}
+
+
+def test_what_is_of_others_is_never_touched(store: Any) -> None:
+    run(f"s3://{BUCKET}/others", "report.html")
+    store.put_object(Bucket=BUCKET, Key="others/thesis.tex", Body=b"years of work")
+    with pytest.raises(RefusedError, match=r'something other than an earlier run, "thesis.tex"'):
+        run(f"s3://{BUCKET}/others", "report.html", force=True)
+    with pytest.raises(RefusedError, match="is an object; name a folder"):
+        run(f"s3://{BUCKET}/others/thesis.tex", "report.html", force=True)
+    assert held(store, "others").keys() == {"report.html", "run.json", "thesis.tex"}
+
+
+def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    write, n_written = buckets.Place.write, 0
+
+    def dies(place: buckets.Place, chunks: Any) -> None:
+        nonlocal n_written
+        n_written += 1
+        if n_written == 4:  # after the probe, the list and one file
+            raise KilledError
+        write(place, chunks)
+
+    address = f"s3://{BUCKET}/killed"
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        patched.setattr(buckets.Place, "write", dies)
+        run(address, "a.csv", "b.csv")
+    assert held(store, "killed").keys() == {"a.csv", "run.json.partial"}
+    run(address, "b.csv")
+    assert held(store, "killed").keys() == {"b.csv", "run.json"}
+
+
+def test_nothing_is_uploaded_of_a_run_that_failed(store: Any) -> None:
+    folder = output_folder(f"s3://{BUCKET}/failed")
+    with pytest.raises(KeyboardInterrupt), folder as building:
+        Path(building, "report.html").touch()
+        raise KeyboardInterrupt
+    assert not held(store, "failed")
+
+
+def test_a_store_that_cannot_be_written_is_told_before_any_work(store: Any) -> None:
+    with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
+        output_folder("s3://no-such-bucket/out").check()
+    with s3_environment("http://127.0.0.1:9"), pytest.raises(InputError, match="cannot be reach"):
+        output_folder(f"s3://{BUCKET}/out").check()

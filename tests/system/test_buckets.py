@@ -1,0 +1,81 @@
+"""Addresses of stores, and what their libraries say, in one line; without any store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.system.buckets import address_of, place_of, reason
+from kpca_apps.tables.opening import open_table
+from tests.stores import SECRET
+
+
+def test_an_address_is_known_also_as_a_path() -> None:
+    assert address_of(Path("s3://bucket/folder/x")) == "s3://bucket/folder/x"
+    assert address_of("S3://bucket/x") == "S3://bucket/x"
+    for path in ("s3", "data/s3://x", "C:/x", "https://host/x", "file:///x"):
+        assert address_of(path) is None
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/../x", "s3://", "s3://bucket/a/./b"])
+def test_names_that_lead_elsewhere_are_refused(address: str) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        place_of(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"s3://AKIA:{SECRET}@bucket/rows.csv",
+        f"az://box/rows.csv?sv=2024&sig={SECRET}",
+        f"s3://bucket/rows.csv?X-Amz-Signature={SECRET}",
+    ],
+)
+def test_credentials_in_an_address_are_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_table(address)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["az://box/rows.csv", "abfss://box/rows.csv"])
+def test_azure_needs_an_account(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(ConfigError, match="names no storage account; set AZURE_STORAGE_ACCOUNT"):
+        place_of(address)
+
+
+# What pyarrow 26 and deltalake 1.6 said of stores that refused.
+SAYINGS = {
+    "AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The specified bucket does not exist "
+    "(Request ID: 9q5N)": "there is no such bucket (404).",
+    "When getting information for key '403.csv' in bucket 'denied-SIGNATURE': AWS Error "
+    "NETWORK_CONNECTION during HeadObject operation: curlCode: 6, Could not resolve hostname":
+    "the store cannot be reached",
+    "AWS Error ACCESS_DENIED during HeadObject operation: No response body.": "access is denied",
+    "AWS Error UNKNOWN (HTTP status 301) during HeadObject operation: No response body. Looks like "
+    "the configured region is '' while the bucket is located in 'eu-west-1'.":
+    "the bucket lies in another region; set AWS_REGION=eu-west-1.",
+    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of Could not "
+    "create a OAuth2 access token to authenticate the request.": "access is denied",
+    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of "
+    "PerformWork() - CURL error [7]=Could not connect to server": "the store cannot be reached",
+    "Kernel error -> Generic S3 error Error performing GET http://127.0.0.1:9/b/x/_delta_log/ in "
+    "2.2s, after 10 retries - HTTP error error sending request client error (Connect) tcp connect "
+    "error Connection refused (os error 111)": "the store cannot be reached",
+    "AWS Error INTERNAL_FAILURE during PutObject operation: We lost it. (Request ID: 9q5N)":
+    "the store refuses: AWS Error INTERNAL_FAILURE during PutObject operation: We lost it.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", SAYINGS)
+def test_what_a_library_says_is_one_line_on_what_to_do(said: str) -> None:
+    assert reason(said).startswith(SAYINGS[said])
+
+
+def test_credentials_are_named_as_those_of_the_store() -> None:
+    denied = "Azure Error: [AuthorizationFailure]"
+    assert "AZURE_STORAGE_ACCOUNT" in reason(denied, "abfss://box@ada.dfs.core.windows.net/x")
+    assert "gcloud" in reason("PERMISSION_DENIED", "gs://bucket/x")

@@ -1,0 +1,149 @@
+"""Folders named after values are the one file that they were cut from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from kpca_apps import screen_table
+from kpca_apps.errors import InputError
+from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.table import Table
+
+ROWS = pl.DataFrame(
+    {
+        "size": np.round(np.random.default_rng(7).normal(50, 9, 120), 2),
+        "year": np.repeat([2023, 2024], 60),
+        "zone": (["01"] * 30 + ["02"] * 30) * 2,
+    }
+)
+
+
+def write_partitioned(frame: pl.DataFrame, folder: Path, *columns: str) -> None:
+    """Write folders as pyarrow does for Spark; in the order of names, rows stay in order."""
+    kinds = frame.to_arrow().select(columns).schema
+    layout = ds.partitioning(kinds, flavor="hive")
+    ds.write_dataset(frame.to_arrow(), folder, format="parquet", partitioning=layout)
+
+
+def frame_of(path: Path, in_memory: int = 10_000) -> pl.DataFrame:
+    table = open_table(path, in_memory_rows=in_memory, part_rows=16)
+    return pl.concat([part.frame for part in table.tables()])
+
+
+@pytest.mark.parametrize("in_memory", [10, 10_000])
+def test_folders_give_the_columns_they_are_named_after(in_memory: int, tmp_path: Path) -> None:
+    write_partitioned(ROWS, tmp_path, "year", "zone")
+    assert frame_of(tmp_path, in_memory).equals(ROWS)
+    notes = open_table(tmp_path).source.notes
+    assert notes[1] == 'Named after folders: "year" and "zone".'
+
+
+@pytest.mark.release
+def test_scores_are_those_of_one_file_to_the_bit(tmp_path: Path) -> None:
+    write_partitioned(ROWS, tmp_path / "folders", "year", "zone")
+    ROWS.write_parquet(tmp_path / "flat.parquet")
+    found = [screen_table(tmp_path / name) for name in ("folders", "flat.parquet")]
+    assert np.array_equal(found[0].scores, found[1].scores)
+    names = [[column.name for column in one.columns] for one in found]
+    assert names == [ROWS.columns, ROWS.columns]
+
+
+def test_values_are_of_the_type_that_all_have(tmp_path: Path) -> None:
+    days = [date(2024, 1, 31), date(2024, 2, 29), None]
+    names = ["a/b", "ä =%", None]
+    codes = ["7", "07", "-7"]
+    for number, (day, name, code) in enumerate(zip(days, names, codes, strict=True)):
+        frame = pl.DataFrame({"x": [number]}).with_columns(
+            pl.lit(day, pl.Date).alias("day"),
+            pl.lit(name, pl.String).alias("name"),
+            code=pl.lit(code),
+        )
+        write_partitioned(frame, tmp_path / str(number), "day", "name", "code")
+        for path in (tmp_path / str(number)).rglob("*.parquet"):
+            target = tmp_path / "all" / path.relative_to(tmp_path / str(number))
+            target.parent.mkdir(parents=True)
+            path.rename(target)
+    found = frame_of(tmp_path / "all").sort("x")
+    assert found.to_dict(as_series=False) == {
+        "x": [0, 1, 2], "day": days, "name": names, "code": codes
+    }  # fmt: skip
+
+
+def test_columns_that_are_in_the_files_as_well_are_theirs(tmp_path: Path) -> None:
+    (tmp_path / "year=1").mkdir()
+    ROWS.write_parquet(tmp_path / "year=1" / "a.parquet")
+    assert frame_of(tmp_path).equals(ROWS)
+
+
+def test_text_in_folders_has_the_columns_as_text(tmp_path: Path) -> None:
+    for zone, text in (("01", "size\n5\n"), ("02", "size\n6\n7\n")):
+        (tmp_path / f"zone={zone}").mkdir()
+        (tmp_path / f"zone={zone}" / "a.csv").write_text(text)
+    table = open_table(tmp_path)
+    assert isinstance(table, Table)
+    assert table.frame.rows() == [
+        ("5", "01", "zone=01/a.csv"), ("6", "02", "zone=02/a.csv"), ("7", "02", "zone=02/a.csv"),
+    ]  # fmt: skip
+    assert table.frame.columns == ["size", "zone", "file"]
+    assert table.lines is not None and table.lines.tolist() == [2, 2, 3]
+
+
+def _beside(folder: Path) -> None:
+    ROWS.write_parquet(folder / "year=2023" / "a.parquet")
+    (folder / "year=2023" / "zone=1").mkdir()
+
+
+def _unlike(folder: Path) -> None:
+    ROWS.write_parquet(folder / "year=2023" / "a.parquet")
+    (folder / "year=2024" / "zone=1").mkdir(parents=True)
+    ROWS.write_parquet(folder / "year=2024" / "zone=1" / "a.parquet")
+
+
+def _iceberg(folder: Path) -> None:
+    (folder / "metadata").mkdir()
+    (folder / "metadata" / "v1.metadata.json").touch()
+
+
+def _twice(folder: Path) -> None:
+    (folder / "year=2023" / "year=2023").symlink_to(folder)
+    (folder / "year=2023" / "more").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_beside, "zone=1: is a folder beside the tables of .*year=2023"),
+        (_unlike, r"folders are named after other columns \(year, zone\) than those of year=2023"),
+        (_twice, "more: is not named after one more column"),
+        (_iceberg, "this is an Iceberg table; read it with pyiceberg"),
+        (lambda folder: None, "this is a folder without"),
+    ],
+)
+def test_folders_that_make_no_table_are_told(
+    make: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "year=2023").mkdir()
+    make(tmp_path)
+    with pytest.raises(InputError, match=message):
+        open_table(tmp_path)
+
+
+def test_arrow_and_this_read_the_same(tmp_path: Path) -> None:
+    write_partitioned(ROWS, tmp_path, "year")
+    theirs = ds.dataset(tmp_path, partitioning="hive").to_table()
+    assert isinstance(theirs, pa.Table)
+    assert (
+        pl.DataFrame(theirs)
+        .select(ROWS.columns)
+        .cast({"year": pl.Int64})
+        .sort("size")
+        .equals(frame_of(tmp_path).select(ROWS.columns).sort("size"))
+    )

@@ -1,0 +1,186 @@
+"""Tables in an object store are those of the files; what a store refuses is told in one line."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import InputError
+from kpca_apps.system import buckets
+from kpca_apps.tables.opening import expand_each, open_table
+from kpca_apps.tables.table import PartedTable, Table
+from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment
+
+pytestmark = pytest.mark.release
+
+ROWS = pl.DataFrame({"number": range(60), "town": ["Ulm", "Bonn", "Köln"] * 20})
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    with moto_store() as client:
+        yield client
+
+
+def put(store: Any, folder: Path, prefix: str) -> str:
+    """Upload the files of a folder; return their address."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            store.upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
+    return f"s3://{BUCKET}/{prefix}"
+
+
+def write(frame: pl.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".xlsx":
+        frame.write_excel(path)
+    else:
+        how = {".csv": "csv", ".jsonl": "ndjson", ".parquet": "parquet", ".arrow": "ipc"}
+        getattr(frame, f"write_{how[path.suffix]}")(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".arrow", ".xlsx"])
+@pytest.mark.parametrize("in_memory", [10, 1000])
+def test_a_file_of_any_kind_is_the_same_table_there(
+    suffix: str, in_memory: int, store: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / f"rows{suffix}"
+    write(ROWS, path)
+    address = f"{put(store, tmp_path, f'kinds{suffix}')}/{path.name}"
+    here, there = (
+        open_table(one, in_memory_rows=in_memory, part_rows=16) for one in (path, address)
+    )
+    assert here.source == there.source
+    assert type(here) is type(there) is (Table if in_memory == 1000 else PartedTable)
+    frames = [pl.concat([part.frame for part in one.tables()]) for one in (here, there)]
+    assert frames[0].equals(frames[1])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_folders_and_patterns_are_read_as_those_on_disk(
+    suffix: str, store: Any, tmp_path: Path
+) -> None:
+    for number, start in enumerate(range(0, 60, 20)):
+        write(ROWS[start : start + 20], tmp_path / f"part-{number}{suffix}")
+    (tmp_path / "_SUCCESS").touch()
+    address = put(store, tmp_path, f"folder{suffix}")
+    for here, there in ((tmp_path, address), (tmp_path / "part-[01]*", f"{address}/part-[01]*")):
+        tables = [open_table(str(one)) for one in (here, there)]
+        assert tables[0].source.sha256 == tables[1].source.sha256
+        assert tables[0].frame.equals(tables[1].frame)  # type: ignore[union-attr]
+    files = [f"{address}/part-{number}{suffix}" for number in range(3)]
+    assert expand_each(f"{address}/*") == files
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_folders_named_after_values_are_read_as_those_on_disk(
+    suffix: str, store: Any, tmp_path: Path
+) -> None:
+    for (town,), part in ROWS.group_by(["town"], maintain_order=True):
+        write(part.drop("town"), tmp_path / f"town={town}" / f"part{suffix}")
+    here, there = (open_table(one) for one in (tmp_path, put(store, tmp_path, f"hive{suffix}")))
+    assert here.source.sha256 == there.source.sha256
+    assert here.frame.equals(there.frame)  # type: ignore[union-attr]
+    assert there.frame["town"].unique().sort().to_list() == ["Bonn", "Köln", "Ulm"]  # type: ignore[union-attr]
+
+
+def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="reading Delta needs the extra lake")
+    deltalake.write_deltalake(tmp_path, ROWS.to_arrow())
+    deltalake.DeltaTable(tmp_path).delete("number < 10")
+    address = put(store, tmp_path, "delta")
+    found = open_table(address)
+    assert found.frame.equals(ROWS[10:])  # type: ignore[union-attr]
+    assert found.source.version == "1"
+    assert open_table(address, as_of=0).source.n_rows == 60
+
+
+def test_what_is_not_there_is_told(store: Any) -> None:
+    for address in (f"s3://{BUCKET}/none.csv", "s3://no-such-bucket/a.csv"):
+        with pytest.raises(InputError, match=rf"^{address}: there is no such object \(404\)"):
+            open_table(address)
+    with pytest.raises(InputError, match="no object has such a name"):
+        open_table(f"s3://{BUCKET}/none/*.csv")
+    store.put_object(Bucket=BUCKET, Key="notes/read.me", Body=b"nothing")
+    with pytest.raises(InputError, match="notes: this is a folder without Parquet files or other"):
+        open_table(f"s3://{BUCKET}/notes/")
+
+
+def test_without_rights_it_is_told_which_credentials_are_looked_for(
+    store: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    address = f"{put(store, tmp_path, 'denied')}/rows.csv"
+    url = store.meta.endpoint_url
+
+    def allow_unknown(n_actions: str) -> None:
+        request = urllib.request.Request(
+            f"{url}/moto-api/reset-auth", n_actions.encode(), {"Content-Type": "text/plain"}
+        )
+        urllib.request.urlopen(request).close()
+
+    allow_unknown("0")
+    try:
+        with pytest.raises(InputError, match=r"access is denied \(403\).*AWS_PROFILE") as caught:
+            open_table(address)
+    finally:
+        allow_unknown("inf")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("cut", "the store broke off in the middle of the object; try again"),
+        ("slow", "the store did not answer for 1 s; try again later"),
+        ("region", "the bucket lies in another region; set AWS_REGION=eu-west-1"),
+        ("down", r"the store is overloaded, or fails \(5xx\)"),
+    ],
+)
+def test_a_store_that_fails_is_told_in_one_line(
+    fault: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(buckets, "REQUEST", 1.0)
+    monkeypatch.setattr(buckets, "TRIES", 2)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with misbehaving_store(fault), pytest.raises(InputError, match=message) as caught:
+        open_table("s3://bucket/rows.csv")
+    assert "\n" not in str(caught.value)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_interrupt_is_heard_while_a_store_stalls() -> None:
+    with misbehaving_store("slow"):
+        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            open_table("s3://bucket/rows.csv")
+        assert time.monotonic() - began < 2.5  # it would answer after 3 s
+
+
+def test_names_of_objects_lead_nowhere_else(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    write(ROWS, tmp_path / "rows.parquet")
+    for name in ("year=1/a.parquet", "year=1/../../../../b.parquet", "year=2/c.parquet"):
+        store.upload_file(str(tmp_path / "rows.parquet"), BUCKET, f"hostile/{name}")
+    found = open_table(f"s3://{BUCKET}/hostile")
+    assert found.source.n_rows == 120
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_no_store_is_told() -> None:
+    with (
+        s3_environment("http://127.0.0.1:9"),
+        pytest.raises(InputError, match="the store cannot be reached"),
+    ):
+        open_table("s3://bucket/rows.csv")

@@ -1,0 +1,79 @@
+"""Arrow streams: read once, in bounded pieces, the same however their rows are cut."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpca_apps.errors import InputError
+from kpca_apps.tables.frames import read_frame
+from kpca_apps.tables.table import PartedTable
+
+N_ROWS = 5000
+ROWS = pa.table(
+    {
+        "number": np.arange(N_ROWS),
+        "town": pa.array([None if k % 7 == 0 else f"t{k % 13}" for k in range(N_ROWS)]),
+        "level": pa.array([f"l{k % 3}" for k in range(N_ROWS)]).dictionary_encode(),
+        "day": pa.array([dt.date(2020, 1, 1 + k % 28) for k in range(N_ROWS)]),
+    }
+)
+
+
+def parted(stream: object) -> PartedTable:
+    table = read_frame(stream, in_memory_rows=100).table
+    assert isinstance(table, PartedTable)
+    return table
+
+
+@settings(max_examples=10, deadline=None)
+@given(cuts=st.lists(st.integers(0, N_ROWS), max_size=5))
+def test_a_stream_is_the_same_table_however_it_is_cut(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), N_ROWS]
+    batches = [
+        batch
+        for start, stop in pairwise(edges)
+        for batch in ROWS.slice(start, stop - start).combine_chunks().to_batches()
+    ]
+    table = parted(pa.RecordBatchReader.from_batches(ROWS.schema, iter(batches)))
+    assert table.source == parted(ROWS.to_reader(640)).source
+    frame = pl.concat([part.read().frame for part in table.parts])
+    assert frame.equals(read_frame(ROWS).table.frame)  # type: ignore[union-attr]
+
+
+def test_a_relation_of_duckdb_is_a_table() -> None:
+    relation = duckdb.connect().sql("select i, i * 0.5 as half, i % 5 as g from range(1000) t(i)")
+    table = parted(relation)
+    frame = pl.concat([part.read().frame for part in table.parts])
+    assert frame["half"].to_list() == [i * 0.5 for i in range(1000)]
+    assert (table.source.n_rows, table.source.format) == (1000, "frame")
+
+
+def test_one_other_cell_is_another_source() -> None:
+    other = ROWS.set_column(0, "number", pa.array([*range(N_ROWS - 1), 0]))
+    assert parted(ROWS.to_reader()).source.sha256 != parted(other.to_reader()).source.sha256
+
+
+@pytest.mark.parametrize("sent", [0, 3000])
+def test_a_stream_that_breaks_off_is_told_and_leaves_nothing(
+    sent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.slice(0, sent).to_batches()
+        raise OSError("the other end is gone")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    reader = pa.RecordBatchReader.from_batches(ROWS.schema, broken())
+    with pytest.raises(InputError, match=r"broke off while it was read \(the other end is gone\)"):
+        read_frame(reader, in_memory_rows=100)
+    assert not [*tmp_path.iterdir()]
