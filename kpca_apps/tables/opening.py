@@ -270,11 +270,11 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """Name the files that are meant, each as a table of its own: also those of Parquet folders."""
+    """Name the tables that are meant, each by itself: of a Parquet folder all files."""
     found: list[str | Path] = []
     for one in expand(path):
-        is_name = str(one) == "-" or scheme_of(one) is not None
-        files = [] if is_name or not Path(one).is_dir() else _tables_in(Path(one))
+        is_whole = str(one) == "-" or scheme_of(one) is not None or is_delta(Path(one))
+        files = [] if is_whole or not Path(one).is_dir() else _tables_in(Path(one))
         found += files or [one]
     return found
 

@@ -7,6 +7,8 @@ left, each in a process of its own. ``--workers dask`` does it again on a cluste
 this machine, and compares the scores; ``--kill`` ends one of these workers on the way.
 ``--before PATH`` screens the table with an older checkout too, by turns, and compares both.
 ``--growth PICTURE`` screens tables of growing ``--sizes`` instead, and draws what each took.
+``--threads`` screens one with one thread and with two instead, and tells what part of the CPU time
+is the first thread's, which alone does what is not shared, and what that allows on 16 cores.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ LABEL = "planted"
 # A worker is ended when so much of the time of the run on threads has gone by.
 KILLED_AT = 0.5
 DASK = ("--workers", "dask", "--jobs", "2")
+MANY_CORES = 16
 WRITING = ("--force", "--format", "parquet")
 
 
@@ -68,6 +71,7 @@ def main() -> None:
     parser.add_argument("--kill", action="store_true", help="end one Dask worker on the way")
     parser.add_argument("--before", type=Path, help="an older checkout to measure beside this one")
     parser.add_argument("--growth", type=Path, help="picture of time and memory by rows, to write")
+    parser.add_argument("--threads", action="store_true", help="what is not shared by threads")
     parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments = parser.parse_args()
     # Commands run in the folder of their checkout.
@@ -88,6 +92,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> None:
     data = arguments.data or make_table(folder / "table", arguments.rows, arguments.columns)
     n_rows = pl.scan_parquet(data / "*.parquet").select(pl.len()).collect().item()
     print(f"{n_rows:,} rows; {os.cpu_count()} cores", flush=True)
+    if arguments.threads:
+        share(folder, data, n_rows)
+        return
     before = arguments.before and screen(folder / "before", data, n_rows, root=arguments.before)
     screened = screen(folder / "screened", data, n_rows)
     if before:
@@ -130,6 +137,19 @@ def grow(folder: Path, arguments: argparse.Namespace) -> None:
     figure.savefig(arguments.growth, dpi=120)
 
 
+def share(folder: Path, data: Path, n_rows: int) -> None:
+    """Screen the table with one thread and with two, and print what is not shared.
+
+    By Amdahl's law a part s that one thread alone does leaves 1 / (s + (1 - s) / n) on n cores.
+    """
+    one, two = (screen(folder / jobs, data, n_rows, ("--jobs", jobs)) for jobs in ("1", "2"))
+    compare("one thread and two", one, two)
+    alone = two.taken.first_thread_seconds / two.taken.cpu_seconds
+    print(f"CPU {one.taken.cpu_seconds:.1f} s by one thread, {two.taken.cpu_seconds:.1f} s by two")
+    print(f"not shared: {alone:.3f} of the CPU time; on {MANY_CORES} cores, an estimate: ", end="")
+    print(f"{1 / (alone + (1 - alone) / MANY_CORES):.1f} times as fast as on one")
+
+
 def make_table(folder: Path, n_rows: int, n_columns: int) -> Path:
     """Write the table, unless an earlier run left it."""
     if not folder.exists():
@@ -157,7 +177,7 @@ def screen(
             os.kill(killed[0], signal.SIGKILL)
 
     run = Run(out, watched(*command, root=root, each_time=kill))
-    where = " on two Dask workers" * bool(words) + f" by {root}" * (root != ROOT)
+    where = " on two Dask workers" * (words == DASK) + f" by {root}" * (root != ROOT)
     say(f"screened{where}", run, n_rows, n_killed=len(killed))
     return run
 

@@ -27,6 +27,7 @@ class Taken:
     seconds: float
     cpu_seconds: float
     peak_bytes: int  # the largest sum over its processes of what lies in memory
+    first_thread_seconds: float  # of CPU, by the thread that alone does what is not shared
 
 
 def watched(
@@ -36,7 +37,7 @@ def watched(
 
     ``each_time`` is called five times a second with its processes, and the seconds gone by.
     """
-    began, peak, cpu = time.perf_counter(), 0, children_cpu()
+    began, peak, cpu, first = time.perf_counter(), 0, children_cpu(), 0.0
     with tempfile.TemporaryFile() as said:
         # In the checkout, as Python looks for modules in the working folder first.
         command = subprocess.Popen(
@@ -45,19 +46,29 @@ def watched(
         while command.poll() is None:
             family = [command.pid, *children(command.pid)]
             peak = max(peak, sum(map(resident_bytes, family)))
+            first = max(first, first_thread_cpu(command.pid))
             if each_time is not None:
                 each_time(family, time.perf_counter() - began)
             time.sleep(POLL_SECONDS)
         if command.returncode:
             said.seek(0)
             sys.exit(said.read().decode() or "the command failed")
-    return Taken(time.perf_counter() - began, children_cpu() - cpu, peak)
+    return Taken(time.perf_counter() - began, children_cpu() - cpu, peak, first)
 
 
 def children_cpu() -> float:
     """CPU seconds of all processes that were started here and have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def first_thread_cpu(process: int) -> float:
+    """CPU seconds of the first thread of a process up to now."""
+    try:
+        words = Path(f"/proc/{process}/task/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def children(process: int) -> list[int]:

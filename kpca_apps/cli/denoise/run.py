@@ -29,6 +29,7 @@ from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
 from kpca_apps.denoise.batch.measuring import with_same_noise
+from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.denoise.batch.run import make_folder, run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.batch.work import BUG
@@ -94,6 +95,8 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
             mask=options.mask,
             mask_sha256=_hash_of_mask(options.mask),
             region=options.part,
+            same=read_profile(options.profile) if options.profile else (),
+            from_profile=options.profile is not None,
         )
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 

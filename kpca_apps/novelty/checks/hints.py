@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -26,7 +27,7 @@ from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import ColumnSpec, listed, name_words, quoted
-from kpca_apps.novelty.detector.neighbours import GroupDistances, NeighbourRows, nearest_rows
+from kpca_apps.novelty.detector.neighbours import NeighbourRows, Surroundings
 from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -158,7 +159,7 @@ class HintFinder:
         names: Mapping[int, str],
         units: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.compared = GroupDistances(neighbours, groups, FARTHEST)
+        self.neighbours, self.groups = neighbours, groups
         self.columns: list[_Column] = []
         n_rows = len(neighbours.rows)
         if n_rows < MIN_ROWS or len(groups) < 2:
@@ -169,15 +170,51 @@ class HintFinder:
             values = neighbours.rows[~_is_gap(neighbours.rows, groups[group]), place]
             if len(np.unique(values)) >= MIN_STEPS:
                 columns.append(_Column(name, group, place, values, units.get(name, "")))
+        if not columns:
+            return
         picked = np.unique(np.linspace(0, n_rows - 1, N_CALIBRATING).astype(np.int64))
-        distances = np.empty((len(columns), len(picked)))
-        for i, row in enumerate(picked if columns else ()):
-            around = _Surroundings(self.compared, neighbours.standardised[row])
-            expected = around.expected_of_each(columns, int(neighbours.index[row]))
-            for j, column in enumerate(columns):
-                value = float(neighbours.rows[row, column.place])
-                distances[j, i] = column.distance(value, expected[j])
-        self.columns = [c for c, of_c in zip(columns, distances, strict=True) if c.learn(of_c)]
+        rows, own = neighbours.standardised[picked], neighbours.index[picked]
+        expected = self._expected(columns, rows, own)
+        for j, column in enumerate(columns):
+            values = zip(neighbours.rows[picked, column.place], expected[:, j], strict=True)
+            distances = [column.distance(float(value), float(usual)) for value, usual in values]
+            if column.learn(np.array(distances)):
+                self.columns.append(column)
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        return Surroundings(self.neighbours, self.groups, FARTHEST)
+
+    def _expected(self, columns: Sequence[_Column], rows: FloatArray, own: IntArray) -> FloatArray:
+        """Say what each of some columns of rows should read by those nearest in the others."""
+        sets = np.array([[column.group] for column in columns], dtype=np.int64).reshape(-1, 1)
+        return self._middle(columns, rows, own, np.tile(sets, (len(rows), 1, 1)))
+
+    def _middle(
+        self, columns: Sequence[_Column], rows: FloatArray, own: IntArray, sets: IntArray
+    ) -> FloatArray:
+        """Median (r, c) of each column in the rows nearest without each of as many sets."""
+        nearest = self._around.near(rows, own, sets).nearest
+        places = np.array([column.place for column in columns], dtype=np.int64)
+        # Several times faster than a median of few numbers.
+        values = np.sort(self.neighbours.rows[nearest, places[:, None]], axis=2)
+        k = values.shape[2]
+        middle: FloatArray = (values[:, :, (k - 1) // 2] + values[:, :, k // 2]) / 2
+        return middle
+
+    def of_rows(
+        self,
+        rows: FloatArray,
+        standardised: FloatArray,
+        own: IntArray,
+        meant: Sequence[Mapping[str, float]],
+    ) -> list[tuple[str, ...]]:
+        """Say what may have gone wrong with each of some rows (r, d); see `hints`."""
+        if not self.columns:
+            return [()] * len(rows)
+        expected = self._expected(self.columns, standardised, own)
+        each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
+        return [self._hints(*one) for one in each]
 
     def hints(
         self,
@@ -191,14 +228,22 @@ class HintFinder:
         `own` is its position among the training rows, -1 for a new one. A repair of a column of
         which is known what was `meant` leads there, or is not suggested.
         """
-        if not self.columns:
-            return ()
-        around = _Surroundings(self.compared, standardised)
+        rows, index = standardised[None], np.array([own])
+        return self.of_rows(row[None], rows, index, [meant])[0]
+
+    def _hints(
+        self,
+        row: FloatArray,
+        standardised: FloatArray,
+        own: int,
+        each: FloatArray,
+        meant: Mapping[str, float],
+    ) -> tuple[str, ...]:
+        """Say what may have gone wrong with a row, of which is known what is expected of `each`."""
         deviant: list[tuple[_Column, float, float]] = []
-        each = around.expected_of_each(self.columns, own)
-        for column, expected in zip(self.columns, each, strict=True):
+        for column, expected in zip(self.columns, each.tolist(), strict=True):
             value = float(row[column.place])
-            if _is_gap(row[None], self.compared.columns[column.group])[0]:
+            if _is_gap(row[None], self.groups[column.group])[0]:
                 continue
             if column.is_deviant(value, expected):
                 deviant.append((column, value, expected))
@@ -207,7 +252,7 @@ class HintFinder:
         for column, _, _ in deviant if len(deviant) <= MAX_DEVIANT else ():
             if column in exchanged or column.name in meant:
                 continue
-            partner = self._exchanged_with(column, row, around, own)
+            partner = self._exchanged_with(column, row, standardised, own)
             if partner is not None:
                 exchanged += [column, partner]
                 pair = [quoted(one.name) for one in self.columns if one in (column, partner)]
@@ -218,7 +263,7 @@ class HintFinder:
         return tuple(found)
 
     def _exchanged_with(
-        self, column: _Column, row: FloatArray, around: _Surroundings, own: int
+        self, column: _Column, row: FloatArray, standardised: FloatArray, own: int
     ) -> _Column | None:
         """Return the column whose value fits here while this one's fits there."""
         value = float(row[column.place])
@@ -233,7 +278,7 @@ class HintFinder:
                 continue
             ratios = []
             for at, before, after in ((column, value, theirs), (other, theirs, value)):
-                expected = around.expected(at, (column.group, other.group), own)
+                expected = self._beside(at, other if at is column else column, standardised, own)
                 near, fits = at.distance(after, expected), at.clear_fitting
                 if near > min(fits, PART_OF_WAY * at.distance(before, expected)):
                     break
@@ -242,41 +287,16 @@ class HintFinder:
                 best = max(ratios), other
         return None if best is None else best[1]
 
+    def _beside(self, column: _Column, other: _Column, standardised: FloatArray, own: int) -> float:
+        """Say what a column should read by the rows nearest in all but it and another."""
+        groups = np.array([[sorted((column.group, other.group))]])
+        return float(self._middle([column], standardised[None], np.array([own]), groups)[0, 0])
+
 
 def _is_gap(rows: FloatArray, columns: IntArray) -> BoolArray:
     """Mark the rows (r, d) in which a column of numbers was missing, and is filled."""
     marked: BoolArray = (rows[:, columns[1:]] != 0.0).any(axis=1)
     return marked
-
-
-class _Surroundings:
-    """Squared distances of one row from the model's rows, by group of columns and in all."""
-
-    def __init__(self, compared: GroupDistances, standardised: FloatArray) -> None:
-        self.neighbours = compared.neighbours
-        self.parts = compared.squares(standardised).copy()
-        self.total = self.parts.sum(axis=0)
-
-    def expected(self, column: _Column, left_out: tuple[int, ...], own: int) -> float:
-        """Return what the rows nearest in the groups that are not left out suggest."""
-        (value,) = self._middle(self.parts[list(left_out)].sum(axis=0)[None], [column.place], own)
-        return value
-
-    def expected_of_each(self, columns: Sequence[_Column], own: int) -> list[float]:
-        """Return what the rows nearest in all other groups suggest for each of some columns."""
-        left_out = self.parts[[column.group for column in columns]]
-        return self._middle(left_out, [column.place for column in columns], own)
-
-    def _middle(self, left_out: FloatArray, places: list[int], own: int) -> list[float]:
-        """Median of the nearest rows in each matrix column, without its part of the distances."""
-        others = self.total - left_out
-        others[:, self.neighbours.index == own] = np.inf
-        nearest = nearest_rows(others)
-        # Several times faster than a median of few numbers.
-        values = np.sort(self.neighbours.rows[nearest, np.array(places)[:, None]], axis=1)
-        k = values.shape[1]
-        found: list[float] = ((values[:, (k - 1) // 2] + values[:, k // 2]) / 2).tolist()
-        return found
 
 
 def _repaired(
@@ -415,8 +435,7 @@ def _slips(
             names[place], units[coder.spec.name] = coder.spec.name, format.word
     groups = [np.array(group.columns) for group in encoder.groups]
     finder = HintFinder(neighbours, groups, names if len(names) <= MAX_COLUMNS else {}, units)
-    each = zip(matrix, views.standardised(matrix), own.tolist(), meant, strict=True)
-    return [finder.hints(*one) for one in each]
+    return finder.of_rows(matrix, views.standardised(matrix), own, meant)
 
 
 def _in_several(marked: Iterable[tuple[str, BoolArray]]) -> Iterator[tuple[int, list[str]]]:

@@ -29,18 +29,6 @@ LARGEST_SINGLE, ROUNDED, SMALLEST = 1e30, 2.0**-22, 1e-30
 
 
 @compiled
-def squares_from(
-    lines: FloatArray, row: FloatArray, places: IntArray, largest: float, squares: FloatArray
-) -> None:
-    """Squared distance of a row (g,) in each line (g, s), at most `largest`, at their places."""
-    for i in range(len(lines)):
-        line, out, own = lines[i], squares[places[i]], row[i]
-        for u in range(len(line)):
-            squared = (line[u] - own) * (line[u] - own)
-            out[u] = squared if squared < largest else largest
-
-
-@compiled
 def _keep_nearest(distance: float, row: int, distances: FloatArray, rows: IntArray) -> None:
     """Put a row into the lists (k,) of the nearest ones, in order; of equals the first stays."""
     if distance > distances[-1] or (distance == distances[-1] and row >= rows[-1]):
@@ -59,15 +47,16 @@ def _keep_nearest(distance: float, row: int, distances: FloatArray, rows: IntArr
 def nearest_without(
     lines: FloatArray, line_of: IntArray, column_of: IntArray, level_of: IntArray,
     of_levels: FloatArray, reference: FloatArray, rows: FloatArray, own: IntArray, sets: IntArray,
-    nearest: IntArray, radius: FloatArray,
+    largest: float, nearest: IntArray, radius: FloatArray,
 ) -> None:  # fmt: skip
     """Find the rows nearest in all groups outside each set, and their mean squared distance.
 
     For each of `rows` (r, d), which are rows `own` (r,) of the `reference` (s, d) or none of them
     (-1), and its `sets` (r, e, w) of groups that are left out, in order. Group g is the column
     `column_of[g]`, whose values are `lines[line_of[g]]` (s,), or, where that is -1 - j, has the
-    squared distances `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. Fills
-    `nearest` (r, e, k) and `radius` (r, e).
+    squared distances `of_levels` (r, .) to the levels `level_of[j]` (s,) of the reference. The
+    square of a single column counts no more than `largest`. Fills `nearest` (r, e, k) and `radius`
+    (r, e).
     """
     n_rows, n_groups, k = len(reference), len(line_of), nearest.shape[2]
     parts = np.empty((n_groups, n_rows), np.float32)
@@ -80,6 +69,7 @@ def nearest_without(
     members, place = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
     others = np.empty(n_groups, np.int64)
     left_out, one_apart = np.zeros(n_groups, np.bool_), np.float32(MOST_APART)
+    most_single = min(largest, LARGEST_SINGLE)
     for i in range(len(rows)):
         row, wants_alike = rows[i], False
         left_out[:] = False
@@ -104,7 +94,7 @@ def nearest_without(
                 values, cell = lines[line], row[column_of[g]]
                 for u in range(n_rows):
                     squared = (values[u] - cell) * (values[u] - cell)
-                    part[u] = squared if squared < LARGEST_SINGLE else LARGEST_SINGLE
+                    part[u] = squared if squared < most_single else most_single
             else:
                 which, squares = level_of[-1 - line], of_levels[i]
                 for u in range(n_rows):
@@ -166,7 +156,9 @@ def nearest_without(
             bound = distances[-1] * (1.0 + ROUNDED * (n_groups + 4)) + SMALLEST
             if is_far:
                 bound = np.inf
-            most = MOST_APART if one[0] == AGREEING else LARGEST_SQUARE
+            most, most_wide = largest, LARGEST_SQUARE
+            if one[0] == AGREEING:
+                most, most_wide = MOST_APART, MOST_APART
             # Columns of the other groups, from the front, and groups of several, from the end.
             n_columns, n_wide = 0, n_groups
             for g in range(n_groups):
@@ -188,7 +180,7 @@ def nearest_without(
                                 distance += squared if squared < most else most
                             for c in others[n_wide:]:
                                 squared = of_levels[i, level_of[c, u]]
-                                distance += squared if squared < most else most
+                                distance += squared if squared < most_wide else most_wide
                             _keep_nearest(distance, u, distances, found)
             radius[i, e] = 0.0
             for j in range(k):

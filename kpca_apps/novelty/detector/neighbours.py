@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,6 @@ from kpca_apps.novelty.detector.nearest import (
     LARGEST_SQUARE,
     middle_of,
     nearest_without,
-    squares_from,
 )
 from kpca_apps.system.arrays import FloatArray, IntArray
 
@@ -98,46 +96,6 @@ def nearest_rows(distances: FloatArray) -> IntArray:
     return np.nonzero(nearer | as_near)[1].reshape(n_lines, k)
 
 
-class GroupDistances:
-    """Distances of a row to its neighbours in each group of columns.
-
-    A column counts no more than `most` standard deviations.
-    """
-
-    def __init__(
-        self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
-    ) -> None:
-        self.neighbours, self.columns, self._largest = neighbours, groups, most * most
-        self._room = threading.local()
-        rows = neighbours.standardised
-        # Most are one column, whose squares are taken at once.
-        self._single = np.flatnonzero(np.array([len(columns) for columns in groups]) == 1)
-        self._single_columns = np.array(
-            [columns[0] for columns in groups if len(columns) == 1], dtype=np.int64
-        )
-        self._lines = np.ascontiguousarray(rows.T[self._single_columns])
-        # Of a category one row of each level, and which is whose; other rows as they are.
-        self._wide = {
-            g: _levels(rows[:, columns]) for g, columns in enumerate(groups) if len(columns) > 1
-        }
-
-    def squares(self, row: FloatArray) -> FloatArray:
-        """Squared distance of a row (d,) to neighbours in each group, shape (groups, s).
-
-        In memory that each thread uses again from row to row: to get it takes longer.
-        """
-        squares: FloatArray | None = getattr(self._room, "squares", None)
-        if squares is None:
-            squares = self._room.squares = np.empty((len(self.columns), self._lines.shape[1]))
-        own, largest = row[self._single_columns], min(self._largest, LARGEST_SQUARE)
-        squares_from(self._lines, own, self._single, largest, squares)
-        for g, (distinct, which) in self._wide.items():
-            squared = (distinct - row[self.columns[g]]) ** 2
-            of_levels = np.minimum(squared, self._largest).sum(axis=1)
-            squares[g] = np.minimum(of_levels, LARGEST_SQUARE)[which]
-        return squares
-
-
 class Near(NamedTuple):
     """Rows nearest to each of r rows, when each of its e sets of groups is left out."""
 
@@ -172,10 +130,16 @@ class Expected:
 
 
 class Surroundings:
-    """The rows around some rows, by the groups of columns they are compared in."""
+    """The rows around some rows, by the groups of columns they are compared in.
 
-    def __init__(self, neighbours: NeighbourRows, groups: Sequence[IntArray]) -> None:
+    A column counts no more than `most` standard deviations.
+    """
+
+    def __init__(
+        self, neighbours: NeighbourRows, groups: Sequence[IntArray], most: float = np.inf
+    ) -> None:
         self._neighbours, self._groups = neighbours, groups
+        self._largest = min(most * most, LARGEST_SQUARE)
         rows, as_is = neighbours.standardised, neighbours.as_is
         self.everyone = np.arange(len(rows))  # all rows of the reference
         self.sizes = np.array([len(columns) for columns in groups])
@@ -223,6 +187,7 @@ class Surroundings:
                 np.ascontiguousarray(rows[part]),
                 place[part],
                 np.ascontiguousarray(sets[part]),
+                self._largest,
                 found.nearest[part],
                 found.radius[part],
             )
@@ -234,7 +199,8 @@ class Surroundings:
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))
             for j, column in enumerate(columns.tolist()):
-                of_group += (levels[:, j] - rows[:, column, None]) ** 2
+                squared = (levels[:, j] - rows[:, column, None]) ** 2
+                of_group += np.minimum(squared, self._largest)
             squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
         return np.concatenate(squares, axis=1)
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from kpca_apps.novelty.checks.hints import HintFinder, _Column, _Surroundings
-from kpca_apps.novelty.detector.reasons import NeighbourRows
+from kpca_apps.novelty.checks.hints import HintFinder, _Column
+from kpca_apps.novelty.detector.neighbours import NeighbourRows
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.tables.frames import table_from_frame
@@ -141,13 +141,13 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
     columns = {j: f"c{j}" for j in range(n_columns)}
     finder = HintFinder(stored, [np.array([j]) for j in range(n_columns)], columns)
     looked_up: list[_Column] = []
-    expected = _Surroundings.expected
+    beside = HintFinder._beside
 
-    def counted(distances: _Surroundings, column: _Column, *others: Any) -> float:
+    def counted(finder: HintFinder, column: _Column, *others: Any) -> float:
         looked_up.append(column)
-        return expected(distances, column, *others)
+        return beside(finder, column, *others)
 
-    monkeypatch.setattr(_Surroundings, "expected", counted)
+    monkeypatch.setattr(HintFinder, "_beside", counted)
     unlike = rng.uniform(-2, 2, n_columns)
     assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
     assert looked_up == []
