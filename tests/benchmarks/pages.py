@@ -4,8 +4,8 @@
 
 Without tables, those of `datasets/` and one of 100,000 rows, with what the command lists of each.
 Printed are bytes, elements, rows of the list, and milliseconds of Chromium from the start of the
-navigation: until the page is read and its script has run ("ready"; beside it what the thread of the
-page has worked until it is shown, which a busy machine does not change), and until a press of `j` has
+navigation: until the page is read and its script has run ("ready"; beside it what the thread of
+the page has worked until it is shown, the same on a busy machine), and until a press of `j` has
 opened the list and is drawn ("first key", from the press; "later key" is the next one). Chromium
 slows its processor down by each factor of ``--slower``. Medians; needs ``pip install playwright``
 and a Chromium.
