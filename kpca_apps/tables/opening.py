@@ -19,7 +19,8 @@ import pyarrow as pa
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
-from kpca_apps.system.buckets import SCHEMES, place_of
+from kpca_apps.system.addresses import SCHEMES
+from kpca_apps.system.buckets import place_of
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
 from kpca_apps.system.temporary import TemporaryPath
