@@ -31,10 +31,10 @@ def split_inks(image: ImageFile) -> ImageFile:
 
     parts = [replace(one, channels=n) for one in image.pages for n in (3, 1)]
     notes = (*image.notes, NOTE)
-    return replace(image, pages=tuple(parts), page=page, notes=notes, inks=True)
+    return replace(image, pages=tuple(parts), page=page, notes=notes, inks=True, rows=None)
 
 
-def joined_inks(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
     """Yield pages of four inks' light, two of the given ones each; those of other images as is."""
     source = iter(pages)
     if not like.inks:
