@@ -68,3 +68,13 @@ def test_tiff(dtype: str, planar: str, tmp_path: Path) -> None:
         with Image.open(out) as seen, Image.open(io.BytesIO(first)) as own:
             assert seen.mode == "CMYK"
             np.testing.assert_array_equal(np.array(seen), np.array(own))
+
+
+def test_smaller_copies_are_known_by_their_inks(tmp_path: Path) -> None:
+    path, options = tmp_path / "a.tif", {"photometric": "separated", "tile": (16, 16)}
+    with tifffile.TiffWriter(path) as writer:
+        for side in (64, 32):
+            writer.write(texture(side, side, 4), **options, contiguous=False)
+    image = read_image(path)
+    assert image.copies == {2: 0, 3: 1}
+    assert [page.channels for page in image.pages] == [3, 1, 3, 1]
