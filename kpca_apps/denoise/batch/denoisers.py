@@ -130,15 +130,8 @@ class GroupDenoiser:
 
         some, data = read([numbers[place] for place in sampled_pages(len(numbers))])
         samples = some[0].size
-        unchanged = replace(self, options=replace(self.options, strength=0.0))
-        info = unchanged.clean(some, stack_axis=0, mask=data).info
+        known, info = self.knowing(some, data)
         del some
-        known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
-        if info.noise == "poisson":
-            # A level alone would be taken for that of noise as strong everywhere.
-            known = replace(known, options=replace(self.options, noise="poisson"))
-            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
-                known = replace(known, sigma=None, laws=info.laws)
         blocks = list(page_blocks(len(numbers), samples))
         need = STACK_BYTES * samples * max(stop - begin for _, _, begin, stop in blocks)
         if need > (there_is := available_bytes()):
@@ -154,6 +147,20 @@ class GroupDenoiser:
                     block = cleaned.at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
+
+    def knowing(
+        self, some: NDArray[Any], data: Mask | None = None
+    ) -> tuple[GroupDenoiser, DenoiseInfo]:
+        """Return how to denoise what some pages are a part of, and what is known of its noise."""
+        unchanged = replace(self, options=replace(self.options, strength=0.0))
+        info = unchanged.clean(some, stack_axis=0, mask=data).info
+        known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
+        if info.noise == "poisson":
+            # A level alone would be taken for that of noise as strong everywhere.
+            known = replace(known, options=replace(self.options, noise="poisson"))
+            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
+                known = replace(known, sigma=None, laws=info.laws)
+        return known, info
 
     def clean(
         self, pixels: NDArray[Any], stack_axis: int | None = None, mask: Mask | None = None

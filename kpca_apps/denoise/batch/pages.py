@@ -23,7 +23,8 @@ from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic
 from kpca_apps.system.spools import spilled
 
-Denoised = tuple[NDArray[Any], DenoiseInfo]
+MIDDLE = 1024  # pixels either way from the middle of a large page
+Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
 def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -89,6 +90,16 @@ def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
     return grey.mean(axis=2) if grey.ndim == 3 else grey
 
 
+def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
+    """Return the colours of a page to be shown and compared; of a large one its middle."""
+    page = image.pages[number]
+    if not page.is_large or image.rows is None:
+        return colours_of(image.page(number))
+    top, left = (max(0, side // 2 - MIDDLE) for side in (page.height, page.width))
+    rows = image.rows(number, top, min(page.height, top + 2 * MIDDLE))
+    return colours_of(rows[:, left : left + 2 * MIDDLE])
+
+
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values in the type of a file: of integers rounded, and within its range."""
     if dtype.kind not in "ui":
@@ -107,7 +118,7 @@ def kind_of(image: ImageFile) -> str:
 
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Any, folder: Path, infos: list[DenoiseInfo]
-) -> Iterator[NDArray[Any]]:
+) -> Iterator[Any]:
     """Yield each page denoised, in the type it was stored in; alpha stays as it is.
 
     What was found out about each is added to `infos`; pages that have to wait for their turn do so
@@ -119,8 +130,14 @@ def denoised_pages(
         yield cleaned.at(denoise.options.strength)
         return
     together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
-    found = _together(image, source, denoise, folder) if together else _singly(image, denoise)
+    found = (
+        _together(image, source, denoise, folder) if together else _singly(image, denoise, folder)
+    )
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
+        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # with its alpha
+            infos.append(info)
+            yield denoised
+            continue
         stored = as_stored(denoised, page.dtype)
         if page.alpha:
             alpha = image.page(number)[..., -1:]
@@ -149,11 +166,24 @@ def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
     return denoise.clean_mosaic(mosaic)
 
 
-def _singly(image: ImageFile, denoise: Any) -> Iterator[Denoised]:
+def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
     masks = read_mask(getattr(denoise, "mask", None), image)
     wholes: dict[int, Denoised] = {}
+    made: dict[int, NDArray[Any]] = {}  # copies of large pages
     for number, page in enumerate(image.pages):
+        if number in made:
+            yield made[number], wholes[image.copies[number]][1]
+            continue
+        if page.is_large:
+            from kpca_apps.denoise.batch.large import denoised_in_bands
+
+            bands, info = denoised_in_bands(image, number, denoise, folder)
+            beside = [one for one, whole in image.copies.items() if whole == number]
+            made |= zip(beside, bands.copies[len(bands.copies) - len(beside) :], strict=True)
+            wholes[number] = bands, info
+            yield bands, info
+            continue
         if number in image.copies:
             whole, info = wholes[image.copies[number]]
             times = times_smaller(page, image.pages[image.copies[number]])

@@ -24,9 +24,9 @@ from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
 from kpca_apps.denoise.batch.pages import (
-    colours_of,
     denoised_pages,
     kind_of,
+    shown_page,
     stack_note,
     without_holes,
     write_negative,
@@ -306,14 +306,14 @@ def _examined(
     baselines: Sequence[str],
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
-    first, last = without_holes(*(colours_of(one.page(0)) for one in (image, stored)))
-    clean = None if reference is None else without_holes(colours_of(reference.page(0)))[0]
+    first, last = without_holes(*(shown_page(one, 0) for one in (image, stored)))
+    clean = None if reference is None else without_holes(shown_page(reference, 0))[0]
     comparison = outcome.comparison
     if reference is not None and comparison is None:
         pages = []
         for number, sigma in enumerate(outcome.page_sigmas):
             noisy, found, sought = without_holes(
-                *(colours_of(one.page(number)) for one in (image, stored, reference))
+                *(shown_page(one, number) for one in (image, stored, reference))
             )
             # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
             level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma
