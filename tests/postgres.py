@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 PASSWORD = "Rosebud-1941-rosebud"
-_FOLDERS = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr/local/pgsql")
+_FOLDERS = ("/usr/lib/postgresql", "/usr/local/opt", "/usr/local/pgsql")
 
 
 @dataclass(frozen=True)

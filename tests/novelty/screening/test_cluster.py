@@ -98,7 +98,6 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def opened(path: Path) -> PartedTable:
     if path.suffix == ".sqlite":
-        pytest.importorskip("adbc_driver_sqlite")
         source, name = f"sqlite:///{path}", "rows"
     else:
         source, name = str(path), None
