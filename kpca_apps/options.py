@@ -209,7 +209,11 @@ class NoveltyOptions(Options):
         "themselves, and a run that was killed goes on with the parts that were done.",
         "DIR",
     )
-    out: Path | None = files("Folder to write. Default: one here, named after the input.", "DIR")
+    out: Path | None = files(
+        "Folder to write, here or in a bucket (s3://bucket/folder). Default: one here, named after "
+        "the input.",
+        "DIR",
+    )
     force: bool = files("Overwrite the results of an earlier run.", default=False)
     each: bool = files(
         "Screen each table by itself: a report for each, and an index of them with what moved "

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 PASSWORD = "Rosebud-1941-rosebud"
-_FOLDERS = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr/local/pgsql")
+_FOLDERS = ("/usr/lib/postgresql", "/usr/local/opt", "/usr/local/pgsql")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,17 @@ class Server:
             for name, table in ingest.items():
                 cursor.adbc_ingest(name, table, mode="append")
             return rows
+
+    def ingest(self, name: str, table: Any) -> None:
+        """Put rows into a table, which is made if it is not there."""
+        from adbc_driver_postgresql import dbapi
+
+        with (
+            pytest.MonkeyPatch.context() as patched,
+            closing(self._connection(dbapi, patched)) as connection,
+            closing(connection.cursor()) as cursor,
+        ):
+            cursor.adbc_ingest(name, table, mode="create_append")
 
     def _connection(self, dbapi: Any, patched: pytest.MonkeyPatch) -> Any:
         patched.setenv("PGPASSWORD", PASSWORD)

@@ -23,13 +23,16 @@ class NoiseModel(NamedTuple):
     from_black: bool = False  # needs to know which value means no light
     relative: bool = False  # its level is a share of the intensity
     beside: bool = False  # its level is that of white noise beside it
+    by_white: bool = False  # measuring it wants to know of white noise: `Seen.white`
 
 
 # The one place in which kinds of noise are listed; the file of its name in
 # `kpca_apps/denoise/noise` measures each and takes it out.
 NOISE_MODELS = {
-    "gaussian": NoiseModel(),
-    "poisson": NoiseModel("counted light, which is noisier where it is brighter", from_black=True),
+    "gaussian": NoiseModel(by_white=True),
+    "poisson": NoiseModel(
+        "counted light, which is noisier where it is brighter", from_black=True, by_white=True
+    ),
     "speckle": NoiseModel("multiplied", from_black=True, relative=True),
     "impulse": NoiseModel("salt and pepper", beside=True),
     "camera": NoiseModel(

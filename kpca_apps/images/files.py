@@ -13,16 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, about, opening
+from kpca_apps.images.bands import ROWS, Bands
 from kpca_apps.images.kinds import FORMATS as KINDS
 from kpca_apps.images.kinds import HEAD, head_of, image_kind, refusal, written_kind
 from kpca_apps.images.large import LargeFile
 from kpca_apps.images.photographs.lossless import UNBOUNDED
 from kpca_apps.images.tiff import EXTRA
-from kpca_apps.images.types import FRONT, Format, ImageFile, check_size, damage_refused
+from kpca_apps.images.types import (
+    FRONT,
+    MAX_PIXELS,
+    Format,
+    ImageFile,
+    Page,
+    check_size,
+    damage_refused,
+)
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import require_memory
 
-Pages = NDArray[Any] | Iterable[NDArray[Any]]
+Pages = NDArray[Any] | Iterable[NDArray[Any] | Bands]
 FORMATS = ("same", "png", "tiff")
 
 
@@ -40,7 +49,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
         if path.is_dir() and (kind := image_kind(head_of(path))) is not None:
             image = KINDS[kind].read(path, label)
             with about(label):
-                require_memory(max(page.n_bytes for page in image.pages))
+                require_memory(max(_held(page) for page in image.pages))
             return replace(image, sha256=hash_folder(path))
         with path.open("rb") as file:
             # Of a file of another kind only the head is read.
@@ -59,8 +68,13 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
                 data = _whole(file, KINDS[kind], found.st_size, label)
                 image, sha256 = KINDS[kind].read(data, label), hashlib.sha256(data)
     with about(label):
-        require_memory(max(page.n_bytes for page in image.pages))
+        require_memory(max(_held(page) for page in image.pages))
     return replace(image, sha256=sha256.hexdigest())
+
+
+def _held(page: Page) -> int:
+    """Return the bytes of a page, or of the bands of one that are in memory at once."""
+    return page.n_bytes // page.height * 2 * ROWS if page.is_large else page.n_bytes
 
 
 def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
@@ -97,7 +111,8 @@ def encode_image(
     lose nothing. ConfigError if another format than "same" cannot hold the pixels.
     """
     checked = _checked([pages] if isinstance(pages, np.ndarray) else pages, like)
-    KINDS[target_format(like, format)].write(file, checked, like)
+    written: Any = checked  # bands come of kinds that take them
+    KINDS[target_format(like, format)].write(file, written, like)
 
 
 def check_format(format: str) -> None:
@@ -113,7 +128,9 @@ def target_format(like: ImageFile, format: str) -> str:
     check_format(format)
     premultiplied = like.directories and like.directories[0].integer(EXTRA, 0) == 1
     what = ""
-    if like.inks:
+    if any(page.is_large for page in like.pages):
+        what = f"has more than {MAX_PIXELS // 1_000_000} megapixels"
+    elif like.inks:
         what = "has the inks of print (CMYK)"
     elif len(like.pages) > 1:
         what = f"has {len(like.pages)} pages"
@@ -127,7 +144,9 @@ def target_format(like: ImageFile, format: str) -> str:
     return written_kind(like.format, format) or ""
 
 
-def _checked(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+def _checked(
+    pages: Iterable[NDArray[Any] | Bands], like: ImageFile
+) -> Iterator[NDArray[Any] | Bands]:
     for pixels, page in zip(pages, like.pages, strict=True):
         if pixels.shape != page.shape or pixels.dtype != page.dtype:
             raise ValueError(

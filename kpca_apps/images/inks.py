@@ -31,10 +31,13 @@ def split_inks(image: ImageFile) -> ImageFile:
 
     parts = [replace(one, channels=n) for one in image.pages for n in (3, 1)]
     notes = (*image.notes, NOTE)
-    return replace(image, pages=tuple(parts), page=page, notes=notes, inks=True)
+    copies = {2 * n + part: 2 * of + part for n, of in image.copies.items() for part in (0, 1)}
+    return replace(
+        image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, rows=None
+    )
 
 
-def joined_inks(pages: Iterable[NDArray[Any]], like: ImageFile) -> Iterator[NDArray[Any]]:
+def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:
     """Yield pages of four inks' light, two of the given ones each; those of other images as is."""
     source = iter(pages)
     if not like.inks:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
+from math import gcd
 from typing import IO, Any, NamedTuple
 
 import imagecodecs
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from tifffile import TIFF
 
 from kpca_apps.errors import InputError
+from kpca_apps.images.bands import Bands
 from kpca_apps.images.inks import ink_of, joined_inks, split_inks
 from kpca_apps.images.large import Content
 from kpca_apps.images.photographs.jpeg import PIXELS_PER_BYTE, decode_whole
@@ -43,6 +45,8 @@ from kpca_apps.images.tags import (
 )
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
+    MAX_IN_BANDS,
+    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
@@ -71,7 +75,8 @@ _KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # With these a predictor is named in vain, as libtiff has it.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
-_MEANINGS = {3: "a palette of colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
+_MEANINGS = {3: "a palette of few colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
+PALETTE, COLOUR_MAP = 3, 320
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
@@ -134,7 +139,12 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
-    pages = tuple(structure.page for structure in structures)
+    pages = tuple(
+        replace(one.page, channels=3) if _palette(one.tags) is not None else one.page
+        for one in structures
+    )
+    if any(_palette(directory) is not None for directory in directories):
+        notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
     within = tuple(
         _copies_within(data, directory, page)
         for directory, page in zip(directories, pages, strict=True)
@@ -164,6 +174,10 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         directories=directories,
         within=within,
         copies=copies,
+        rows=lambda number, top, bottom: _decoded(
+            data, structures[number], labels[number], top, bottom
+        ),
+        block_rows=tuple(one.block[0] for one in structures),
     )
     return split_inks(image) if inks == {True} else image
 
@@ -173,6 +187,8 @@ def _copies_within(
 ) -> tuple[tuple[Page, Directory], ...]:
     """Return size and tags of the smaller copies of a page, to which one of its tags leads."""
     found = []
+    if _palette(directory) is not None:
+        return ()
     try:
         for own in directories_at(data, directory, SUB_IMAGES):
             copy = _page(own, "")
@@ -232,7 +248,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         places, sizes = integers(STRIPS), integers(STRIP_BYTES)
     packed = min(sum(sizes), n_bytes)
     pixel_bytes = page.channels * page.dtype.itemsize
-    check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing])
+    check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
     samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
     if tall > 0 and wide > 0 and tall * wide <= 4 * height * width + (1 << 20):
@@ -252,12 +268,13 @@ def _page(directory: Directory, label: str) -> Page:
     kind, depth = min(formats), max(bits)
     code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
-    colours = 1 if meaning in (0, 1) else 4 if meaning == INKS else 3
+    is_palette = code == "u1" and _palette(directory) is not None
+    colours = 1 if meaning in (0, 1) or is_palette else 4 if meaning == INKS else 3
     may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
     wrong = ""
     if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
         wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
-    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour:
+    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour and not is_palette:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
         wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
@@ -276,26 +293,50 @@ def _page(directory: Directory, label: str) -> Page:
     return Page(*size, samples, np.dtype(code))
 
 
-def _decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
+def _palette(directory: Directory) -> NDArray[np.uint8] | None:
+    """Return the 256 colours of a page that has a palette of them, else None."""
+    found = directory.integers(COLOUR_MAP)
+    if directory.integer(MEANING, 1) != PALETTE or len(found) != 3 * 256:
+        return None
+    colours = np.array(found, np.uint16).reshape(3, 256).T
+    # Of 16 bits, but for what some writers of 8 make of it.
+    return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
+
+
+def _decoded(
+    data: Content, structure: _Structure, label: str, top: int = 0, bottom: int | None = None
+) -> NDArray[Any]:
+    """Decode a page, or the rows from one up to another."""
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
-    whole = np.empty((page.height, page.width, page.channels), page.dtype)
-    blocks = zip(structure.places, structure.sizes, strict=True)
+    bottom = page.height if bottom is None else bottom
+    if (bottom - top) * page.width > MAX_PIXELS:
+        raise InputError(
+            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
+            "piece; cut it into smaller images."
+        )
+    whole = np.empty((bottom - top, page.width, page.channels), page.dtype)
+    down, across = -(-page.height // tall), -(-page.width // wide)
     decoded = _image_block if structure.packing in _IMAGES else _block
     for channel in range(0, page.channels, samples):
-        for top in range(0, page.height, tall):
-            for left in range(0, page.width, wide):
-                place, size = next(blocks)
-                target = whole[top : top + tall, left : left + wide, channel : channel + samples]
-                # The last strip is cut; tiles are whole and padded.
-                n_rows = tall if TILES in structure.tags.tags else len(target)
-                with damage_refused(label):
-                    values = decoded(data[place : place + size], structure, n_rows)
-                    values = values.reshape(-1, wide, samples)
-                target[...] = values[: target.shape[0], : target.shape[1]]
+        for i, j in product(range(top // tall, -(-bottom // tall)), range(across)):
+            number = (channel // samples * down + i) * across + j
+            place, size = structure.places[number], structure.sizes[number]
+            # The last strip is cut; tiles are whole and padded.
+            n_rows = tall if TILES in structure.tags.tags else min(tall, page.height - i * tall)
+            with damage_refused(label):
+                values = decoded(data[place : place + size], structure, n_rows)
+                values = values.reshape(-1, wide, samples)
+            first, last = max(top, i * tall), min(bottom, (i + 1) * tall)
+            target = whole[first - top : last - top, j * wide : (j + 1) * wide]
+            target = target[..., channel : channel + samples]
+            target[...] = values[first - i * tall : last - i * tall, : target.shape[1]]
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
     if structure.tags.integer(MEANING, 1) == INKS:
         whole = ink_of(whole)
+    colours = _palette(structure.tags)
+    if colours is not None:
+        return np.asarray(colours[whole[..., 0]])
     return whole[..., 0] if page.channels == 1 else whole
 
 
@@ -360,7 +401,7 @@ def _metadata(directory: Directory) -> Metadata:
     return Metadata.of(exif, profile.data if profile else None, orientation=orientation)
 
 
-def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
+def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: ImageFile) -> None:
     """Write pages one after the other, so that no more than one need be in memory.
 
     Each gets the tags of its directory, all of one layout. Integers count from black, whatever
@@ -396,15 +437,19 @@ def _is_of_imagej(directory: Directory) -> bool:
 
 def _write_page(
     file: IO[bytes],
-    pixels: NDArray[Any],
+    pixels: NDArray[Any] | Bands,
     like: Directory,
     within: tuple[tuple[Page, Directory], ...],
     label: str,
 ) -> Directory:
     """Write the pixels of a page, and smaller copies within it; return its directory."""
-    directory, places = _write_pixels(file, pixels, like, label), []
+    directory = _write_pixels(file, pixels, like, label)
+    places: list[int] = []
     for page, tags in within:
-        small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
+        if isinstance(pixels, Bands):
+            small = pixels.copies[len(places)]
+        else:
+            small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
         places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
     if not places:
         return directory
@@ -424,45 +469,56 @@ def _page_of(pixels: NDArray[Any]) -> Page:
     return Page(height, width, channels[0] if channels else 1, pixels.dtype)
 
 
-def _write_pixels(file: IO[bytes], pixels: NDArray[Any], like: Directory, label: str) -> Directory:
-    """Write the strips of a page and return its directory."""
-    values = pixels.reshape(*pixels.shape[:2], -1)
-    height, width, channels = values.shape
-    kind, meaning = values.dtype.kind, like.integer(MEANING, YCBCR)
-    if meaning == 0 and kind == "u":
-        values = values.copy()
-        _invert(values)
-    elif meaning == INKS:
-        values = ink_of(values)
+def _write_pixels(
+    file: IO[bytes], pixels: NDArray[Any] | Bands, like: Directory, label: str
+) -> Directory:
+    """Write the strips or tiles of a page and return its directory."""
+    (height, width), dtype = pixels.shape[:2], pixels.dtype
+    channels = pixels.shape[2] if len(pixels.shape) == 3 else 1
+    kind, meaning = dtype.kind, like.integer(MEANING, YCBCR)
     packing = like.integer(PACKING, PLAIN)
     packing = packing if packing in _KEPT else ZIP
     planar = channels > 1 and like.integer(PLANAR, 1) == 2
     predicted = packing not in _UNPREDICTED and kind != "f"
     tiled = TILES in like.tags
-    rows, wide = max(1, _STRIP // max(1, values[0].nbytes)), width
+    rows, wide = max(1, _STRIP // max(1, width * channels * dtype.itemsize)), width
     if tiled:
         rows, wide = like.integer(TILE_HEIGHT, rows), like.integer(TILE_WIDTH, wide)
+    elif isinstance(pixels, Bands):
+        rows = gcd(pixels.rows, 1 << (rows.bit_length() - 1))
+    if planar and isinstance(pixels, Bands):
+        raise InputError(
+            f"{label}: is too large to be written with a plane for each channel; save it with "
+            "channels side by side first."
+        )
     places, sizes = [], []
-    for plane in np.split(values, channels, axis=2) if planar else [values]:
-        for top, left in product(range(0, height, rows), range(0, width, wide)):
-            block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
-            if tiled:  # of one size, the last ones filled up
-                beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
-                block = np.pad(block, beyond, mode="edge")
-            if predicted:
-                unsigned = block.view(f"u{block.itemsize}")
-                block = imagecodecs.delta_encode(unsigned, axis=1)
-            raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
-            packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
-            places.append(_append(file, packed, like, label, even=packing != PLAIN))
-            sizes.append(len(packed))
+    for band in pixels.each if isinstance(pixels, Bands) else [pixels]:
+        values = band.reshape(*band.shape[:2], -1)
+        if meaning == 0 and kind == "u":
+            values = values.copy()
+            _invert(values)
+        elif meaning == INKS:
+            values = ink_of(values)
+        for plane in np.split(values, channels, axis=2) if planar else [values]:
+            for top, left in product(range(0, len(band), rows), range(0, width, wide)):
+                block = np.ascontiguousarray(plane[top : top + rows, left : left + wide])
+                if tiled:  # of one size, the last ones filled up
+                    beyond = (0, rows - block.shape[0]), (0, wide - block.shape[1]), (0, 0)
+                    block = np.pad(block, beyond, mode="edge")
+                if predicted:
+                    unsigned = block.view(f"u{block.itemsize}")
+                    block = imagecodecs.delta_encode(unsigned, axis=1)
+                raw = block.astype(block.dtype.newbyteorder(like.layout.order)).tobytes()
+                packed = _packed(raw, packing, wide * block.shape[2] * block.itemsize)
+                places.append(_append(file, packed, like, label, even=packing != PLAIN))
+                sizes.append(len(packed))
     shorts = {
-        BITS: [8 * values.dtype.itemsize] * channels,
+        BITS: [8 * dtype.itemsize] * channels,
         PACKING: [packing],
         SAMPLES: [channels],
         SAMPLE_FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
-        MEANING: [meaning if meaning != YCBCR else 2 if channels >= 3 else 1],
+        MEANING: [meaning if meaning not in (YCBCR, PALETTE) else 2 if channels >= 3 else 1],
     }
     if predicted:
         shorts[PREDICTOR] = [2]

@@ -23,6 +23,8 @@ from kpca_apps.names import one_line
 Parts = tuple[tuple[bytes, bytes], ...]  # type and content of each
 Groups = tuple[tuple[int, ...], ...]  # the numbers of the pages of each stack
 MAX_PIXELS = 178_000_000
+# Pages above that are read and written in bands, by the kinds that can be; and no larger than this.
+MAX_IN_BANDS = 20_000_000_000
 # Deflate packs at most 1032 bytes into one; a header that promises more lies.
 DEFLATE_RATIO = 1100
 # No image is followed, or preceded by metadata, of more bytes than these; none that is packed takes
@@ -50,6 +52,11 @@ class Page:
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of pixels: (h, w) or (h, w, channels)."""
         return (self.height, self.width, self.channels)[: 2 + (self.channels > 1)]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is read and written in bands of rows."""
+        return self.height * self.width > MAX_PIXELS
 
     @property
     def n_bytes(self) -> int:
@@ -132,6 +139,11 @@ class ImageFile:
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
+    # Decodes rows of a large page, from one up to another, and how many make whole blocks.
+    rows: Callable[[int, int, int], NDArray[Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    block_rows: tuple[int, ...] = ()
     # Pages that are one volume or film, where the kind says so itself.
     groups: Groups | None = None
     inks: bool = False  # whether pages are those of CMYK, two for each; see `inks.py`
@@ -175,7 +187,12 @@ def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:
 
 
 def check_size(
-    label: str, size: tuple[int, int], pixel_bytes: float, packed: float, ratio: int
+    label: str,
+    size: tuple[int, int],
+    pixel_bytes: float,
+    packed: float,
+    ratio: int,
+    most: int = MAX_PIXELS,
 ) -> None:
     """Refuse a (height, width) above the limit, or that `packed` bytes cannot hold or do not need.
 
@@ -185,9 +202,9 @@ def check_size(
     promise = f"{label}: its header promises {width} x {height} pixels"
     if height < 1 or width < 1:
         raise InputError(f"{promise}; it is damaged, make it again.")
-    if height * width > MAX_PIXELS:
+    if height * width > most:
         raise InputError(
-            f"{promise}, above the limit of {MAX_PIXELS // 1_000_000} megapixels; cut it into "
+            f"{promise}, above the limit of {most // 1_000_000:,} megapixels; cut it into "
             "smaller images."
         )
     if height * width * pixel_bytes > ratio * packed + 4096:

@@ -77,7 +77,7 @@ def find_all(
     )
     profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
     lists = list_table(model, verdict, options.explain, id_column)
-    columns = _with_reason_shares(profiles, lists.ranked)
+    columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not verdict.in_training
     moved, of_drift = find_drift(model, rows.sample_table) if is_new else ((), ())
     of_leaders: tuple[str, ...] = ()

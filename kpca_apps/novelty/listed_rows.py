@@ -51,8 +51,9 @@ MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
 ROWS_A_BLOCK = 256
 # Rows a report lists whether or not they are explained.
 MIN_LISTED = 100
-# Flagged rows that are explained in full however few were asked for: some seconds' work.
-MAX_FLAGGED_EXPLAINED = 500
+# Flagged rows that are explained in full however few were asked for: some seconds' work. As many
+# as a page lists are ranked with their first reason, which the list of flagged rows has anyway.
+MAX_FLAGGED_EXPLAINED, MAX_RANKED = 500, 2_000
 N_NEAREST = 2  # usual rows beside each
 MAX_DRAWN = 1_500  # rows of a picture
 # A longer text stands in full in its own cell.
@@ -164,7 +165,8 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     rows, n_flagged, n_explained = verdict.rows, int(verdict.flagged.sum()), 0
     if explain:
         n_explained = min(max(explain, min(n_flagged, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
-    n_ranked = min(max(n_explained, MIN_LISTED), rows.n_judged)
+    n_ranked = max(n_explained, MIN_LISTED, min(n_flagged, MAX_RANKED) if explain else 0)
+    n_ranked = min(n_ranked, rows.n_judged)
     # A flagged row scores higher than any other: they are the first of the list.
     n_listed = min(n_flagged, _most_listed(verdict))
     first = top_rows(verdict.ranks, max(n_ranked, n_listed, MAX_DRAWN))
@@ -177,11 +179,12 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     odd_cells, n_odd_cells = odd_cells_of(rows)
     specs = model.encoder.plan.specs
     suggestions = Suggestions(odd_cells, specs, verdict.part_of_relations)
-    top = first[:n_ranked]
-    ranked = list_rows(model, verdict, table, top, n_explained, id_column, suggestions)
-    flagged = _list_flagged(
-        verdict, ranked[:n_known], others, first[n_known:n_listed], id_column, explain > 0
+    top, beyond = first[:n_ranked], first[n_known:n_listed]
+    reasons = _first_reasons(verdict, others, beyond) if explain else [()] * len(beyond)
+    ranked = list_rows(
+        model, verdict, table, top, n_explained, id_column, suggestions, reasons if explain else ()
     )
+    flagged = _list_flagged(verdict, ranked[:n_known], others, beyond, id_column, reasons)
     mended = tuple(suggestions.row(one) for one in flagged)
     cells = suggestions.cells
     of_cells = _list_odd_cell_rows(verdict, cells, id_column)
@@ -256,13 +259,18 @@ def list_rows(
     n_explained: int,
     id_column: str | None,
     suggestions: Suggestions,
+    first_reasons: Sequence[tuple[Reason, ...]] = (),
 ) -> tuple[RankedRow, ...]:
     """Put some rows into words, those of `table`; reasons and hints for the first of them.
 
     `positions` are their places in the table that was scored, of which `id_column` names the rows.
-    What is expected of cells that are odd by themselves agrees with what is suggested for them.
+    What is expected of cells that are odd by themselves agrees with what is suggested for them. Of
+    rows after those explained the `first_reasons` may be known.
     """
     explained = _explained(verdict, table, positions[:n_explained], suggestions)
+    for place, reasons in enumerate(first_reasons[: len(positions) - n_explained], n_explained):
+        row = int(positions[place]) + 1
+        explained[place] = suggestions.reasons(row, reasons), suggestions.hints(row)
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
@@ -276,7 +284,9 @@ def list_rows(
         if rarity is not None and rarities is not None:
             rare = rarity.describe(float(rarities[position]))
         why, hints = explained.get(place, ((), ()))
+        is_whole = place < max(n_explained, MIN_LISTED)
         shown = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
+        shown &= {*table.frame.columns} if is_whole else set()
         cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
         listed.append(
             RankedRow(
@@ -285,7 +295,7 @@ def list_rows(
                 p_value=None if p_values is None else float(p_values[position]),
                 flagged=bool(verdict.flagged[position]),
                 reasons=why,
-                explained=place < n_explained,
+                explained=place in explained,
                 hints=hints,
                 cells=tuple(cells),
                 rarity=rare,
@@ -333,9 +343,12 @@ def _list_flagged(
     table: Table,
     others: IntArray,
     id_column: str | None,
-    explain: bool,
+    reasons: Sequence[tuple[Reason, ...]],
 ) -> tuple[FlaggedRow, ...]:
-    """List flagged rows: those `known` as ranked ones, and at `others` positions, of `table`."""
+    """List flagged rows: those `known` as ranked ones, and at `others` positions, of `table`.
+
+    The first `reasons` are those of the others.
+    """
     found = [
         FlaggedRow(
             rank=row.rank,
@@ -348,10 +361,11 @@ def _list_flagged(
         for row in known
     ]
     if len(others):
-        empty: list[dict[str, Any]] = [{}] * len(others)
-        reasons = _first_reasons(verdict, table, others) if explain else empty
         names = _names(verdict, table, others, id_column)
-        found += [FlaggedRow(**name, **why) for name, why in zip(names, reasons, strict=True)]
+        found += [
+            FlaggedRow(**name, **_first_reason(why))
+            for name, why in zip(names, reasons, strict=True)
+        ]
     return tuple(found)
 
 
@@ -416,9 +430,9 @@ def odd_cells_of(rows: Encoded) -> tuple[tuple[OddCell, ...], int]:
     )
 
 
-def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[dict[str, Any]]:
+def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[tuple[Reason, ...]]:
     """Explain rows of a table, a block at a time, by whoever works on the table."""
-    reasons: dict[int, dict[str, Any]] = {}
+    reasons: dict[int, tuple[Reason, ...]] = {}
     for piece, places, _, part in judged_by(verdict, table, positions):
         blocks = [
             JudgedRows(rows_of(part.table, at), part.matrix[at], part.own[at])
@@ -437,8 +451,8 @@ def _first_reasons(verdict: Verdict, table: Table, positions: IntArray) -> list[
 
 def _explain_block(
     block: JudgedRows, encoder: TableEncoder, detector: Detector
-) -> list[dict[str, Any]]:
-    return [_first_reason(reasons) for reasons in first_reasons(encoder, detector, block)]
+) -> list[tuple[Reason, ...]]:
+    return first_reasons(encoder, detector, block)
 
 
 def _first_reason(reasons: Sequence[Reason]) -> dict[str, Any]:

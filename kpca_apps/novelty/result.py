@@ -152,7 +152,7 @@ class RankedRow:
     p_value: float | None  #: share of normal rows expected to score as high; None: no reference
     flagged: bool  #: whether the score exceeds the threshold
     reasons: tuple[Reason, ...] = ()  #: what explains the row first, then by share
-    explained: bool = False  #: whether reasons were computed for this row
+    explained: bool = False  #: whether reasons were computed, far down the list the first alone
     hints: tuple[str, ...] = ()  #: what may have gone wrong with it: a sentence each
     cells: tuple[tuple[str, str], ...] = ()  #: name and text as it stands, for shown columns
     rarity: TailShare | None = None  #: None with a reference (p-values) and for truncation

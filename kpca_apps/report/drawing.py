@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -64,7 +64,8 @@ PNG = {"compress_level": 2}  # half the time of the default for a tenth more byt
 NAMESPACE = re.compile(r"\{[^}]*\}")
 FRACTION = re.compile(r"(\.\d\d)\d+")
 AROUND = re.compile(r"\s*([A-Za-z])\s*")
-REFERENCE = re.compile(r"(url\(#|^#)")
+REFERENCE = re.compile(r"(url\(#|^#)([\w-]+)")
+COLOURS = re.compile(r"(?:(?:fill|stroke)[a-z-]*: [^;]+(?:; )?)+")
 _IS_STYLED: ContextVar[bool] = ContextVar("_IS_STYLED", default=False)
 
 
@@ -195,29 +196,31 @@ def to_svg(drawing: Drawing) -> Markup:
     for parent in root.iter():
         for child in [c for c in parent if c.tag.endswith("metadata")]:
             parent.remove(child)
-    referenced = set(re.findall(rb'(?:url\(|href=")#([\w-]+)', buffer.getvalue()))
+    referenced = sorted({*re.findall(r'(?:url\(|href=")#([\w-]+)', buffer.getvalue().decode())})
+    names = {name: f"{drawing.name}-{number}" for number, name in enumerate(referenced)}
     for element in root.iter():
-        _adapt(element, drawing.name, {name.decode() for name in referenced})
+        _adapt(element, names)
     for key in ("width", "height", "version"):
         root.attrib.pop(key, None)
+    _shorten(root)
     root.attrib |= {"role": "img", "aria-label": f"{drawing.title}. {drawing.caption}"}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def _adapt(element: ElementTree.Element, prefix: str, referenced: set[str]) -> None:
-    """Make one SVG element fit for a page."""
+def _adapt(element: ElementTree.Element, names: Mapping[str, str]) -> None:
+    """Make one SVG element fit for a page, with the ids of it that are referred to."""
     element.tag = NAMESPACE.sub("", element.tag)
     attributes = {NAMESPACE.sub("", key): value for key, value in element.attrib.items()}
-    if attributes.get("id") not in referenced:
+    if attributes.get("id") not in names:
         attributes.pop("id", None)
     for key, value in attributes.items():
         if key in ("d", "x", "y", "transform", "points"):
             value = FRACTION.sub(r"\1", value)
             value = AROUND.sub(r"\1", value) if key == "d" else value
         elif key == "id":
-            value = f"{prefix}-{value}"
+            value = names[value]
         elif key in ("href", "clip-path"):
-            value = REFERENCE.sub(rf"\g<1>{prefix}-", value)
+            value = REFERENCE.sub(lambda match: match[1] + names[match[2]], value)
         elif key == "style":
             value = re.sub(r"font(-family)?:[^;]*'DejaVu Sans'[^;]*", _font, value)
             for name, colour in PALETTE.items():
@@ -225,6 +228,22 @@ def _adapt(element: ElementTree.Element, prefix: str, referenced: set[str]) -> N
         attributes[key] = value
     element.attrib.clear()
     element.attrib.update(attributes)
+
+
+def _shorten(root: ElementTree.Element) -> None:
+    """Say once what the marks of a group have in common, and leave out space between elements."""
+    for element in root.iter():
+        if element.tag != "text":
+            element.text = None
+        element.tail = None
+        marks = [child for child in element if child.tag == "use"]
+        styles = {mark.get("style", "") for mark in marks}
+        # A colour is inherited by what is used; the opacity of a group would be another thing.
+        is_free = len(marks) > 1 and "style" not in element.attrib
+        if is_free and len(styles) == 1 and COLOURS.fullmatch(min(styles)):
+            element.set("style", min(styles))
+            for mark in marks:
+                del mark.attrib["style"]
 
 
 def _font(match: re.Match[str]) -> str:

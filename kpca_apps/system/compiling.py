@@ -27,12 +27,25 @@ def compiled(function: Function) -> Function:
     # Each function is compiled into all that call it. With copies of its own, the one that runs,
     # and so the order of its sums, would depend on whether this process has compiled the code or
     # read it: the first run after an installation gave other last bits than all later ones.
+    return _dispatcher(function, forceinline=True)
+
+
+def inlined(function: Function) -> Function:
+    """Let a function be written into the only one that calls it, before that is compiled.
+
+    What is called at one place is compiled once so, and not once more by itself; called from
+    Python, as by tests, it is as if `compiled`.
+    """
+    return _dispatcher(function, inline="always")
+
+
+def _dispatcher(function: Function, **how: Any) -> Function:
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": REASSOCIATING,
-        "forceinline": True,
         "no_cfunc_wrapper": True,
+        **how,
     }
     try:
         dispatcher: Any = njit(cache=True, **options)(function)

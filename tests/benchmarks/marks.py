@@ -1,9 +1,10 @@
 """What a reader's marks are worth: faults found with and without them, by simulated readers.
 
-Faults are planted into real tables as in `real_tables.py`. A reader marks the first rows of the
-list, by the truth: planted rows are wrong, the others fine. Printed are the faults among the first
-2 % of the list (30 rows at least) before and after; marked fine rows are off the second list, and
-marked wrong ones on top of it.
+Faults are planted into real tables as in `real_tables.py`: ten of ten kinds, or with ``--causes``
+thirty of two causes. A reader marks the first rows of the list, by the truth: planted rows are
+wrong, the others fine. Printed are the faults among the first 2 % of the list (30 rows at least):
+of the first list; of the next one, on which wrong rows stand on top, and fine ones, learned as
+normal, not at all; and of that where the marks also say how often odd cells of a column are wrong.
 
     python tests/benchmarks/marks.py [--marks 10 20] [--seeds 2] [--rows 1500] [--half development]
 
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from typing import Any
 
 import numpy as np
 import polars as pl
-from real_table_faults import plant_faults
+from real_table_faults import plant_causes, plant_faults
 from real_tables import TABLES, load
 
 from kpca_apps import screen_table
+from kpca_apps.novelty.detector.surprise import marked
 
 TOP, FEWEST = 0.02, 30
 
@@ -31,38 +34,60 @@ def found(ranks: np.ndarray, wrong: set[int]) -> int:
     return len(wrong & {*first.tolist()})
 
 
+def marks_of(top: Any, wrong: set[int]) -> dict[str, list[Any]]:
+    """Mark some rows by the truth."""
+    return {
+        "row_key": [one.key for one in top],
+        "row": [one.row for one in top],
+        "mark": ["wrong" if one.row - 1 in wrong else "fine" for one in top],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--marks", type=int, nargs="+", default=[10, 20])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--rows", type=int, default=1_500)
     parser.add_argument("--half", choices=["development", "held-out"])
+    parser.add_argument("--causes", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    totals = np.zeros(1 + len(options.marks), dtype=int)
+    usual, never = marked.FEWEST, 10**9
+    totals = np.zeros((len(options.marks), 2), dtype=int)
+    n_first = n_faults = 0
     for table in TABLES:
         if options.half not in (None, table.half):
             continue
         cells, _ = load(table, options.rows)
         for seed in range(options.seeds):
-            dirty, faults = plant_faults(cells, np.random.default_rng(seed))
+            plant = plant_causes if options.causes else plant_faults
+            try:
+                dirty, faults = plant(cells, np.random.default_rng(seed))
+            except ValueError as error:
+                print(f"{table.name:>20} seed {seed}: {error}", flush=True)
+                continue
             frame, wrong = pl.from_pandas(dirty), {fault.row for fault in faults}
             first = screen_table(frame, explain=0)
-            counts = [found(first.ranks, wrong)]
-            for n_marks in options.marks:
-                top = first.ranked[:n_marks]
-                marks = {
-                    "row_key": [one.key for one in top],
-                    "row": [one.row for one in top],
-                    "mark": ["wrong" if one.row - 1 in wrong else "fine" for one in top],
-                }
-                counts.append(found(screen_table(frame, explain=0, marks=marks).ranks, wrong))
-            words = ", ".join(
-                f"{n} marks {c}" for n, c in zip(options.marks, counts[1:], strict=True)
+            counts = np.zeros_like(totals)
+            for place, n_marks in enumerate(options.marks):
+                marks = marks_of(first.ranked[:n_marks], wrong)
+                for weighs, fewest in enumerate((never, usual)):
+                    marked.FEWEST = fewest
+                    ranks = screen_table(frame, explain=0, marks=marks).ranks
+                    counts[place, weighs] = found(ranks, wrong)
+            in_first = found(first.ranks, wrong)
+            print(
+                f"{table.name:>20} seed {seed}: {in_first} of {len(wrong)}; "
+                f"{told(options.marks, counts)}",
+                flush=True,
             )
-            print(f"{table.name:>20} seed {seed}: {counts[0]} of {len(wrong)}; {words}", flush=True)
-            totals += counts
-    print(f"{'all':>20}: {totals[0]}; {', '.join(map(str, totals[1:]))}")
+            totals, n_first, n_faults = totals + counts, n_first + in_first, n_faults + len(wrong)
+    print(f"{'all':>20}: {n_first} of {n_faults}; {told(options.marks, totals)}")
+
+
+def told(marks: list[int], counts: np.ndarray) -> str:
+    """Write counts by the number of marks, each as kept off or on top alone, and weighed."""
+    return ", ".join(f"{n} marks {a} -> {b}" for n, (a, b) in zip(marks, counts, strict=True))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ten faults of ten kinds, written into cells of a table as people write them.
+"""Ten faults of ten kinds, or thirty of two causes, written into cells as people write them.
 
 Rows and columns are drawn by a seeded generator from the table alone, before any detector sees it.
 A kind goes only where somebody who knows the column could see it: a slip by a factor needs a
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-__all__ = ["N_FAULTS", "Fault", "plant_faults"]
+__all__ = ["N_FAULTS", "Fault", "plant_causes", "plant_faults"]
 
 N_FAULTS = 10
 # A cell to overwrite: (column, text).
@@ -202,6 +202,9 @@ KINDS: dict[str, Callable[[Planter], tuple[int, Cells]]] = {
     "impossible zero": Planter.zero,
 }
 ATTEMPTS = 20
+# Two causes of so many faults each.
+N_OF_CAUSE, ATTEMPTS_OF_CAUSE = 15, 200
+OF_PAIRS = ("odd combination", "odd category", "swapped columns")
 
 
 def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
@@ -230,3 +233,36 @@ def plant_faults(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Data
             damaged.loc[row, name] = text
         faults.append(Fault(kind, row, tuple(name for name, _ in changes)))
     raise ValueError("no room for ten faults")
+
+
+def plant_causes(cells: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.DataFrame, list[Fault]]:
+    """Plant two faults as often as a slip that goes on: each one kind in the same columns.
+
+    Kinds that look at pairs of columns are left out.
+    """
+    damaged, faults = cells.copy(), list[Fault]()
+    for kind in rng.permutation([one for one in KINDS if one not in OF_PAIRS]).tolist():
+        planter, found = Planter(cells, rng), dict[int, Cells]()
+        where: tuple[str, ...] = ()
+        for _ in range(ATTEMPTS_OF_CAUSE):
+            try:
+                row, changes = KINDS[kind](planter)
+            except LookupError:
+                continue
+            if row not in {one.row for one in faults}:
+                found[row] = changes
+            if not where:
+                where = tuple(name for name, _ in changes)
+                planter.numbers = {n: c for n, c in planter.numbers.items() if n in where}
+                planter.levels = [name for name in planter.levels if name in where]
+            if len(found) == N_OF_CAUSE:
+                break
+        if len(found) < N_OF_CAUSE:
+            continue
+        for row, changes in found.items():
+            for name, text in changes:
+                damaged.loc[row, name] = text
+            faults.append(Fault(kind, row, where))
+        if len(faults) == 2 * N_OF_CAUSE:
+            return damaged, faults
+    raise ValueError("no room for two causes")

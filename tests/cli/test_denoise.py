@@ -193,6 +193,9 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--mask", "no.png"), 3, "no.png: no such file"),
         (("run", "in", "--mask", "m.png", "--model", "x"), 2, "--mask cannot be used with --model"),
         (("run", "in", "--same-noise", "--stack"), 2, "--stack cannot be used with --same-noise"),
+        (("run", "in", "--profile", "own.csv"), 3, "own.csv: is damaged"),
+        (("run", "in", "--profile", "p", "--sigma", 5), 2, "--sigma cannot be used with --profile"),
+        (("noise", "in", "--save", "own.csv", "--force"), 4, "own.csv: exists and is no noise"),
         (("run", "in", "--bandwidth", "4"), 2, "bandwidth is that of the RBF kernel"),
         (("run", "in", "--model", "x", "--preview"), 2, "--preview cannot be used with --model"),
         (("run", "in", "--per-image", "own.csv"), 3, 'own.csv: line 2, column "luma": luma is -1'),
@@ -435,6 +438,24 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     assert "share their noise" in kpca("noise", "shared.png").err
     said = " ".join(kpca("noise", "--help").out.split())
     assert all(word in said for word in ("as it is", "shared:", "impulses:", 'marked "?"'))
+
+
+def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("set/a.png", "set/b.png", "others/c.png"):
+        Path(name).parent.mkdir(exist_ok=True)
+        noisy = np.clip(90 + 9 * rng.normal(size=(96, 96)), 0, 255).astype(np.uint8)
+        Image.fromarray(noisy).save(name)
+    done = kpca("noise", "set", "--save", "p.json", "--json")
+    assert done.code == 0 and "Kept of 2 images: 96 x 96, 1 x uint8." in done.err
+    kinds = json.loads(Path("p.json").read_text())["kinds"]
+    assert kinds[0]["sigma"][0] == pytest.approx(9, rel=0.1)
+    assert kpca("noise", "set", "--save", "p.json").code == 4
+    assert kpca("noise", "set", "--save", "p.json", "--force").code == 0
+    done = kpca("run", "others", *FAST, "--profile", "p.json", "--json")
+    assert done.code == 0
+    (image,) = json.loads(done.out)["images"]
+    assert image["sigma"] == pytest.approx(kinds[0]["sigma"][0])
 
 
 def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:

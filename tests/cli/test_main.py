@@ -77,15 +77,15 @@ OPTIONS = {
     ),
     "novelty diff": "out force pdf json quiet config",
     "denoise run": (
-        "sigma noise data-range same-noise quality luma chroma strength content kernel bandwidth "
-        "per-image stack mask region model out format raw-out reference compare force preview jobs "
-        "workers scheduler json quiet dry-run config"
+        "sigma noise data-range same-noise profile quality luma chroma strength content kernel "
+        "bandwidth per-image stack mask region model out format raw-out reference compare force "
+        "preview jobs workers scheduler json quiet dry-run config"
     ),
     "denoise fit": (
         "model patch-size stride max-examples seed sigma examples-sigma components bandwidth "
         "force jobs json quiet dry-run config"
     ),
-    "denoise noise": "data-range json quiet config",
+    "denoise noise": "save data-range force json quiet config",
     "papers list": "json",
     "papers run": "data out force json quiet",
     "papers fetch": "quiet",

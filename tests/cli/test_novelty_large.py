@@ -57,6 +57,8 @@ def test_a_bar_tells_rows_a_second_in_two_digits(monkeypatch: pytest.MonkeyPatch
         (("--jobs", 2, "--scheduler", "tcp://127.0.0.1:9"), 2, "has its own: leave one"),
         (("--scheduler", "tcp://127.0.0.1:9"), 4, "scheduler tcp://127.0.0.1:9 does not answer"),
         (("--workers", "cluster"), 2, "cluster"),
+        (("--work-dir", "."), 2, "give --workers dask or --scheduler as well"),
+        (("--work-dir", "gone", "--workers", "dask"), 3, "gone: no such folder; make it"),
     ],
 )
 def test_workers_that_cannot_be_are_refused_in_one_line(

@@ -167,7 +167,7 @@ def test_channel_axis_may_be_anywhere() -> None:
 
 
 def test_alpha_is_returned_as_it_is() -> None:
-    alpha = RNG.integers(0, 256, (64, 64, 1))
+    alpha = RNG.integers(1, 256, (64, 64, 1))  # 0 would be no data
     image = np.concatenate([np.clip(noisy_colour(), 0, 255), alpha], axis=-1).astype(np.uint8)
     out = denoise_kpca(image, sigma=20, channel_axis=-1, quality="fast")
     np.testing.assert_array_equal(out[..., 3], image[..., 3])

@@ -198,7 +198,7 @@ def test_a_full_disk_ends_the_batch_and_keeps_what_is_done(
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(np.nan, "holds nan at row 3, column 4"), (-np.inf, "holds -inf"), (3e38, "too wide")],
+    [(np.inf, "holds inf at row 3, column 4"), (-np.inf, "holds -inf"), (3e38, "too wide")],
 )
 def test_float_pixels_that_cannot_be_computed_with_are_listed(
     value: float, words: str, folder: Path

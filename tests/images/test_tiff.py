@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import encode_image
@@ -110,3 +111,40 @@ def test_two_descriptions_are_both_kept() -> None:
     ]
     assert len(written[0]) == 2
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("packing", [None, "zlib", "lzw"])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+def test_tiles_stay_tiles(dtype: str, packing: str | None, planar: str) -> None:
+    shape = (3, 50, 70) if planar == "separate" else (50, 70, 3)
+    pixels = texture(*shape).astype(dtype)
+    options = {"photometric": "rgb", "planarconfig": planar, "compression": packing}
+    image = read_tiff(tiff(pixels, tile=(32, 48), **options), "a")
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    with tifffile.TiffFile(io.BytesIO(file.getvalue())) as written:
+        page = written.pages[0]
+        assert (page.is_tiled, page.tilelength, page.tilewidth) == (True, 32, 48)
+        assert (page.planarconfig.name.lower(), len(page.dataoffsets)) == (
+            planar,
+            4 * (3 if planar == "separate" else 1),
+        )
+        np.testing.assert_array_equal(page.asarray(), pixels)
+    np.testing.assert_array_equal(read_tiff(file.getvalue(), "a").page(0), image.page(0))
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_a_palette_is_looked_up(compression: str) -> None:
+    picture = Image.fromarray(texture(40, 50, 3)).quantize(256)
+    content = io.BytesIO()
+    picture.save(content, "TIFF", compression=compression)
+    image = read_tiff(content.getvalue(), "a")
+    assert "palette" in image.notes[0]
+    expected = np.array(picture.convert("RGB"))
+    np.testing.assert_array_equal(image.page(0), expected)
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    with Image.open(io.BytesIO(file.getvalue())) as seen:
+        assert seen.mode == "RGB"
+        np.testing.assert_array_equal(np.array(seen), expected)

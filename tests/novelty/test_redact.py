@@ -26,12 +26,12 @@ TEXT, NUMBER, NAME = "secret", 987654.25, "the column"
 # Fields that name columns.
 NAMES = {
     "column", "columns", "name", "x_name", "y_name", "id_column", "label", "by", "together",
-    "file_column",
+    "file_column", "key_columns",
 }  # fmt: skip
 # Where nothing is a value of a cell, or what follows from one. A new field stands here or is
 # redacted: the test below fails until either is so.
 FREE = {
-    "SourceInfo": "name format sha256 encoding delimiter reading",
+    "SourceInfo": "name format sha256 encoding delimiter reading version",
     "ThresholdInfo": "rule setting value calibration statement",
     "TailShare": "share words",
     "ScoreMark": "score words",

@@ -111,7 +111,12 @@ def test_rows_beyond_those_explained_in_full_have_the_same_reasons(
     monkeypatch.setattr(listed_rows, "MAX_FLAGGED_EXPLAINED", 2)
     monkeypatch.setattr(listed_rows, "ROWS_A_BLOCK", 5)
     result = screen(read_table(file), options=OPTIONS)[0]
-    assert sum(row.explained for row in result.ranked) == 3
+    assert result.settings["rows explained"] == 3
+    for row, in_full in zip(result.ranked[3:16], screened[0].ranked[3:16], strict=True):
+        assert row.explained and row.key == in_full.key
+        first = {reason.column: reason.expected for reason in in_full.reason_sets[0]}
+        assert {reason.column: reason.expected for reason in row.reasons} == first
+    assert not any(row.explained for row in result.ranked[16:])
     for one, other in zip(result.flagged_rows, screened[0].flagged_rows, strict=True):
         assert (one.columns, one.seen, one.expected, one.share, one.id, one.line) == (
             (other.columns, other.seen, other.expected, other.share, other.id, other.line)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from skimage import data
 
+from kpca_apps import denoise_kpca
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.per_image import read_per_image
 from kpca_apps.denoise.options import Options
@@ -90,6 +94,13 @@ def asked_of(path: Path) -> dict[str, dict[str, Any]]:
     return {name: dict(own) for name, own in found.items()}
 
 
+def with_chroma(before: Any, after: Any, chroma: float) -> Any:
+    """Return what is shown for colours smoothed by a part of the factor that they were."""
+    off = after.astype(float) - before
+    grey = off.mean(axis=2, keepdims=True)
+    return np.clip(before + grey + chroma**2 * (off - grey), 0, 255)
+
+
 def test_what_is_marked_by_keys_is_saved_reopened_and_read_by_the_batch(
     opened: Opened, tmp_path: Path
 ) -> None:
@@ -131,8 +142,8 @@ def test_every_option_of_an_image_can_be_asked_for(opened: Opened, tmp_path: Pat
     colour = page.locator("article.image").nth(1)
     colour.get_by_role("button", name="options").click()
     for name, value in (("luma", "1.5"), ("chroma", "2"), ("sigma", "auto")):
-        colour.get_by_label(name, exact=True).fill(value)
-        colour.get_by_label(name, exact=True).press("Tab")
+        colour.locator(".options").get_by_label(name, exact=True).fill(value)
+        colour.locator(".options").get_by_label(name, exact=True).press("Tab")
     colour.get_by_role("combobox", name="noise").select_option("camera")
     colour.get_by_role("combobox", name="quality").select_option("draft")
     strength = colour.locator(".options").get_by_label("strength")
@@ -311,6 +322,52 @@ def test_a_weaker_result_is_shown_as_a_mixture_and_can_be_asked_for(
     }
     # Nothing is to be seen of a strength where nothing was removed.
     assert page.locator("article.image").nth(3).locator(".viewer input").count() == 0
+
+
+def test_colours_smoothed_less_are_shown_and_can_be_asked_for(
+    opened: Opened, tmp_path: Path
+) -> None:
+    page = opened(render_denoising(batch())["report.html"])
+    own = page.locator("article.image").nth(1)
+    chroma = own.locator(".viewer input").nth(1)
+    assert (chroma.get_attribute("max"), chroma.input_value()) == ("1", "1")
+    chroma.fill("0.5")
+    assert "0.5, a preview" in own.locator("output").nth(1).inner_text()
+    own.locator(".viewer input").first.fill("0.7")
+    # The pixels of the pictures as the browser decodes them, and of what it shows for them.
+    pixels = """all => all.map(one => {
+        const canvas = document.createElement("canvas");
+        Object.assign(canvas, { width: 60, height: 40 });
+        const pen = canvas.getContext("2d");
+        pen.drawImage(one, 0, 0, 60, 40);
+        return [...pen.getImageData(0, 0, 60, 40).data];
+    })"""
+    pictures = own.locator(".under img, .over img:last-child, .over canvas").evaluate_all(pixels)
+    before, shown, after = (np.array(one).reshape(40, 60, 4)[..., :3] for one in pictures)
+    assert np.abs(shown - with_chroma(before, after, 0.5)).max() <= 0.51
+    opacity = "all => all.map(one => getComputedStyle(one).opacity)"
+    assert own.locator(".over canvas").evaluate_all(opacity) == ["0.7"]
+    own.get_by_role("button", name="Redo with these").click()
+    found = asked_of(saved(page, "per-image.csv", tmp_path))
+    assert found[NAMES[1]] == {"strength": 0.7, "chroma": 0.5}
+    # As it was denoised the pictures of the batch are shown themselves.
+    chroma.press("End")
+    assert own.locator("canvas").count() == 0
+    assert page.locator("article.image").first.locator(".viewer input").count() == 1
+
+
+@pytest.mark.parametrize("chroma", [0.0, 0.3, 0.5, 0.75])
+def test_a_preview_is_like_what_the_option_gives(chroma: float) -> None:
+    clean = data.coffee()[100:196, 200:296]
+    noise = np.random.default_rng(0).normal(scale=20, size=clean.shape)
+    noisy = np.clip(clean + noise, 0, 255).round().astype(np.uint8)
+    denoise = partial(denoise_kpca, noisy, sigma=20, channel_axis=-1, quality="draft")
+    denoised = denoise()
+    found, previewed = denoise(chroma=chroma), with_chroma(noisy, denoised, chroma)
+    removed = np.std(noisy - found)
+    assert np.std(previewed - found) < 0.3 * removed
+    # Nearer than what stands in the report already.
+    assert np.std(previewed - found) < 0.7 * np.std(denoised - found)
 
 
 def test_reduced_pictures_say_so(opened: Opened) -> None:

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from kpca_apps import screen_table
-from kpca_apps.novelty.marks import read_marks
-from kpca_apps.novelty.result import RowMark
+from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
-from tests.report import examples
+from tests.report import examples, worked
 from tests.report.pages import rendered
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
 
-HOSTILE = "</script><script>alert(1)</script>"
-SECRETS = ("quince", "medlar")
 Opened = Callable[[Path], Any]
 
 
 @pytest.fixture(scope="module")
 def frame() -> pl.DataFrame:
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=200)
-    columns = {
-        "name": [f"n{i:03d}" for i in range(200)],
-        "size": x.round(2),
-        HOSTILE: (2 * x + 0.1 * rng.normal(size=200)).round(2),
-        "=secret": [SECRETS[i % 2] for i in range(200)],
-    }
-    frame = pl.DataFrame(columns)
-    return frame.with_columns(pl.Series("size", np.where(np.arange(200) < 4, 9.0, x).round(2)))
+    return worked.table()
 
 
 @pytest.fixture
@@ -70,66 +56,26 @@ def saved(page: Any, button: str, folder: Path) -> Path:
     return path
 
 
-def names(rows: Any) -> list[str]:
-    return [str(one.id) for one in rows]
-
-
 def test_what_is_marked_by_keys_is_saved_reopened_and_gone(
     opened: Opened, frame: pl.DataFrame, tmp_path: Path
 ) -> None:
-    first = screen_table(frame, count=4, id="name", hide="=secret")
+    first = worked.screened(frame)
     path = tmp_path / "report.html"
     first.save_report(path)
     page = opened(path)
-    page.keyboard.press("j")
-    page.keyboard.press("f")
-    page.keyboard.press("j")
-    page.keyboard.press("n")
-    page.keyboard.press("c")
-    page.keyboard.type(f"=1+1 {HOSTILE}")
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    page.keyboard.press("f")
-    page.keyboard.press("u")
-    page.keyboard.press("w")
-    assert page.locator(".workbar").inner_text().startswith("1 wrong, 1 fine, 1 known, not saved")
+    for key in worked.KEYS:
+        page.keyboard.press(key) if key in worked.PRESSED else page.keyboard.type(key)
+    assert page.locator(".workbar").inner_text().startswith(worked.TALLY)
     again = saved(page, "Save page with marks", tmp_path)
-    assert again.name == "report-marked.html"
-    top = first.ranked[:3]
-    assert [(one.id, one.mark, one.note) for one in sorted(read_marks(again).marks, key=str)] == [
-        (one.id, mark, note)
-        for one, mark, note in sorted(
-            zip(top, ("fine", "known", "wrong"), ("", f"=1+1 {HOSTILE}", ""), strict=True),
-            key=lambda of: of[0].key,
-        )
-    ]
-    policy = 'http-equiv="Content-Security-Policy"'
-    assert [line for line in path.read_text().splitlines() if policy in line] == [
-        line for line in again.read_text().splitlines() if policy in line
-    ]
+    worked.check_saved(first, path, again)
     reopened = opened(again)
     marks = reopened.locator("tr[data-row]").evaluate_all("all => all.map(r => r.dataset.mark)")
     assert marks[:4] == ["fine", "known", "wrong", None]
     assert "not saved" not in reopened.locator(".workbar").inner_text()
-    accepted = saved(reopened, "accept.csv", tmp_path)
-    to_fix = saved(reopened, "to-fix.csv", tmp_path)
-    for judged in ({"marks": again}, {"accept": accepted}):
-        result = screen_table(frame, count=4, id="name", hide="=secret", **judged)
-        listed = names(result.ranked[:-2])
-        assert not {*names(top[:2])} & {*names(result.flagged_rows)}
-        assert top[2].id in listed
-    assert names(screen_table(frame, count=4, id="name", hide="=secret", marks=again).ranked)[
-        0
-    ] == str(top[2].id)
-    with to_fix.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["id"] for row in rows} == {str(top[2].id)}
-    assert {row["column"] for row in rows} <= {"size", HOSTILE, "(hidden)", "'=secret"}
-    with accepted.open(encoding="utf-8-sig", newline="") as file:
-        notes = [row["note"] for row in csv.DictReader(file)]
-    assert f"'=1+1 {HOSTILE}" in notes
-    for written in (again, accepted, to_fix, path):
-        assert SECRETS[0] not in written.read_text() and SECRETS[1] not in written.read_text()
+    accepted, to_fix = (saved(reopened, name, tmp_path) for name in ("accept.csv", "to-fix.csv"))
+    worked.check_screened_again(frame, first, again, accepted)
+    worked.check_lists(first, accepted, to_fix)
+    worked.check_nothing_hidden(again, accepted, to_fix, path)
 
 
 def test_rows_are_chosen_by_kind_column_and_mark(
@@ -200,19 +146,46 @@ def test_all_rows_of_a_card_are_marked_at_once(opened: Opened, tmp_path: Path) -
     assert {*listed.evaluate_all(marked)} <= {*rows}
 
 
+def long_list(n: int) -> ScreeningResult:
+    """Return a screening with so many rows to list."""
+    usual = examples.SCREENINGS["usual"]()
+    row = usual.ranked[0]
+    ordinary = tuple(
+        replace(row, rank=i, row=i, line=i + 1, cells=(("a", "1.25"),) * 20, hints=(), id=f"N{i}")
+        for i in range(1, n + 1)
+    )
+    return replace(usual, ranked=ordinary)
+
+
+def test_a_long_list_opens_a_part_at_a_time_and_soon_as_a_whole(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_screening(long_list(900)), encoding="utf-8")
+    page = opened(path)
+    # What a row takes is bounded, or a list of 2,000 would not open at once.
+    assert page.locator("table.ranked *").count() < 35 * 900
+    laid_out = "document.querySelectorAll('table.ranked tbody tr:not(.later)').length"
+    assert page.evaluate(laid_out) == 200
+    page.keyboard.press("j")
+    page.locator("tr.later").first.wait_for(state="detached")
+    assert page.evaluate(laid_out) == 900
+    assert page.locator("table.ranked tbody tr:visible").count() == 900
+    # A row that is sought by words is found, whether or not it was laid out.
+    again = opened(path)
+    again.evaluate("document.querySelector('table.ranked').closest('details').open = true")
+    again.get_by_label("Filter").first.fill("N899")
+    assert again.locator("table.ranked tbody tr:visible").count() == 1
+
+
 def test_two_thousand_rows_make_a_page_of_bounded_size() -> None:
-    wide, usual = examples.huge(), examples.SCREENINGS["usual"]()
+    wide = examples.huge()
     marks = (RowMark(7, "fine", f"v01234567-{7:016x}"),)
     many = tuple(replace(wide.ranked[0], rank=i, row=i, nearest=()) for i in range(1, 3_001))
     # Wide cells of signs that are written longer: fewer rows are listed.
     page = render_screening(replace(wide, ranked=many, marks=marks))
     assert len(page.encode()) < 2_200_000
     assert 200 < page.count("<tr data-row=") < MAX_LISTED
-    row = usual.ranked[0]
-    ordinary = tuple(
-        replace(row, rank=i, row=i, line=i + 1, cells=(("a", "1.25"),) * 20, hints=(), id=f"N{i}")
-        for i in range(1, 3_001)
-    )
-    page = render_screening(replace(usual, ranked=ordinary, marks=marks))
+    page = render_screening(replace(long_list(3_000), marks=marks))
     assert len(page.encode()) < 1_500_000
     assert page.count("<tr data-row=") == MAX_LISTED

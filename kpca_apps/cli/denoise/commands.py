@@ -34,17 +34,14 @@ def run(
     ],
     options: RunOptions,
 ) -> None:
-    """Denoise images into a folder, with a report that shows each before and after.
+    """Denoise images into a folder, with a report of each before and after.
 
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
 
-    Camera raw files (CR2, NEF, ARW, RAF, DNG and more) are denoised before they are developed, and
-    written as 16-bit TIFF, or by --raw-out as DNG; they need the extra "raw". OME-Zarr, FITS, MRC
-    and NIfTI come back as such, ND2, CZI and DICOM as OME-TIFF; they need the extra "lab". HEIC
-    needs the extra "heic".
-
-    Takes about ten seconds a megapixel and channel on one processor.
+    Raw files (extra "raw") are denoised before development and written as TIFF or, by --raw-out,
+    DNG. FITS, DICOM and such need the extra "lab", HEIC "heic". Denoising takes about ten seconds
+    a megapixel and channel on one processor.
     """
     from kpca_apps.cli.denoise.run import plan_batch, print_plan, run_trial, run_whole
 
@@ -84,7 +81,7 @@ def fit(
     fit_dictionary(images, model, options)
 
 
-@command(app, only="data_range json quiet config")
+@command(app, only="data_range force json quiet config")
 def noise(
     images: Annotated[
         list[str],
@@ -93,6 +90,16 @@ def noise(
         ),
     ],
     options: RunOptions,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save",
+            help="Keep what is typical of the noise of each kind of images (camera and ISO, where "
+            "EXIF says so, else size, and type) in a file, for kpca denoise run --profile.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure the noise of images, without denoising them.
 
@@ -112,5 +119,5 @@ def noise(
     """
     from kpca_apps.cli.denoise.fit import print_noise
 
-    if print_noise(images, options):
+    if print_noise(images, save, options):
         raise typer.Exit(SOME_FAILED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kpca_apps.denoise.batch.measuring import MeasuredFile
+from kpca_apps.denoise.batch.profile import KIND, KindNoise
 from kpca_apps.denoise.dictionary.choosing import LevelChoice
 from kpca_apps.report.document import Document, ListOf, Part
 
@@ -44,4 +45,9 @@ MEASURED_NOISE = Document(
         "images": ListOf(Part("MeasuredImage", _MEASURED, ((MeasuredFile, ()),), {"status": str}))
     },
 )
-DOCUMENTS = (PLANNED_IMAGES, EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE)
+NOISE_PROFILE = Document(
+    KIND,
+    "The noise of images of some kinds, to be used again: kpca denoise noise --save.",
+    added={"kinds": tuple[KindNoise, ...]},
+)
+DOCUMENTS = (PLANNED_IMAGES, EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE, NOISE_PROFILE)

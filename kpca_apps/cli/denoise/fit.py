@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.cli.console import MOST_FAILURES, Console, column_lines, say_failure, terminal_width
-from kpca_apps.cli.denoise.documents import EXAMPLE_IMAGES, FITTED_DICTIONARY, MEASURED_NOISE
+from kpca_apps.cli.denoise.documents import (
+    EXAMPLE_IMAGES,
+    FITTED_DICTIONARY,
+    MEASURED_NOISE,
+    NOISE_PROFILE,
+)
 from kpca_apps.cli.denoise.options import FitOptions, RunOptions
+from kpca_apps.cli.results import near
 from kpca_apps.denoise.batch.dictionary import (
     are_all_alike,
     choice_sentence,
@@ -21,12 +27,14 @@ from kpca_apps.denoise.batch.dictionary import (
     widest_range,
 )
 from kpca_apps.denoise.batch.inputs import find_images
-from kpca_apps.denoise.batch.measuring import MeasuredFile, measure_file
+from kpca_apps.denoise.batch.measuring import KnownNoise, MeasuredFile, measure_file, pooled
+from kpca_apps.denoise.batch.profile import check_target, kept
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
 from kpca_apps.report.text import number
 from kpca_apps.system.model_files import check_model_path
+from kpca_apps.system.output import atomic_write
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.
@@ -102,14 +110,21 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         console.data_path(model)
 
 
-def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
-    """Print a table of the noise of images, as data; return how many could not be measured."""
+def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -> int:
+    """Print a table of the noise of images, as data; return how many could not be measured.
+
+    What is typical of each kind of them is kept in a file, if one is named.
+    """
     console = Console(options.quiet)
+    if save is not None:
+        check_target(save, force=options.force)
     found, notes = find_images(inputs)
-    files = []
+    files, known = [], []
     for name, path in found:
         with console.stage(f"Measuring {name}"):
-            files.append(measure_file(path, name, data_range=options.data_range))
+            shown, own = measure_file(path, name, data_range=options.data_range)
+        files.append(shown)
+        known += [own] if own is not None else []
         if files[-1].reason:
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
@@ -123,7 +138,27 @@ def print_noise(inputs: Sequence[str], options: RunOptions) -> int:
         console.say(sentence)
     for note in notes:
         console.say(note)
+    if save is not None:
+        _save_profile(save, known, console)
     return len(files) - len(measured)
+
+
+def _save_profile(path: Path, known: Sequence[KnownNoise], console: Console) -> None:
+    """Write what is typical of the noise of each kind of images."""
+    kinds = kept(pooled(known))
+    if not kinds:
+        raise InputError(
+            f"{one_line(str(path), 200)}: is not written, for no image has noise for sure that all "
+            "of its kind may share; measure images with more even areas"
+        )
+    from kpca_apps.report.result_json import to_json
+
+    with atomic_write(path) as file:
+        file.write(to_json(NOISE_PROFILE, {"kinds": kinds}).encode())
+    for one in kinds:
+        images = "1 image" if one.n_images == 1 else f"{one.n_images:,} images"
+        console.say(f"Kept of {images}: {one_line(one.images, MAX_NAME)}.")
+    console.say(f"Use it by --profile {near(path)}.")
 
 
 def _require_usable(

@@ -31,6 +31,8 @@ FormatName = Literal["same", "png", "tiff"]
 ImageWorkers = Literal["processes", "dask"]
 RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
+# Beside those, what a dictionary does not take.
+WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -86,6 +88,11 @@ class RunOptions(Checked):
         "and type) for the same: measured on each, the median of those in which it is there for "
         "sure.",
         default=False,
+    )
+    profile: Path | None = _noise(
+        "Take the noise of images of each kind from a file that kpca denoise noise --save wrote. "
+        "Images of other kinds are not denoised, and listed.",
+        "FILE",
     )
     quality: Quality = _method(
         "draft, fast, balanced or high: fast takes 2 to 3 times as long as draft and gains about "
@@ -226,7 +233,16 @@ class RunOptions(Checked):
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder by --reference")
         if self.model is not None:
-            for name in (*METHOD, "preview", "stack", "same_noise", "per_image", "mask", "region"):
+            for name in (
+                *METHOD,
+                "preview",
+                "stack",
+                "same_noise",
+                "per_image",
+                "mask",
+                "region",
+                "profile",
+            ):
                 if name in given:
                     raise OptionError(name, "cannot be used with --model; leave one of them out")
             if self.noise not in ("auto", "gaussian", "impulse"):
@@ -248,6 +264,12 @@ class RunOptions(Checked):
                     name,
                     "cannot be used with --same-noise, which measures the noise of whole batches; "
                     "leave one of them out",
+                )
+        for name in ("same_noise", "preview", "sigma", "noise"):
+            if self.profile is not None and name in given:
+                raise OptionError(
+                    name,
+                    "cannot be used with --profile, which has the noise; leave one of them out",
                 )
         if self.region is not None and self.preview:
             raise OptionError("preview", "chooses a part itself; leave out --region, or this")

@@ -53,16 +53,18 @@ class CleanedMosaic:
 
 @dataclass(frozen=True)
 class SameNoise:
-    """The noise of all images of one kind: its laws, or its levels if it is white."""
+    """The noise of all images of one kind: its laws, its levels if it is white, or raw curves."""
 
     kind: str  # as `kpca_apps.denoise.batch.pages.kind_of` says
     sigma: tuple[float, ...] | None = None
     laws: tuple[NoiseLaw, ...] = ()
+    curves: tuple[tuple[float, float], ...] = ()  # of raw files, as `clean_mosaic` takes them
+    n_images: int = 0  # in which it was measured
 
     def __str__(self) -> str:
         """Say all that a result depends on."""
         laws = [f"{law.gain!r} x + {law.constant!r}, blur {law.blur!r}" for law in self.laws]
-        return f"{self.kind}: {' and '.join(laws) or self.sigma}"
+        return f"{self.kind}: {' and '.join(laws) or self.sigma or self.curves}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class GroupDenoiser:
     stack: bool = False  # whether the pages of a file are one volume or film
     laws: tuple[NoiseLaw, ...] = ()  # of the channels, if known, in the units of the image
     same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
+    from_profile: bool = False  # whether that was kept, and images of no other kind are denoised
+    curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
     mask: Path | None = None  # a file that says where images have data
     mask_sha256: str = ""
     region: Region | None = None  # all that is denoised
@@ -83,7 +87,12 @@ class GroupDenoiser:
         """Return how to denoise images of a kind whose noise is known."""
         for one in self.same:
             if one.kind == kind:
-                return replace(self, sigma=one.sigma, laws=one.laws)
+                return replace(self, sigma=one.sigma, laws=one.laws, curves=one.curves)
+        if self.from_profile:
+            raise InputError(
+                f"is of another kind ({kind}) than the images of the profile; measure the noise of "
+                "such images by kpca denoise noise --save, or leave out --profile"
+            )
         return self
 
     def __call__(
@@ -121,15 +130,8 @@ class GroupDenoiser:
 
         some, data = read([numbers[place] for place in sampled_pages(len(numbers))])
         samples = some[0].size
-        unchanged = replace(self, options=replace(self.options, strength=0.0))
-        info = unchanged.clean(some, stack_axis=0, mask=data).info
+        known, info = self.knowing(some, data)
         del some
-        known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
-        if info.noise == "poisson":
-            # A level alone would be taken for that of noise as strong everywhere.
-            known = replace(known, options=replace(self.options, noise="poisson"))
-            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
-                known = replace(known, sigma=None, laws=info.laws)
         blocks = list(page_blocks(len(numbers), samples))
         need = STACK_BYTES * samples * max(stop - begin for _, _, begin, stop in blocks)
         if need > (there_is := available_bytes()):
@@ -145,6 +147,20 @@ class GroupDenoiser:
                     block = cleaned.at(self.options.strength)
             for pixels in block[first - begin : end - begin]:
                 yield pixels, info
+
+    def knowing(
+        self, some: NDArray[Any], data: Mask | None = None
+    ) -> tuple[GroupDenoiser, DenoiseInfo]:
+        """Return how to denoise what some pages are a part of, and what is known of its noise."""
+        unchanged = replace(self, options=replace(self.options, strength=0.0))
+        info = unchanged.clean(some, stack_axis=0, mask=data).info
+        known = replace(self, sigma=info.channel_sigma, data_range=info.data_range)
+        if info.noise == "poisson":
+            # A level alone would be taken for that of noise as strong everywhere.
+            known = replace(known, options=replace(self.options, noise="poisson"))
+            if self.sigma is None and len(info.laws) == len(info.channel_sigma):
+                known = replace(known, sigma=None, laws=info.laws)
+        return known, info
 
     def clean(
         self, pixels: NDArray[Any], stack_axis: int | None = None, mask: Mask | None = None
@@ -184,9 +200,8 @@ class GroupDenoiser:
                 f"{name} cannot be used for a raw file, whose noise is known or measured; "
                 "leave it out, and give luma and chroma above 1 to smooth more"
             )
-        cleaned = clean_mosaic(
-            mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise, self.options
-        )
+        curves = np.array(self.curves) if self.curves else mosaic.noise
+        cleaned = clean_mosaic(mosaic.light, mosaic.pattern, mosaic.white, curves, self.options)
         return CleanedMosaic(mosaic, *cleaned)
 
     def changed(self, own: Mapping[str, Any]) -> GroupDenoiser:
@@ -212,7 +227,8 @@ class GroupDenoiser:
         options = asdict(self.options)
         del options["n_jobs"], options["wanted"], options["pages"]
         known = {"sigma": self.sigma, "data_range": self.data_range, "stack": self.stack}
-        same = {"same_noise": [str(one) for one in self.same]} if self.same else {}
+        kept = "profile" if self.from_profile else "same_noise"
+        same = {kept: [str(one) for one in self.same]} if self.same else {}
         where: dict[str, Any] = {"mask": self.mask_sha256} if self.mask else {}
         where |= {"region": list(self.region)} if self.region else {}
         return {"mode": "local", **options, **known, **same, **where}

@@ -1,7 +1,7 @@
 """An image worked on where no file of the batch is seen: its bytes go there, the result's back.
 
 The worker keeps them in its own folder for temporary files while it works; the batch alone writes
-to the folder of the results.
+to the folder of the results. An image may be a folder of files.
 """
 
 from __future__ import annotations
@@ -12,20 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kpca_apps.denoise.batch.manifest import partial_path
+from kpca_apps.denoise.batch.manifest import partial_path, sync_tree
 from kpca_apps.denoise.batch.work import Done, Run, Task, UnwritableError, work, writing_to
 from kpca_apps.errors import InputError
+from kpca_apps.images.kinds import head_of
 from kpca_apps.system.temporary import private_path
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
+# What the files of an image hold, by their places in its folder; of one file, by no name.
+Contents = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class SentTask:
-    """One image to work on, and what its files hold, by their places below a folder."""
+    """One image to work on, and what it takes."""
 
     task: Task
-    contents: Mapping[str, bytes]
+    image: Contents
+    reference: Contents
+    result: Contents  # of an earlier run
 
     def __str__(self) -> str:
         return self.task.planned.name
@@ -33,32 +38,29 @@ class SentTask:
 
 @dataclass(frozen=True)
 class Returned:
-    """An image that is done, and what its result holds, where that is new."""
+    """An image that is done, and its result, unless there is no new one."""
 
     done: Done
     number: int  # of the image in the run
-    content: bytes | None
+    result: Contents
 
 
 def sent(task: Task, run: Run) -> SentTask:
     """Read what the work on an image takes; a file that is gone by now is missed there."""
-    files = {f"{IMAGE}/{task.planned.source.name}": task.planned.source}
-    if task.reference is not None:
-        files[f"{REFERENCE}/{task.reference.name}"] = task.reference
-    if task.earlier is not None:
-        files[f"{RESULTS}/{task.planned.output}"] = run.folder / task.planned.output
+    stands = None if task.earlier is None else run.folder / task.planned.output
     return SentTask(
-        task, {name: file.read_bytes() for name, file in files.items() if file.is_file()}
+        task, *(_contents(path) for path in (task.planned.source, task.reference, stands))
     )
 
 
 def done_here(task: Task, run: Run) -> Returned | None:
-    """Say of an image that is no readable file why there is no result; None for others."""
-    planned = task.planned
-    files = [planned.source] if task.reference is None else [planned.source, task.reference]
-    if not planned.refused and all(one.is_file() and os.access(one, os.R_OK) for one in files):
+    """Say of an image that cannot be read why there is no result; None for others."""
+    needed = (
+        [task.planned.source] if task.reference is None else [task.planned.source, task.reference]
+    )
+    if not task.planned.refused and all(map(head_of, needed)):
         return None
-    return Returned(work(task, run), task.number, None)
+    return Returned(work(task, run), task.number, {})
 
 
 def work_on_sent(sent: SentTask, run: Run) -> Returned:
@@ -77,29 +79,48 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
 
 
 def _worked_on(sent: SentTask, run: Run, folder: Path) -> Returned:
-    task = sent.task
-    for name, content in sent.contents.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-    planned = replace(task.planned, source=folder / IMAGE / task.planned.source.name)
+    task, results = sent.task, folder / RESULTS
+    image = folder / IMAGE / task.planned.source.name
     reference = task.reference and folder / REFERENCE / task.reference.name
-    here = replace(run, folder=folder / RESULTS)
-    done = work(replace(task, planned=planned, reference=reference), here)
-    made = None if done.partial is None else done.partial.read_bytes()
-    return Returned(replace(done, partial=None), task.number, made)
+    _put(sent.image, image)
+    _put(sent.result, results / task.planned.output)
+    if reference is not None:
+        _put(sent.reference, reference)
+    here = replace(task, planned=replace(task.planned, source=image), reference=reference)
+    done = work(here, replace(run, folder=results))
+    return Returned(replace(done, partial=None), task.number, _contents(done.partial))
 
 
 def received(returned: Returned, run: Run) -> Done:
-    """Store what a worker made in an unfinished file beside the result's place."""
-    if returned.content is None:
+    """Store what a worker made in an unfinished file or folder beside the result's place."""
+    if not returned.result:
         return returned.done
     target = run.folder / returned.done.outcome.output
     partial = partial_path(target, secrets.token_hex(4), returned.number)
     with writing_to(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("xb") as file:
-            file.write(returned.content)
-            file.flush()
-            os.fsync(file.fileno())
+        _put(returned.result, partial)
+        if partial.is_dir():
+            sync_tree(partial)
+        else:
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
     return replace(returned.done, partial=partial)
+
+
+def _contents(path: Path | None) -> Contents:
+    """Read a file, or all files below a folder; of what is not there nothing."""
+    if path is None:
+        return {}
+    files = (
+        {"": path}
+        if path.is_file()
+        else {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    )
+    return {name: file.read_bytes() for name, file in files.items()}
+
+
+def _put(contents: Contents, path: Path) -> None:
+    for name, content in contents.items():
+        place = path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)

@@ -28,7 +28,7 @@ def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
     if not info.estimated:
         return Evidence()
     # A channel of one value has none.
-    laws = tuple(_kept(law) for law in info.laws if law.gain or law.constant)
+    laws = tuple(kept_law(law) for law in info.laws if law.gain or law.constant)
     found = Evidence(option=_option(info, laws), sigma_range=info.sigma_range, laws=laws)
     runner_up, log_odds = "", None
     if found.is_sure and info.established and asked == "auto":
@@ -36,7 +36,8 @@ def evidence_of(info: DenoiseInfo, asked: str = "auto") -> Evidence:
     return replace(found, why=_why(info, asked, found), runner_up=runner_up, log_odds=log_odds)
 
 
-def _kept(law: NoiseLaw) -> FoundLaw:
+def kept_law(law: NoiseLaw) -> FoundLaw:
+    """Return a law in a form to keep, rounded to what is known of it."""
     return FoundLaw(
         gain=_short(law.gain),
         constant=_short(law.constant),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.evidence import evidence_of
@@ -44,22 +45,34 @@ class MeasuredFile:
     evidence: Evidence = field(default_factory=Evidence)
 
 
-def measure_file(path: str | Path, name: str, *, data_range: float | None = None) -> MeasuredFile:
-    """Measure the noise of an image file."""
+@dataclass(frozen=True)
+class KnownNoise:
+    """What a profile may take of an image: its kind, and its noise."""
+
+    kind: str
+    info: DenoiseInfo
+    curves: NDArray[np.float64] | None = None  # of a raw file
+
+
+def measure_file(
+    path: str | Path, name: str, *, data_range: float | None = None
+) -> tuple[MeasuredFile, KnownNoise | None]:
+    """Measure the noise of an image file, to be shown and to be kept."""
+    curves = None
     try:
         image = read_image(path, label=name)
         if image.mosaic is not None:
             # As the sensor counts, where its noise is that of each pixel on its own.
             mosaic = image.mosaic()
-            info, _ = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
+            info, curves = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
         else:
             pixels = image.page(0)
             colours, data = colours_of(pixels), data_of(pixels)
             axis = -1 if colours.ndim == 3 else None
             info = measure_noise(colours, data_range=data_range, channel_axis=axis, mask=data)
     except KpcaError as error:
-        return MeasuredFile(name, reason=named_reason(name, str(error)))
-    return MeasuredFile(
+        return MeasuredFile(name, reason=named_reason(name, str(error))), None
+    shown = MeasuredFile(
         name,
         shape=image.pages[0].shape,
         dtype=str(image.pages[0].dtype),
@@ -72,6 +85,7 @@ def measure_file(path: str | Path, name: str, *, data_range: float | None = None
         impulses=info.impulses,
         evidence=evidence_of(info),
     )
+    return shown, KnownNoise(kind_of(image), info, curves)
 
 
 def with_same_noise(
@@ -85,7 +99,7 @@ def with_same_noise(
     return replace(denoiser, same=pooled(one for one in found if one is not None))
 
 
-def measure(source: Path, denoiser: GroupDenoiser) -> tuple[str, DenoiseInfo] | None:
+def measure(source: Path, denoiser: GroupDenoiser) -> KnownNoise | None:
     """Return kind and noise of a file's first page; None where it cannot be read, or is raw."""
     try:
         image = read_image(source, label=source.name)
@@ -93,31 +107,37 @@ def measure(source: Path, denoiser: GroupDenoiser) -> tuple[str, DenoiseInfo] | 
             return None
         pixels = image.page(0)
         data = both(data_of(pixels), read_mask(denoiser.mask, image)[0])
-        return kind_of(image), denoiser.clean(colours_of(pixels), mask=data).info
+        return KnownNoise(kind_of(image), denoiser.clean(colours_of(pixels), mask=data).info)
     except KpcaError:
         return None  # The batch says why.
 
 
-def pooled(found: Iterable[tuple[str, DenoiseInfo]]) -> tuple[SameNoise, ...]:
+def pooled(found: Iterable[KnownNoise]) -> tuple[SameNoise, ...]:
     """Return the noise of each kind: that of most images in which it is there for sure.
 
-    Gain and constant of a law, or levels of white noise, are medians over those. Noise of a camera
-    differs with what the camera did to each image, and is not pooled.
+    Gain and constant of a law, levels of white noise, and curves of raw files are medians over
+    those. Noise of a camera differs with what the camera did to each image, and is not pooled.
     """
-    kinds: dict[str, list[DenoiseInfo]] = defaultdict(list)
-    for kind, info in found:
-        if info.established and info.sigma:
-            kinds[kind].append(info)
+    kinds: dict[str, list[KnownNoise]] = defaultdict(list)
+    for one in found:
+        if one.info.established and one.info.sigma:
+            kinds[one.kind].append(one)
     same = []
-    for kind, infos in sorted(kinds.items()):
-        noise = Counter(info.noise for info in infos).most_common(1)[0][0]
-        alike = [info for info in infos if info.noise == noise]
+    for kind, known in sorted(kinds.items()):
+        noise = Counter(one.info.noise for one in known).most_common(1)[0][0]
+        alike = [one.info for one in known if one.info.noise == noise]
+        curves = [one.curves for one in known if one.curves is not None]
+        count = len(alike)
         if noise == "gaussian":
             levels = np.median([info.channel_sigma for info in alike], axis=0)
-            same.append(SameNoise(kind, sigma=tuple(levels.tolist())))
+            same.append(SameNoise(kind, sigma=tuple(levels.tolist()), n_images=count))
         laws = [info.laws for info in alike if len(info.laws) == len(info.channel_sigma)]
         if noise == "poisson" and laws:
-            same.append(SameNoise(kind, laws=tuple(map(typical_law, zip(*laws, strict=True)))))
+            typical = tuple(map(typical_law, zip(*laws, strict=True)))
+            same.append(SameNoise(kind, laws=typical, n_images=len(laws)))
+        if noise == "raw" and curves:
+            own = [(a, b) for a, b in np.median(curves, axis=0).tolist()]
+            same.append(SameNoise(kind, curves=tuple(own), n_images=len(curves)))
     return tuple(same)
 
 

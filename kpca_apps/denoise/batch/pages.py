@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.masks import Mask
@@ -20,10 +21,11 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import Groups, ImageFile, Mosaic
+from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.system.spools import spilled
 
-Denoised = tuple[NDArray[Any], DenoiseInfo]
+MIDDLE = 1024  # pixels either way from the middle of a large page
+Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
 def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -50,6 +52,10 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
     """Return the mask of each page, of a file of one page or as many: data are all but 0."""
     if path is None:
         return (None,) * len(image.pages)
+    if (bits := _bits_of(path, image.pages[0])) is not None and all(
+        page.shape[:2] == bits.shape for page in image.pages
+    ):
+        return (bits,) * len(image.pages)
     found = read_image(path, label=f"{image.label}: its mask {path.name}")
     if len(found.pages) not in (1, len(image.pages)):
         raise InputError(
@@ -68,6 +74,14 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
         colours = colours_of(found.page(number)) != 0
         masks.append(colours.any(axis=2) if colours.ndim == 3 else colours)
     return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
+
+
+def _bits_of(path: Path, page: Page) -> Mask | None:
+    """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
+    with suppress(OSError, ValueError), Image.open(path) as opened:
+        if opened.mode == "1" and opened.size == (page.width, page.height):
+            return np.asarray(opened)
+    return None
 
 
 def without_holes(*images: NDArray[Any]) -> list[NDArray[Any]]:
@@ -89,6 +103,16 @@ def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
     return grey.mean(axis=2) if grey.ndim == 3 else grey
 
 
+def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
+    """Return the colours of a page to be shown and compared; of a large one its middle."""
+    page = image.pages[number]
+    if not page.is_large or image.rows is None:
+        return colours_of(image.page(number))
+    top, left = (max(0, side // 2 - MIDDLE) for side in (page.height, page.width))
+    rows = image.rows(number, top, min(page.height, top + 2 * MIDDLE))
+    return colours_of(rows[:, left : left + 2 * MIDDLE])
+
+
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values in the type of a file: of integers rounded, and within its range."""
     if dtype.kind not in "ui":
@@ -107,7 +131,7 @@ def kind_of(image: ImageFile) -> str:
 
 def denoised_pages(
     image: ImageFile, source: Path, denoise: Any, folder: Path, infos: list[DenoiseInfo]
-) -> Iterator[NDArray[Any]]:
+) -> Iterator[Any]:
     """Yield each page denoised, in the type it was stored in; alpha stays as it is.
 
     What was found out about each is added to `infos`; pages that have to wait for their turn do so
@@ -119,8 +143,14 @@ def denoised_pages(
         yield cleaned.at(denoise.options.strength)
         return
     together = getattr(denoise, "stack", False) and len(image.pages) > 1 and not image.inks
-    found = _together(image, source, denoise, folder) if together else _singly(image, denoise)
+    found = (
+        _together(image, source, denoise, folder) if together else _singly(image, denoise, folder)
+    )
     for number, (page, (denoised, info)) in enumerate(zip(image.pages, found, strict=True)):
+        if (denoised.shape, denoised.dtype) == (page.shape, page.dtype):  # with its alpha
+            infos.append(info)
+            yield denoised
+            continue
         stored = as_stored(denoised, page.dtype)
         if page.alpha:
             alpha = image.page(number)[..., -1:]
@@ -149,11 +179,24 @@ def _cleaned_mosaic(mosaic: Mosaic, denoise: Any) -> Any:
     return denoise.clean_mosaic(mosaic)
 
 
-def _singly(image: ImageFile, denoise: Any) -> Iterator[Denoised]:
+def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
     masks = read_mask(getattr(denoise, "mask", None), image)
     wholes: dict[int, Denoised] = {}
+    made: dict[int, NDArray[Any]] = {}  # copies of large pages
     for number, page in enumerate(image.pages):
+        if number in made:
+            yield made[number], wholes[image.copies[number]][1]
+            continue
+        if page.is_large:
+            from kpca_apps.denoise.batch.large import denoised_in_bands
+
+            bands, info = denoised_in_bands(image, number, denoise, folder)
+            beside = [one for one, whole in image.copies.items() if whole == number]
+            made |= zip(beside, bands.copies[len(bands.copies) - len(beside) :], strict=True)
+            wholes[number] = bands, info
+            yield bands, info
+            continue
         if number in image.copies:
             whole, info = wholes[image.copies[number]]
             times = times_smaller(page, image.pages[image.copies[number]])

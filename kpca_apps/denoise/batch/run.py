@@ -187,7 +187,7 @@ def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Do
         tasks,
         run,
         ordered=False,
-        lost=lambda task: Returned(lost(task), task.number, None),
+        lost=lambda task: Returned(lost(task), task.number, {}),
         known=partial(done_here, run=run),
         carried=partial(sent, run=run),
         always_carried=True,

@@ -24,9 +24,9 @@ from kpca_apps.denoise.batch.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
 from kpca_apps.denoise.batch.pages import (
-    colours_of,
     denoised_pages,
     kind_of,
+    shown_page,
     stack_note,
     without_holes,
     write_negative,
@@ -36,7 +36,7 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
@@ -47,6 +47,7 @@ IMPULSES = (
     "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
 )
 POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
+PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
 
@@ -197,7 +198,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *stack_note(image, source, denoise),
                 *other_types,
                 *([IMPULSES] if impulses else []),
-                *([POOLED] if is_pooled else []),
+                *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
             ),
             seconds=seconds,
         )
@@ -239,10 +240,18 @@ def _compared_with(reference: ImageFile | None, run: Run) -> str:
 
 def _denoise_of_kind(image: ImageFile, denoise: Any) -> Any:
     """Return the denoiser for images of a kind whose noise is known, or the one of all."""
-    is_uniform = image.mosaic is None and all(page == image.pages[0] for page in image.pages)
-    return (
-        denoise.of_kind(kind_of(image)) if is_uniform and hasattr(denoise, "of_kind") else denoise
-    )
+    if not hasattr(denoise, "of_kind"):
+        return denoise
+    is_uniform = all(page == image.pages[0] for page in image.pages)
+    if denoise.from_profile and not is_uniform:
+        raise InputError(
+            f"{image.label}: its pages are of several kinds, and a profile is of one; leave out "
+            "--profile."
+        )
+    # The noise of raw files is pooled for a profile alone; most bring their own.
+    known = is_uniform and (image.mosaic is None or denoise.from_profile)
+    with about(image.label):
+        return denoise.of_kind(kind_of(image)) if known else denoise
 
 
 class UnwritableError(InputError):
@@ -297,14 +306,14 @@ def _examined(
     baselines: Sequence[str],
 ) -> ImageOutcome:
     """Add the residual, previews and comparison, all from what stands in the files."""
-    first, last = without_holes(*(colours_of(one.page(0)) for one in (image, stored)))
-    clean = None if reference is None else without_holes(colours_of(reference.page(0)))[0]
+    first, last = without_holes(*(shown_page(one, 0) for one in (image, stored)))
+    clean = None if reference is None else without_holes(shown_page(reference, 0))[0]
     comparison = outcome.comparison
     if reference is not None and comparison is None:
         pages = []
         for number, sigma in enumerate(outcome.page_sigmas):
             noisy, found, sought = without_holes(
-                *(colours_of(one.page(number)) for one in (image, stored, reference))
+                *(shown_page(one, number) for one in (image, stored, reference))
             )
             # A speckle level is relative to the intensity, a raw file's in counts of the sensor.
             level = sigma * float(np.mean(noisy)) if outcome.is_relative else sigma

@@ -26,10 +26,11 @@ class DenoiseInfo:
     correlated : bool
         Whether neighbouring pixels, or the channels, share their noise, as in photographs from a
         camera; white-noise denoising then leaves blotches, and ``noise="camera"`` is the better
-        choice.
+        choice. False, too, where it was not looked at, for a level or a camera's noise was asked
+        for.
     whiteness : float
         Share of white noise, at least, in the upper frequencies of the quietest patches: near 1
-        where there is no other, near 0 where pixels share theirs.
+        where there is no other, near 0 where pixels share theirs; 1 where it was not looked at.
     data_range : float
         The range of values assumed.
     sigma_range : tuple of float, or None

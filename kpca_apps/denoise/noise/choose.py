@@ -39,6 +39,8 @@ FAINT = 2.0 / 255.0
 FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
 # The variance of colours' noise by its law, at most, in terms of what their differences show.
 CONFIRMED = 1.5
+# What is seen of white noise where neither level nor kind depend on it.
+NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
 # Which impulses would be taken for.
 WITHOUT_IMPULSES = ("gaussian", "camera")
 
@@ -46,17 +48,21 @@ WITHOUT_IMPULSES = ("gaussian", "camera")
 def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[NoiseLaw]) -> Seen:
     """Return what is seen of a picture, and the kind of its noise.
 
-    The laws are measured where neither they nor `sigma` are given.
+    The laws are measured where neither they nor `sigma` are given, and white noise where level or
+    kind depend on it: that takes longer than a draft of a small image.
     """
     planes, unit = picture.planes(), picture.unit
     height = planes.shape[1] // picture.n_pages
     pages = [
         planes[:, page * height : (page + 1) * height] for page in sampled_pages(picture.n_pages)
     ]
-    white, noise = _pooled_white([measure_white(page) for page in pages]), options.noise
+    noise, white = options.noise, NOT_MEASURED
+    may_be_camera = noise == "auto" and picture.n_pages == 1 and np.ndim(sigma) == 0
+    by_white = sigma is None and (noise == "auto" or NOISE_MODELS[noise].by_white)
+    if not known_laws and (by_white or may_be_camera):
+        white = _pooled_white([measure_white(page) for page in pages])
     if noise == "auto":
-        by_camera = white.correlated and picture.n_pages == 1 and np.ndim(sigma) == 0
-        noise = "camera" if by_camera else "gaussian"
+        noise = "camera" if may_be_camera and white.correlated else "gaussian"
     impulses = options.noise != "impulse" and any(map(has_impulses, planes))
     laws: list[PageLaws] = []
     lights: Lights | None = None

@@ -37,7 +37,7 @@ class Seen:
     impulses: bool  # whether single pixels stand out, which the kind is not meant for
     planes: Planes
     pages: Sequence[Planes]  # those of them in which noise is measured
-    white: DenoiseInfo  # white noise, on the scale of the planes
+    white: DenoiseInfo  # white noise, on the scale of the planes, where the kind wants to know
     laws: Sequence[PageLaws]
     lights: Lights | None  # that make the noise, if a law says so
     black: float  # added to planes, makes 0 of what is no light

@@ -19,15 +19,17 @@ sigma 25: 26.76 dB, and 26.90 with an infinite width).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.group import EDGE_FACTOR, RIDGE_FACTOR, ROUNDS, STEPS, TOLERANCE
 from kpca_apps.denoise.passes.few_patches import (
-    gram_of_patches,
+    add_right_sides,
     projected_patches,
     smoothed_patches,
-    system_of_patches,
+    transposed,
 )
 from kpca_apps.denoise.passes.registers import each, fill, load, store, total, where_above
 from kpca_apps.denoise.passes.small_matrices import (
@@ -38,16 +40,33 @@ from kpca_apps.denoise.passes.small_matrices import (
     Scalar,
     Vector,
     eliminate,
+    gram_of,
     leading_eigenvectors,
     multiply,
     padded_size,
 )
 from kpca_apps.engine.preimage.fixed_point import VANISHING
-from kpca_apps.system.compiling import compiled
+from kpca_apps.system.compiling import compiled, inlined
 
 Places = NDArray[np.int32]  # (k, 3): page, row and column of the corner of each patch
 Pages = NDArray[np.float32]  # (pages, h, w)
+# Corners (groups k, 3) of the patches of groups, with room for k in each, and their numbers.
+Groups = tuple[Places, NDArray[np.int64]]
 Shape = tuple[int, int, int]  # pages, height and width of a patch
+
+
+class Room(NamedTuple):
+    """What a search of patches writes over."""
+
+    rows: Matrix  # distances of rows of candidates
+    distances: Vector  # the same, one after the other
+    bits: NDArray[np.int32]  # and as whole numbers
+    begins: Places  # the first candidate of each row
+    near: NDArray[np.int32]  # places among the distances
+    few: Vector  # distances there
+    one: Vector  # a number
+    one_bits: NDArray[np.int32]
+
 
 RADIUS = 18  # patches are looked for within so many pixels of the reference, both ways
 LANES = 40  # columns of candidates compared at once: 2 RADIUS + 1, in whole vector registers
@@ -76,48 +95,31 @@ def _distances(
 
     There are LANES a row, from RADIUS columns before x on.
     """
-    zero = fill(np.float32(0))
-    a0, a1, a2, a3, a4 = zero, zero, zero, zero, zero
-    b0, b1, b2, b3, b4 = zero, zero, zero, zero, zero
+    # Registers of 32 and 8 lanes, for a processor's hold some power of two.
+    most, rest = fill(np.float32(0), 32), fill(np.float32(0))
+    most_below, rest_below = most, rest
     page, own_y, own_x = reference
     for p in range(shape[0]):
         for i in range(shape[1]):
             first, second = rows[0] + i, rows[1] + i
             for j in range(shape[2]):
-                own, left = each(padded, (page + p, own_y + i, own_x + RADIUS + j)), x + j
-                d = load(padded, (other + p, first, left)) - own
-                a0 += d * d
-                d = load(padded, (other + p, first, left + 8)) - own
-                a1 += d * d
-                d = load(padded, (other + p, first, left + 16)) - own
-                a2 += d * d
-                d = load(padded, (other + p, first, left + 24)) - own
-                a3 += d * d
-                d = load(padded, (other + p, first, left + 32)) - own
-                a4 += d * d
-                d = load(padded, (other + p, second, left)) - own
-                b0 += d * d
-                d = load(padded, (other + p, second, left + 8)) - own
-                b1 += d * d
-                d = load(padded, (other + p, second, left + 16)) - own
-                b2 += d * d
-                d = load(padded, (other + p, second, left + 24)) - own
-                b3 += d * d
-                d = load(padded, (other + p, second, left + 32)) - own
-                b4 += d * d
-    store(out, (at, 0), a0)
-    store(out, (at, 8), a1)
-    store(out, (at, 16), a2)
-    store(out, (at, 24), a3)
-    store(out, (at, 32), a4)
-    store(out, (at + 1, 0), b0)
-    store(out, (at + 1, 8), b1)
-    store(out, (at + 1, 16), b2)
-    store(out, (at + 1, 24), b3)
-    store(out, (at + 1, 32), b4)
+                place, left = (page + p, own_y + i, own_x + RADIUS + j), x + j
+                own, own_rest = each(padded, place, 32), each(padded, place)
+                d = load(padded, (other + p, first, left), 32) - own
+                most += d * d
+                e = load(padded, (other + p, first, left + 32)) - own_rest
+                rest += e * e
+                d = load(padded, (other + p, second, left), 32) - own
+                most_below += d * d
+                e = load(padded, (other + p, second, left + 32)) - own_rest
+                rest_below += e * e
+    store(out, (at, 0), most)
+    store(out, (at, 32), rest)
+    store(out, (at + 1, 0), most_below)
+    store(out, (at + 1, 32), rest_below)
 
 
-@compiled
+@inlined
 def _mixed(a: int, b: int, c: int) -> np.uint32:
     """Hash three whole numbers into one of 32 bits."""
     z = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
@@ -128,7 +130,7 @@ def _mixed(a: int, b: int, c: int) -> np.uint32:
     return np.uint32(z >> np.uint64(32))
 
 
-@compiled
+@inlined
 def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie: Scalar) -> None:
     """Draw distances below `tie` at random from its upper half, by a seed and their columns.
 
@@ -149,81 +151,69 @@ def _draw_ties(row: Vector, seed: np.uint32, x: int, valid: tuple[int, int], tie
         row[t] = d if valid[0] <= x + t <= valid[1] else np.float32(np.inf)
 
 
-@compiled
+@inlined
 def _count_up_to(distances: Vector, n: int, level: Scalar) -> int:
     """Count the first n numbers, some times 8, that are not above a level."""
-    most, zero, one = fill(np.float32(level)), fill(np.float32(0)), fill(np.float32(1))
-    count = zero
+    most, one = fill(np.float32(level)), fill(np.float32(1))
+    count = fill(np.float32(0))
     for t in range(0, n, 8):
         count = where_above(load(distances, (t,)), most, count, count + one)
     return int(total(count))
 
 
 @compiled
-def _nearest(distances: Vector, k: int) -> NDArray[np.int32]:
-    """Return where the k smallest are, of equal ones the first; their number is some times 8."""
-    n = len(distances)
-    # Floats from 0 up, and -1, are in the order of their bits, which are halved until few are left.
-    bits, as_bits = distances.view(np.int32), np.empty(1, np.int32)
-    as_float = as_bits.view(np.float32)
-    low, high, count = 0, FINITE_BITS, n
-    while count > 2 * k + 16 and low < high:
-        as_bits[0] = (low + high) // 2
-        here = _count_up_to(distances, n, as_float[0])
-        if here >= k:
-            high, count = int(as_bits[0]), here
-        else:
-            low = int(as_bits[0]) + 1
-    near, few = np.empty(n + 1, np.int32), 0
-    for t in range(n):
-        near[few] = t
-        few += bits[t] <= high
-    values = np.full((few + 7) // 8 * 8, np.float32(np.inf))
-    for t in range(few):
-        values[t] = distances[near[t]]
-    while low < high:
-        as_bits[0] = (low + high) // 2
-        if _count_up_to(values, len(values), as_float[0]) >= k:
-            high = int(as_bits[0])
-        else:
-            low = int(as_bits[0]) + 1
+def _nearest(room: Room, n: int, k: int) -> int:
+    """Find where the k smallest of n distances are, some times 8, of equal ones the first.
+
+    They become the first of `room.near`; returned is their number.
+    """
+    # Floats from 0 up, and -1, are in the order of their bits, which are halved: among all until
+    # few are left, then among those.
+    as_float, as_bits, values, near = room.one, room.one_bits, room.distances, room.near
+    low, high, count, size, few = NONE, np.int64(FINITE_BITS), n, n, NONE
+    for enough in (2 * k + 16, 0):
+        while count > enough and low < high:
+            as_bits[0] = (low + high) // 2
+            here = _count_up_to(values, size, as_float[0])
+            if here >= k:
+                high, count = np.int64(as_bits[0]), here
+            else:
+                low = np.int64(as_bits[0]) + 1
+        if enough:
+            for t in range(n):
+                near[few] = t
+                few += room.bits[t] <= high
+            values, size = room.few, (few + 7) // 8 * 8
+            for t in range(size):
+                values[t] = room.distances[near[t]] if t < few else np.float32(np.inf)
     as_bits[0] = high
     last, equal = as_float[0], k
     for t in range(few):
         equal -= values[t] < last
-    found = 0
+    found: int = NONE
     for t in range(few):
         same = values[t] == last
         if values[t] < last or (same and equal > 0):
             near[found] = near[t]
             found += 1
             equal -= same
-    return near[:found]
+    return found
 
 
-@compiled
-def find_group(
+@inlined
+def _find_group(
     padded: Pages,
     reference: tuple[int, int, int],
     shape: Shape,
     origin: tuple[int, int],
-    k: int,
     tie: Scalar,
-) -> Places:
-    """Return the corners of the k patches nearest to a reference, in reading order of each page.
-
-    The reference, at (page, y, x) of a guide with RADIUS columns of zeros before it and LANES
-    behind, is among them; an image may hold fewer. Squared distances below `tie` are drawn at
-    random from its upper half, by coordinates in the whole image, where the guide begins at
-    `origin`.
-    """
+    group: Places,
+    room: Room,
+) -> int:
+    """Write the corners of the patches nearest to one reference; return how many there are."""
     page, y, x = reference
+    distances, begins = room.rows, room.begins
     lowest, rightmost = padded.shape[1] - shape[1], padded.shape[2] - RADIUS - LANES - shape[2]
-    most = 2 * RADIUS + 1
-    if len(padded) > 1:
-        most += 2 * PAGES * (2 * NEAR + 1)
-    # With a row to spare, for two are compared at once.
-    distances, begins = np.empty((most + 1, LANES), np.float32), np.empty((most, 3), np.int32)
     n, candidates = NONE, NONE
     for way in (0, -1, 1):
         centre_y, centre_x = y, x
@@ -260,25 +250,83 @@ def find_group(
                 _draw_ties(distances[r], seed, origin[1] + edge, valid, tie)
             if way == 0:
                 distances[y - first, RADIUS] = np.float32(-1)
-    chosen = _nearest(distances[:n].ravel(), min(k, candidates))
-    group = np.empty((len(chosen), 3), np.int32)
-    for g in range(len(chosen)):
-        r, t = divmod(chosen[g], LANES)
+    found = _nearest(room, n * LANES, min(len(group), candidates))
+    for g in range(found):
+        r, t = room.near[g] // LANES, room.near[g] % LANES
         group[g, 0], group[g, 1], group[g, 2] = begins[r, 0], begins[r, 1], begins[r, 2] + t
-    return group
+    return found
 
 
 @compiled
-def gather_centred(pages: Pages, group: Places, shape: Shape) -> tuple[Matrix, Vector]:
-    """Return the patches of a group, less their mean, and the mean.
+def fill_groups(
+    padded: Pages,
+    page: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    shape: Shape,
+    origin: tuple[int, int],
+    tie: Pages,
+    groups: Groups,
+    room: Room,
+) -> None:
+    """Write the patches nearest to each reference of a page, as `find_groups` returns them."""
+    places, counts = groups
+    k = len(places) // len(counts)
+    for at in range(len(counts)):
+        y, x = rows[at // len(columns)], columns[at % len(columns)]
+        group, near = places[at * k : (at + 1) * k], tie[page, y, x]
+        counts[at] = _find_group(padded, (page, y, x), shape, origin, near, group, room)
 
-    They are the first k rows and n columns of a matrix of which the rest is zero, rows some times
-    four and one more, columns of the padded size.
+
+def find_groups(
+    padded: Pages,
+    page: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    shape: Shape,
+    origin: tuple[int, int],
+    k: int,
+    tie: Pages,
+) -> Groups:
+    """Return the corners of the k patches nearest to each reference of a page.
+
+    References have their corners at all crossings of `rows` and `columns`, of a guide with RADIUS
+    columns of zeros before it and LANES behind. Each is in its own group, whose patches are in
+    reading order of each page; an image may hold fewer than k. Squared distances below `tie`
+    (pages, h, w) at the reference are drawn at random from its upper half, by coordinates in the
+    whole image, where the guide begins at `origin`.
+    """
+    n = len(rows) * len(columns)
+    groups = np.empty((n * k, 3), np.int32), np.empty(n, np.int64)
+    fill_groups(padded, page, rows, columns, shape, origin, tie, groups, _room(len(padded)))
+    return groups
+
+
+def _room(n_pages: int) -> Room:
+    most = 2 * RADIUS + 1
+    if n_pages > 1:
+        most += 2 * PAGES * (2 * NEAR + 1)
+    # With a row to spare, for two are compared at once.
+    rows, one = np.empty((most + 1, LANES), np.float32), np.empty(1, np.float32)
+    distances = rows.ravel()
+    return Room(
+        rows, distances, distances.view(np.int32), np.empty((most, 3), np.int32),
+        np.empty(rows.size + 1, np.int32), np.empty(rows.size, np.float32),
+        one, one.view(np.int32),
+    )  # fmt: skip
+
+
+@compiled
+def gather_centred(
+    pages: Pages, group: Places, shape: Shape, patches: Matrix, mean: Vector
+) -> None:
+    """Write the patches of a group, less their mean, and the mean.
+
+    They become the first k rows and n columns of a matrix of which the rest is zero, rows some
+    times four and one more, columns of the padded size.
     """
     deep, height, width = shape
-    k, n = len(group), deep * height * width
-    wide = padded_size(n)
-    patches, mean = np.empty(((k + 3) // 4 * 4 + 1, wide), np.float32), np.empty(wide, np.float32)
+    k, n, wide = len(group), deep * height * width, patches.shape[1]
     flat, zero = patches.ravel(), fill(np.float32(0))
     for g in range(k):
         y, x, at = group[g, 1], group[g, 2], g * wide
@@ -306,7 +354,6 @@ def gather_centred(pages: Pages, group: Places, shape: Shape) -> tuple[Matrix, V
         store(mean, (j,), sums)
         for g in range(k):
             store(patches, (g, j), load(patches, (g, j)) - sums)
-    return patches, mean
 
 
 @compiled
@@ -317,13 +364,12 @@ def spread(
     group: Places,
     window: Pages,
     width: int,
-    first: int,
-    top: int,
+    start: tuple[int, int],
     sums: NDArray[np.float32],
 ) -> None:
     """Add the estimates of a group to what is known of the pixels under it.
 
-    `sums` holds weighted estimates, weights and weighted leverages, from page `first` and row `top`
+    `sums` holds weighted estimates, weights and weighted leverages, from a page and row `start`
     on, with eight columns to spare; each patch has its weight, and each pixel of a patch that of
     the window, whose rows are widened from `width` to a register by zeros. The leverage of a patch
     is the variance of its estimate over that of the noise.
@@ -334,9 +380,9 @@ def spread(
         x, at = group[g, 2], g * estimates.shape[1]
         w, dw = fill(weight[g]), fill(weight[g] * leverage[g])
         for p in range(deep):
-            page = group[g, 0] + p - first
+            page = group[g, 0] + p - start[0]
             for i in range(height):
-                y, row = group[g, 1] + i - top, load(window, (p, i, 0))
+                y, row = group[g, 1] + i - start[1], load(window, (p, i, 0))
                 values = where_above(row, zero, load(flat, (at,)), zero)
                 store(sums, (0, page, y, x), load(sums, (0, page, y, x)) + w * row * values)
                 store(sums, (1, page, y, x), load(sums, (1, page, y, x)) + w * row)
@@ -344,7 +390,7 @@ def spread(
                 at += width
 
 
-@compiled
+@inlined
 def project_rows(
     z: Matrix, mean: Vector, k: int, n: int, variance: Scalar, most: Scalar
 ) -> tuple[Matrix, int, Scalar]:
@@ -355,11 +401,8 @@ def project_rows(
     the residual variance per degree of freedom.
     """
     wide, size = z.shape[1], min(k, n)
-    gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), np.float32)
-    if k < n:
-        gram_of_patches(z, k, n, gram)
-    else:
-        multiply(z.ravel(), (NONE, wide, ONE), z, k, gram, (NONE, n), (NONE, wide), NO)
+    gram = np.empty(((size + 3) // 4 * 4, padded_size(size)), z.dtype)
+    gram_of(transposed(z, k, n) if k < n else z, max(k, n), gram)
     trace = np.float32(0)
     for i in range(size):
         trace += gram[i, i]
@@ -371,7 +414,7 @@ def project_rows(
     # Axes are rows of a matrix of some times four.
     for c in range(q, (q + 3) // 4 * 4):
         axes[c] = np.float32(0)
-    estimates, zero = np.empty_like(z), fill(np.float32(0))
+    estimates, zero = np.empty(z.shape, z.dtype), fill(np.float32(0))
     for g in range(k):
         for j in range(0, wide, 8):
             store(estimates, (g, j), load(mean, (j,)))
@@ -391,7 +434,7 @@ def project_rows(
     return estimates, q, residual
 
 
-@compiled
+@inlined
 def _components(
     values: Vector,
     trace: Scalar,
@@ -416,7 +459,7 @@ def _components(
     return q, residual
 
 
-@compiled
+@inlined
 def linear_smooth(
     x: Matrix, z: Matrix, mean: Vector, k: int, n: int, ridge: Scalar
 ) -> tuple[Matrix, Vector]:
@@ -426,11 +469,12 @@ def linear_smooth(
     and W = U'^-1 X', Theta is W'W.
     """
     wide, size, across = x.shape[1], min(k, n), padded_size(k)
+    width = wide + across if k >= n else across + wide + across
+    a = np.zeros(((size + 3) // 4 * 4, width), z.dtype)
+    gram_of(transposed(x, k, n) if k < n else x, max(k, n), a)
     if k < n:
-        a = system_of_patches(x, z, k, n)
+        add_right_sides(z, k, a)
     else:
-        a = np.zeros(((n + 3) // 4 * 4, wide + across), np.float32)
-        multiply(x.ravel(), (NONE, wide, ONE), x, k, a, (NONE, len(a)), (NONE, wide), NO)
         for i in range(n):
             for g in range(k):
                 a[i, wide + g] = x[g, i]
@@ -444,17 +488,20 @@ def linear_smooth(
     eliminate(a, high, added)
     if k < n:
         return smoothed_patches(a, z, mean, k, added)
-    whitened, flat = np.empty((high, wide), np.float32), a.ravel()
-    multiply(flat, (wide, ONE, wide + across), z, k, whitened, (NONE, high), (NONE, wide), NO)
-    estimates, rows = np.empty_like(z), (k + 3) // 4 * 4
-    multiply(
-        flat, (wide, wide + across, ONE), whitened, n, estimates, (NONE, rows), (NONE, wide), NO
-    )
+    # W Z, and W' times that: at one place, for a product is compiled again at each.
+    flat, width = a.ravel(), wide + across
+    estimates: Matrix = np.empty(z.shape, z.dtype)
+    factor, product, depth, rows = z, np.empty((high, wide), z.dtype), k, high
+    along, down = ONE, width
+    for _ in range(2):
+        multiply(flat, (wide, along, down), factor, depth, product, (NONE, rows), (NONE, wide), NO)
+        factor, product, depth, rows = product, estimates, n, (k + 3) // 4 * 4
+        along, down = down, along
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
         for g in range(k):
             store(estimates, (g, j), load(estimates, (g, j)) + centre)
-    leverage = np.empty(across, np.float32)
+    leverage = np.empty(across, z.dtype)
     for g in range(0, across, 8):
         sums = fill(np.float32(0))
         for i in range(n):
@@ -521,7 +568,7 @@ def rbf_rows(
     return estimates, q
 
 
-@compiled
+@inlined
 def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Scalar) -> None:
     """Turn inner products of a point, of squared length given, with the others into weights."""
     k = len(row)
@@ -541,72 +588,92 @@ def _weigh(row: Vector, expansion: Vector, square: Vector, length: Scalar, c: Sc
 
 
 @compiled
-def denoise_band(
-    guide: Pages,
-    points: NDArray[np.float32],
+def truncate_groups(
     planes: NDArray[np.float32],
     variance: NDArray[np.float32],
-    tie: Pages,
+    found: Groups,
     window: Pages,
     width: int,
-    k: int,
-    soft: bool,
     bandwidth: float | None,
     most: Scalar,
-    page: int,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    origin: tuple[int, int],
-    reached: tuple[int, int, int, int],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Denoise the groups of one band of references, which are shared by all planes.
+    start: tuple[int, int],
+    sums: NDArray[np.float32],
+    ratios: Vector,
+) -> None:
+    """Denoise groups of all planes by truncation, and add the estimates up.
 
-    Patches are matched in `guide`, padded as in `find_group`, learned on `points` and denoised in
-    `planes`, both (c, pages, h, w) and the same for truncation. `variance` is that of the noise in
-    the planes, its mean over the patch at each position, (c, pages, h, w), or (c, 1, 1, 1) for the
-    Tikhonov filter; `tie` (pages, h, w) the squared distance below which a candidate is the same
-    patch as the reference there.
-    `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on; a group has
-    k. The truncation is of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an
-    infinite one, and its edge follows the group up to `most` times the variance. `rows` and
-    `columns` are the references' corners in the `page`, `origin` is where the planes begin in the
-    whole image, `reached` says which page and row are the first that the band can reach, and how
-    many. Weighted estimates, weights and weighted leverages are returned, (c, 3, pages, rows, w +
-    8), the last columns to be left out; and of truncation (rows, columns) the residual variance of
-    groups in the first plane over the variance given: about 1 where there is nothing but noise and
-    the variance is right, more with detail.
+    `variance` (c, pages, h, w) is that of the noise in `planes`, its mean over the patch at each
+    position. `window` weighs the pixels of a patch, (pages, h, 8) with zeros from its width on. The
+    truncation is of the `bandwidth` of `kpca_apps.denoise.group.denoise_group`, None for an
+    infinite one, and its edge follows the group up to `most` times the variance. `sums` are those
+    of `spread`, of each plane, from the page and row of `start` on. Of an infinite bandwidth
+    `ratios` becomes the residual variance of groups in the first plane over the variance given:
+    about 1 where there is nothing but noise and the variance is right, more with detail.
     """
+    places, counts = found
     shape = window.shape[0], window.shape[1], width
-    n = shape[0] * shape[1] * shape[2]
-    first, top, count, height = reached
-    sums = np.zeros((len(planes), 3, count, height, planes.shape[3] + 8), np.float32)
-    ratios = np.zeros((len(rows), len(columns)), np.float32)
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            y, x = rows[i], columns[j]
-            near = np.float32(0) if soft else tie[page, y, x]
-            group = find_group(guide, (page, y, x), shape, origin, k, near)
-            own = len(group)
-            share = np.float32(1) / np.float32(own)
-            for c in range(len(planes)):
-                z, mean = gather_centred(planes[c], group, shape)
-                if soft:
-                    learned, _ = gather_centred(points[c], group, shape)
-                    ridge = RIDGE * np.float32(n) * variance[c, 0, 0, 0]
-                    estimates, leverage = linear_smooth(learned, z, mean, own, n, ridge)
-                    leverage += share
-                    weight = np.float32(1) / leverage
-                else:
-                    level = np.float32(0)
-                    for place in group:
-                        level += share * variance[c, place[0], place[1], place[2]]
-                    if bandwidth is not None:  # A branch that is not compiled where it is.
-                        estimates, q = rbf_rows(z, mean, own, n, level, most, bandwidth)
-                    else:
-                        estimates, q, residual = project_rows(z, mean, own, n, level, most)
-                        if c == 0:
-                            ratios[i, j] = residual / level
-                    weight = np.full(own, np.float32(1) / np.float32(1 + q), np.float32)
-                    leverage = np.full(own, np.float32(1 + q) * share, np.float32)
-                spread(estimates, weight, leverage, group, window, width, first, top, sums[c])
-    return sums, ratios
+    n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
+    z, mean = (
+        np.empty(((room + 3) // 4 * 4 + 1, padded_size(n)), planes.dtype),
+        np.empty(padded_size(n), planes.dtype),
+    )
+    weight, leverage = np.empty(room, planes.dtype), np.empty(room, planes.dtype)
+    for at in range(len(counts)):
+        k = counts[at]
+        group, share = places[at * room : at * room + k], np.float32(1) / np.float32(k)
+        for c in range(len(planes)):
+            gather_centred(planes[c], group, shape, z, mean)
+            level = np.float32(0)
+            for g in range(k):
+                level += share * variance[c, group[g, 0], group[g, 1], group[g, 2]]
+            if bandwidth is not None:  # A branch that is not compiled where it is.
+                estimates, q = rbf_rows(z, mean, k, n, level, most, bandwidth)
+            else:
+                estimates, q, residual = project_rows(z, mean, k, n, level, most)
+                if c == 0:
+                    ratios[at] = residual / level
+            for g in range(k):
+                weight[g] = np.float32(1) / np.float32(1 + q)
+                leverage[g] = np.float32(1 + q) * share
+            spread(estimates, weight, leverage, group, window, width, start, sums[c])
+
+
+@compiled
+def smooth_groups(
+    planes: NDArray[np.float32],
+    points: NDArray[np.float32],
+    variance: NDArray[np.float32],
+    found: Groups,
+    window: Pages,
+    width: int,
+    start: tuple[int, int],
+    sums: NDArray[np.float32],
+) -> None:
+    """Denoise groups of all planes by the Tikhonov filter learned on `points`, and add them up.
+
+    `variance` (c,) is that of the noise; the rest is as for `truncate_groups`.
+    """
+    places, counts = found
+    shape = window.shape[0], window.shape[1], width
+    n, room = shape[0] * shape[1] * shape[2], len(places) // len(counts)
+    size = (room + 3) // 4 * 4 + 1, padded_size(n)
+    x, z, mean = (
+        np.empty(size, planes.dtype),
+        np.empty(size, planes.dtype),
+        np.empty(size[1], planes.dtype),
+    )
+    weight = np.empty(room, planes.dtype)
+    for at in range(len(counts)):
+        k = counts[at]
+        group, share = places[at * room : at * room + k], np.float32(1) / np.float32(k)
+        for c in range(len(planes)):
+            for is_noisy in (False, True):
+                # The last mean is that of the noisy patches.
+                pages, patches = (planes[c], z) if is_noisy else (points[c], x)
+                gather_centred(pages, group, shape, patches, mean)
+            ridge = RIDGE * np.float32(n) * variance[c]
+            estimates, leverage = linear_smooth(x, z, mean, k, n, ridge)
+            for g in range(k):
+                leverage[g] += share
+                weight[g] = np.float32(1) / leverage[g]
+            spread(estimates, weight, leverage, group, window, width, start, sums[c])

@@ -20,21 +20,17 @@ from kpca_apps.denoise.passes.small_matrices import (
     multiply,
     padded_size,
 )
-from kpca_apps.system.compiling import compiled
+from kpca_apps.system.compiling import compiled, inlined
 
 
-@compiled
-def gram_of_patches(z: Matrix, k: int, n: int, gram: Matrix) -> None:
-    """Write the inner products of the first k rows of z, of n numbers, to as many rows of gram.
-
-    Both are widened by zeros, as `multiply` wants it.
-    """
-    columns = np.zeros((n, padded_size(k)), np.float32)
+@inlined
+def transposed(z: Matrix, k: int, n: int) -> Matrix:
+    """Return the first k rows of z, of n numbers, as columns, widened by zeros."""
+    columns = np.zeros((n, padded_size(k)), z.dtype)
     for g in range(k):
         for i in range(n):
             columns[i, g] = z[g, i]
-    flat, wide, high = columns.ravel(), columns.shape[1], (k + 3) // 4 * 4
-    multiply(flat, (NONE, wide, ONE), columns, n, gram, (NONE, high), (NONE, wide), NO)
+    return columns
 
 
 @compiled
@@ -44,11 +40,15 @@ def projected_patches(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> 
     The axes are unit eigenvectors of the Gram matrix of the k patches, as `leading_eigenvectors`
     returns them.
     """
-    flat, across, wide = axes.ravel(), axes.shape[1], z.shape[1]
-    scores, estimates = np.empty((len(axes), wide), np.float32), np.empty_like(z)
-    multiply(flat, (NONE, ONE, across), z, k, scores, (NONE, len(axes)), (NONE, wide), NO)
-    rows = NONE, (k + 3) // 4 * 4
-    multiply(flat, (NONE, across, ONE), scores, q, estimates, rows, (NONE, wide), NO)
+    flat, along, down, wide = axes.ravel(), ONE, axes.shape[1], z.shape[1]
+    estimates: Matrix = np.empty(z.shape, z.dtype)
+    # V z, and V' times that: at one place, for a product is compiled again at each.
+    factor, product = z, np.empty((len(axes), wide), z.dtype)
+    depth, rows = k, len(axes)
+    for _ in range(2):
+        multiply(flat, (NONE, along, down), factor, depth, product, (NONE, rows), (NONE, wide), NO)
+        factor, product, depth, rows = product, estimates, q, (k + 3) // 4 * 4
+        along, down = down, along
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
         for g in range(k):
@@ -56,17 +56,14 @@ def projected_patches(z: Matrix, mean: Vector, k: int, axes: Matrix, q: int) -> 
     return estimates
 
 
-@compiled
-def system_of_patches(x: Matrix, z: Matrix, k: int, n: int) -> Matrix:
-    """Return [X X' | Z | I] for the first k rows, some times four, of x and z."""
-    across, wide, high = padded_size(k), z.shape[1], (k + 3) // 4 * 4
-    system = np.zeros((high, across + wide + across), np.float32)
-    gram_of_patches(x, k, n, system)
-    for g in range(high):
+@inlined
+def add_right_sides(z: Matrix, k: int, system: Matrix) -> None:
+    """Complete [X X' | 0 | 0] to [X X' | Z | I], of the first k rows of z, some times four."""
+    across, wide = padded_size(k), z.shape[1]
+    for g in range(len(system)):
         system[g, across + wide + g] = np.float32(1)
         for j in range(0, wide, 8):
             store(system, (g, across + j), load(z, (g, j)))
-    return system
 
 
 @compiled
@@ -75,21 +72,21 @@ def smoothed_patches(
 ) -> tuple[Matrix, Vector]:
     """Return Theta z plus the mean, and the diagonal of Theta = I - rho (X X' + rho I)^-1.
 
-    The system is that of `system_of_patches`, rho added to its diagonal and eliminated. With
+    The system is that of `add_right_sides`, rho added to its diagonal and eliminated. With
     U'U = X X' + rho I it holds U'^-1 Z and U'^-1.
     """
     across, wide, high = padded_size(k), z.shape[1], len(system)
     behind, width = across + wide, system.shape[1]
-    solved = np.empty((high, behind), np.float32)
+    solved = np.empty((high, behind), z.dtype)
     flat, columns = system.ravel(), (across, behind)
     multiply(flat, (behind, width, ONE), system, high, solved, (NONE, high), columns, NO)
-    estimates, ridge = np.empty_like(z), fill(np.float32(rho))
+    estimates, ridge = np.empty(z.shape, z.dtype), fill(np.float32(rho))
     for j in range(0, wide, 8):
         centre = load(mean, (j,))
         for g in range(k):
             left = load(z, (g, j)) - ridge * load(solved, (g, across + j))
             store(estimates, (g, j), left + centre)
-    leverage, zero, one = np.empty(across, np.float32), np.float32(0), fill(np.float32(1))
+    leverage, zero, one = np.empty(across, z.dtype), np.float32(0), fill(np.float32(1))
     for g in range(0, across, 8):
         sums = fill(zero)
         for i in range(high):

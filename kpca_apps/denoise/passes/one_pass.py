@@ -15,7 +15,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Window
-from kpca_apps.denoise.passes.compiled import LANES, PAGES, RADIUS, denoise_band
+from kpca_apps.denoise.passes.compiled import (
+    LANES,
+    PAGES,
+    RADIUS,
+    find_groups,
+    smooth_groups,
+    truncate_groups,
+)
 from kpca_apps.denoise.passes.plan import Pass
 from kpca_apps.denoise.passes.registers import WIDTH
 from kpca_apps.denoise.progress import LISTENER
@@ -64,7 +71,7 @@ def run_pass(
     count, height = planes.shape[1:3]
     shape = deep, tall, wide = settings.shape((count, *piece.whole))
     window = patch_window(shape)
-    tie = np.zeros((1, 1, 1), np.float32)
+    tie = np.zeros((count, height, planes.shape[3]), np.float32)
     if guide_variance is not None:
         variance = patch_means(variance, shape)
         tie = patch_means(guide_variance, shape) * np.float32(settings.tie * 2 * deep * tall * wide)
@@ -79,19 +86,30 @@ def run_pass(
                 top = max(0, int(rows[0]) - RADIUS)
                 bottom = min(height, int(rows[-1]) + tall + RADIUS)
                 bands.append((page, rows, (first, top, end - first, bottom - top)))
-    padded, points = np.pad(guide, MARGINS), planes if pilot is None else pilot
+    padded = np.pad(guide, MARGINS)
     origin = piece.window[0][0], piece.window[1][0]
+
+    def denoise_band(page: int, rows: Rows, reached: tuple[int, int, int, int]) -> Planes:
+        """Return sums of the groups of a band of references, (c, 3, pages, rows, w + 8)."""
+        found = find_groups(padded, page, rows, columns, shape, origin, settings.group, tie)
+        first, top, pages, high = reached
+        sums = np.zeros((len(planes), 3, pages, high, planes.shape[3] + WIDTH), np.float32)
+        if pilot is not None:
+            level = variance[:, 0, 0, 0]
+            smooth_groups(planes, pilot, level, found, window, wide, (first, top), sums)
+        else:
+            excess, ratios = np.float32(settings.excess), np.empty(len(found[1]), np.float32)
+            truncate_groups(
+                planes, variance, found, window, wide, settings.bandwidth, excess, (first, top),
+                sums, ratios,
+            )  # fmt: skip
+        return sums
+
     totals, weights, leverages = (np.zeros(planes.shape, np.float32) for _ in range(3))
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-    parts = parallel(
-        delayed(denoise_band)(
-            padded, points, planes, variance, tie, window, wide, settings.group, pilot is not None,
-            settings.bandwidth, np.float32(settings.excess), page, rows, columns, origin, reached,
-        )
-        for page, rows, reached in bands
-    )  # fmt: skip
+    parts = parallel(delayed(denoise_band)(*band) for band in bands)
     listener = LISTENER.get()
-    for number, ((_, _, reached), (part, _)) in enumerate(zip(bands, parts, strict=True), 1):
+    for number, ((_, _, reached), part) in enumerate(zip(bands, parts, strict=True), 1):
         first, top, pages, high = reached
         for sums, its_own in zip(
             (totals, weights, leverages),
@@ -125,11 +143,16 @@ def residual_ratios(
     def ratios_of_row(y: int) -> Planes:
         top = max(0, y - RADIUS)
         strip = page[:, top : y + tall + RADIUS]
-        level = np.full(strip.shape, variance, np.float32)
-        _, ratios = denoise_band(
-            np.pad(strip, MARGINS), strip[None], strip[None], level[None], level * tie, window,
-            wide, settings.group, False, None, np.float32(settings.excess), 0, np.array([y - top]),
-            columns, (top, 0), (0, 0, 1, strip.shape[1]),
+        level = np.full((1, *strip.shape), variance, np.float32)
+        found = find_groups(
+            np.pad(strip, MARGINS), 0, np.array([y - top]), columns, shape, (top, 0),
+            settings.group, level[0] * tie,
+        )  # fmt: skip
+        sums = np.zeros((1, 3, 1, strip.shape[1], page.shape[2] + WIDTH), np.float32)
+        ratios = np.empty((1, len(columns)), np.float32)
+        truncate_groups(
+            strip[None], level, found, window, wide, None, np.float32(settings.excess), (0, 0),
+            sums, ratios[0],
         )  # fmt: skip
         return ratios
 

@@ -1,4 +1,4 @@
-"""Vector registers of eight numbers, for compiled loops over short rows.
+"""Vector registers of eight numbers, or more, for compiled loops over short rows.
 
 Rows of a patch or a small matrix have some 5 to 64 numbers, for which loops that the compiler
 vectorises by itself mostly run in their scalar remainders. A register is a value like a number:
@@ -9,8 +9,9 @@ vectorises by itself mostly run in their scalar remainders. A register is a valu
     store(out, (j,), total)
 
 `load` takes eight neighbours from a C-contiguous array of any dimension, single or double, `each`
-one number for all lanes; +, -, * and / go lane by lane. Indices are not checked. On processors
-without registers of eight numbers the compiler takes several for each, in the same order of sums.
+one number for all lanes; +, -, * and / go lane by lane. Indices are not checked. `load`, `each` and
+`fill` make registers of more lanes where their last argument, a constant and some times 8, says so.
+The compiler takes several registers of the processor for each, in the same order of sums.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ WIDTH = 8
 
 
 class Register(types.Type):
-    """Eight numbers of one type."""
+    """Numbers of one type."""
 
-    def __init__(self, dtype: types.Type) -> None:
-        self.dtype = dtype
-        super().__init__(name=f"Register({dtype})")
+    def __init__(self, dtype: types.Type, lanes: int = WIDTH) -> None:
+        self.dtype, self.lanes = dtype, lanes
+        super().__init__(name=f"Register({dtype}, {lanes})")
 
 
 @register_model(Register)
@@ -46,7 +47,7 @@ class _RegisterModel(models.PrimitiveModel):
 
     def __init__(self, manager: Any, register: Register) -> None:
         number = manager.lookup(register.dtype).get_value_type()
-        super().__init__(manager, register, ir.VectorType(number, WIDTH))  # type: ignore[no-untyped-call]
+        super().__init__(manager, register, ir.VectorType(number, register.lanes))  # type: ignore[no-untyped-call]
 
 
 def _add_operator(operation: Callable[[Any, Any], Any], instruction: str) -> None:
@@ -77,7 +78,7 @@ for _operations, _instruction in (
 
 def _operation(typed: Any) -> Any:
     """Make a function of compiled code, called without the context that its typing has first."""
-    return intrinsic(typed)
+    return intrinsic(prefer_literal=True)(typed)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -95,76 +96,87 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     )
 
 
-def _vector_pointer(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, int]:
-    """Return the place of eight neighbours, and how it is aligned."""
-    number = context.get_value_type(signature.args[0].dtype)
-    vector = ir.VectorType(number, WIDTH).as_pointer()
+def _vector_pointer(
+    context: Any, builder: Any, signature: Any, args: Any, register: Register
+) -> tuple[Any, int]:
+    """Return the place of neighbours that a register holds, and how it is aligned."""
+    vector = context.get_value_type(register).as_pointer()
     place = builder.bitcast(_pointer(context, builder, signature, args), vector)
     return place, signature.args[0].dtype.bitwidth // 8
 
 
+def _register(dtype: types.Type, lanes: Any) -> tuple[Register, types.Type]:
+    """Return the type of a register, and that of the argument which may give its lanes."""
+    if lanes is None:
+        return Register(dtype), types.none
+    return Register(dtype, lanes.literal_value), lanes
+
+
 @_operation
-def load(_context: Any, array: Any, index: Any) -> Any:
-    """Take eight neighbours along the last axis."""
+def load(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
+    """Take neighbours along the last axis."""
+    register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, align = _vector_pointer(context, builder, signature, args)
+        place, align = _vector_pointer(context, builder, signature, args, register)
         return builder.load(place, align=align)
 
-    return Register(array.dtype)(array, index), lowered
+    return register(array, index, last), lowered
 
 
 @_operation
 def store(_context: Any, array: Any, index: Any, register: Any) -> Any:
-    """Write eight neighbours along the last axis."""
+    """Write neighbours along the last axis."""
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place, align = _vector_pointer(context, builder, signature, args)
+        place, align = _vector_pointer(context, builder, signature, args, register)
         builder.store(args[2], place, align=align)
         return context.get_dummy_value()
 
     return types.void(array, index, register), lowered
 
 
-def _filled(builder: Any, number: Any) -> Any:
-    vector = ir.VectorType(number.type, WIDTH)
-    one = builder.insert_element(
-        ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0)
-    )
-    first = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), first)
+def _filled(builder: Any, number: Any, lanes: int) -> Any:
+    undefined = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(ir.IntType(32), 0))
+    first = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(one, undefined, first)
 
 
 @_operation
-def fill(_context: Any, number: Any) -> Any:
+def fill(_context: Any, number: Any, lanes: Any = None) -> Any:
     """Put one number into all lanes."""
+    register, last = _register(number, lanes)
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _filled(builder, args[0])
+        return _filled(builder, args[0], register.lanes)
 
-    return Register(number)(number), lowered
+    return register(number, last), lowered
 
 
 @_operation
-def each(_context: Any, array: Any, index: Any) -> Any:
+def each(_context: Any, array: Any, index: Any, lanes: Any = None) -> Any:
     """Put one number of an array into all lanes."""
+    register, last = _register(array.dtype, lanes)
 
     def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _filled(builder, builder.load(_pointer(context, builder, signature, args)))
+        number = builder.load(_pointer(context, builder, signature, args))
+        return _filled(builder, number, register.lanes)
 
-    return Register(array.dtype)(array, index), lowered
+    return register(array, index, last), lowered
 
 
 @_operation
 def total(_context: Any, register: Any) -> Any:
-    """Add up the lanes: those four apart, then two, then neighbours."""
+    """Add up the lanes, of which there are some power of two: halves, quarters, then neighbours."""
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(32), WIDTH)
-        sums = args[0]
-        for apart in (4, 2, 1):
-            moved = ir.Constant(kind, [(lane + apart) % WIDTH for lane in range(WIDTH)])
+        lanes = register.lanes
+        kind, sums, apart = ir.VectorType(ir.IntType(32), lanes), args[0], lanes // 2
+        while apart:
+            moved = ir.Constant(kind, [(lane + apart) % lanes for lane in range(lanes)])
             sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
+            apart //= 2
         return builder.extract_element(sums, ir.Constant(ir.IntType(32), 0))
 
     return register.dtype(register), lowered
@@ -176,7 +188,7 @@ def where_longer(_context: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
     def lowered(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         kind = args[0].type
-        name = f"llvm.fabs.v{WIDTH}{kind.element.intrinsic_name}"
+        name = f"llvm.fabs.v{kind.count}{kind.element.intrinsic_name}"
         size = builder.module.declare_intrinsic(name, (), ir.FunctionType(kind, [kind]))
         lengths = [builder.call(size, [value]) for value in args[:2]]
         return builder.select(builder.fcmp_ordered(">", *lengths), args[2], args[3])

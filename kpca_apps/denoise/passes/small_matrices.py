@@ -29,12 +29,13 @@ from kpca_apps.denoise.passes.registers import (
     where_above,
     where_longer,
 )
-from kpca_apps.system.compiling import compiled
+from kpca_apps.system.compiling import compiled, inlined
 
 Matrix = NDArray[np.floating]
 Vector = NDArray[np.floating]
 Scalar = float | np.float32
 
+PAIR = 2 * WIDTH  # numbers in two registers
 SHIFTS = 4 * WIDTH  # at which eigenvalues are counted at once
 # Of an eigenvalue's interval, into nine each: with the first 32, a width of 5e-6 of the largest.
 SECTIONS = 4
@@ -55,7 +56,7 @@ STARTS = np.random.default_rng(0).uniform(0.5, 1.5, (128, WIDTH)).astype(np.floa
 @compiled
 def padded_size(n: int) -> int:
     """Round a length up to two whole registers."""
-    return (n + 2 * WIDTH - 1) // (2 * WIDTH) * (2 * WIDTH)
+    return (n + PAIR - 1) // PAIR * PAIR
 
 
 @compiled
@@ -76,39 +77,33 @@ def multiply(
     """
     start, along, across = steps
     for i in range(rows[0], rows[1], 4):
-        for j in range(columns[0], columns[1], 2 * WIDTH):
-            zero = fill(out.dtype.type(0))
-            s00, s10, s20, s30 = zero, zero, zero, zero
-            s01, s11, s21, s31 = zero, zero, zero, zero
+        for j in range(columns[0], columns[1], PAIR):
+            s0 = fill(out.dtype.type(0), PAIR)
+            s1, s2, s3 = s0, s0, s0
             at = start + i * across
             for g in range(depth):
-                left, right = load(b, (g, j)), load(b, (g, j + WIDTH))
-                p = each(a, (at,))
-                s00 += p * left
-                s01 += p * right
-                p = each(a, (at + across,))
-                s10 += p * left
-                s11 += p * right
-                p = each(a, (at + 2 * across,))
-                s20 += p * left
-                s21 += p * right
-                p = each(a, (at + 3 * across,))
-                s30 += p * left
-                s31 += p * right
+                row = load(b, (g, j), PAIR)
+                s0 += each(a, (at,), PAIR) * row
+                s1 += each(a, (at + across,), PAIR) * row
+                s2 += each(a, (at + 2 * across,), PAIR) * row
+                s3 += each(a, (at + 3 * across,), PAIR) * row
                 at += along
             if subtract:
-                s00, s01 = load(out, (i, j)) - s00, load(out, (i, j + WIDTH)) - s01
-                s10, s11 = load(out, (i + 1, j)) - s10, load(out, (i + 1, j + WIDTH)) - s11
-                s20, s21 = load(out, (i + 2, j)) - s20, load(out, (i + 2, j + WIDTH)) - s21
-                s30, s31 = load(out, (i + 3, j)) - s30, load(out, (i + 3, j + WIDTH)) - s31
-            store(out, (i, j), s00)
-            store(out, (i, j + WIDTH), s01)
-            store(out, (i + 1, j), s10)
-            store(out, (i + 1, j + WIDTH), s11)
-            store(out, (i + 2, j), s20)
-            store(out, (i + 2, j + WIDTH), s21)
-            store(out, (i + 3, j), s30)
-            store(out, (i + 3, j + WIDTH), s31)
+                s0 = load(out, (i, j), PAIR) - s0
+                s1 = load(out, (i + 1, j), PAIR) - s1
+                s2 = load(out, (i + 2, j), PAIR) - s2
+                s3 = load(out, (i + 3, j), PAIR) - s3
+            store(out, (i, j), s0)
+            store(out, (i + 1, j), s1)
+            store(out, (i + 2, j), s2)
+            store(out, (i + 3, j), s3)
+
+
+@inlined
+def gram_of(rows: Matrix, depth: int, out: Matrix) -> None:
+    """Write Z'Z, Z the first rows of a matrix, to all rows of another, which may be wider."""
+    flat, wide = rows.ravel(), rows.shape[1]
+    multiply(flat, (NONE, wide, ONE), rows, depth, out, (NONE, len(out)), (NONE, wide), NO)
 
 
 @compiled
@@ -118,14 +113,15 @@ def eliminate(a: Matrix, n: int, least: Scalar) -> None:
     S has n rows, some times four, and of it what is above the diagonal is read and written, and
     some of what is below. Four rows at a time: what the rows above take off, then one another.
     """
+    number = a.dtype.type
     width, flat = a.shape[1], a.ravel()
-    least = a.dtype.type(least)
+    least = number(least)
     for i in range(0, n, 4):
-        first = i // (2 * WIDTH) * (2 * WIDTH)
+        first = i // PAIR * PAIR
         multiply(flat, (NONE, width, ONE), a, i, a, (i, i + 4), (first, width), YES)
         for r in range(i, i + 4):
             # No pivot is less, but for rounding.
-            scale = fill(a.dtype.type(1) / np.sqrt(max(a[r, r], least)))
+            scale = fill(number(1) / np.sqrt(max(a[r, r], least)))
             for j in range(first, width, WIDTH):
                 store(a, (r, j), scale * load(a, (r, j)))
             for s in range(r + 1, i + 4):
@@ -145,15 +141,16 @@ def _tridiagonalise(
     coordinates j - 1 and j. A reflection of what is left, v p' + p v' taken off, is done in the
     same sweep as the next one's product.
     """
+    number = a.dtype.type
     v, p, product = work[0], work[1], work[2]
-    zero = fill(a.dtype.type(0))
+    zero = fill(number(0))
     for j in range(0, work.shape[1], WIDTH):
         store(v, (j,), zero)
         store(p, (j,), zero)
-    trace = a.dtype.type(0)
+    trace = number(0)
     for i in range(n):
         trace += a[i, i]
-    negligible = (a.dtype.type(NEGLIGIBLE) * trace) ** 2
+    negligible = (number(NEGLIGIBLE) * trace) ** 2
     for j in range(n - 1, 1, -1):
         vj, pj = each(v, (j,)), each(p, (j,))
         for i in range(0, j + 1, WIDTH):
@@ -161,18 +158,18 @@ def _tridiagonalise(
         diagonal[j] = a[j, j]
         last = a[j, j - 1]
         for i in range(j - 1, padded_size(j)):
-            a[j, i] = a.dtype.type(0)
+            a[j, i] = number(0)
         sums = zero
         for i in range(0, j, WIDTH):
             sums += load(a, (j, i)) * load(a, (j, i))
         square = total(sums)
-        scale = a.dtype.type(0)
+        scale = number(0)
         beside[j] = last
         if square > negligible:
             norm = np.sqrt(square + last * last)
             beside[j] = -norm if last > 0 else norm
             a[j, j - 1] = last - beside[j]
-            share = fill(a.dtype.type(1) / norm)
+            share = fill(number(1) / norm)
             for i in range(0, j, WIDTH):
                 store(a, (j, i), share * load(a, (j, i)))
             scale = norm / (norm + abs(last))
@@ -181,22 +178,17 @@ def _tridiagonalise(
                 store(a, (j, i), zero)
         factor[j] = scale
         # Columns from j on are not read any more; what is done to them does not make them grow.
-        inner = zero
-        for k in range(0, j, 2 * WIDTH):
-            left, right = zero, zero
-            v0, v1, p0, p1 = load(v, (k,)), load(v, (k + 8,)), load(p, (k,)), load(p, (k + 8,))
+        inner = fill(number(0), PAIR)
+        for k in range(0, j, PAIR):
+            sums = fill(number(0), PAIR)
+            vk, pk = load(v, (k,), PAIR), load(p, (k,), PAIR)
             for i in range(j):
-                vi, pi, ui = each(v, (i,)), each(p, (i,)), each(a, (j, i))
-                row = load(a, (i, k)) - vi * p0 - pi * v0
+                row = load(a, (i, k), PAIR) - each(v, (i,), PAIR) * pk - each(p, (i,), PAIR) * vk
                 store(a, (i, k), row)
-                left += ui * row
-                row = load(a, (i, k + WIDTH)) - vi * p1 - pi * v1
-                store(a, (i, k + WIDTH), row)
-                right += ui * row
-            store(product, (k,), left)
-            store(product, (k + WIDTH,), right)
-            inner += left * load(a, (j, k)) + right * load(a, (j, k + WIDTH))
-        half, times = fill(a.dtype.type(0.5) * scale * scale * total(inner)), fill(scale)
+                sums += each(a, (j, i), PAIR) * row
+            store(product, (k,), sums)
+            inner += sums * load(a, (j, k), PAIR)
+        half, times = fill(number(0.5) * scale * scale * total(inner)), fill(scale)
         for i in range(0, padded_size(j), WIDTH):
             u = load(a, (j, i))
             store(p, (i,), times * load(product, (i,)) - half * u)
@@ -205,55 +197,41 @@ def _tridiagonalise(
         diagonal[1] = a[1, 1] - 2 * v[1] * p[1]
         beside[1] = a[1, 0] - v[1] * p[0] - p[1] * v[0]
     diagonal[0] = a[0, 0] - 2 * v[0] * p[0]
-    beside[0] = a.dtype.type(0)
+    beside[0] = number(0)
 
 
 @compiled
 def _count_above(diagonal: Vector, squares: Vector, n: int, shifts: Vector, counts: Vector) -> None:
     """Count eigenvalues above each of 32 shifts: positive pivots of T - shift (Sturm sequence)."""
-    zero, one = fill(diagonal.dtype.type(0)), fill(diagonal.dtype.type(1))
-    tiny = fill(diagonal.dtype.type(TINY))
+    number = diagonal.dtype.type
+    zero, one = fill(number(0), SHIFTS), fill(number(1), SHIFTS)
+    tiny = fill(number(TINY), SHIFTS)
     away = zero - tiny
-    s0, s1 = load(shifts, (0,)), load(shifts, (WIDTH,))
-    s2, s3 = load(shifts, (2 * WIDTH,)), load(shifts, (3 * WIDTH,))
-    p0, p1, p2, p3 = one, one, one, one
-    c0, c1, c2, c3 = zero, zero, zero, zero
+    shift, pivot, count = load(shifts, (0,), SHIFTS), one, zero
     for i in range(n):
-        here, square = each(diagonal, (i,)), each(squares, (i,))
-        p0 = here - s0 - square / p0
-        p1 = here - s1 - square / p1
-        p2 = here - s2 - square / p2
-        p3 = here - s3 - square / p3
-        p0 = where_longer(tiny, p0, away, p0)
-        p1 = where_longer(tiny, p1, away, p1)
-        p2 = where_longer(tiny, p2, away, p2)
-        p3 = where_longer(tiny, p3, away, p3)
-        c0 = where_above(p0, zero, c0 + one, c0)
-        c1 = where_above(p1, zero, c1 + one, c1)
-        c2 = where_above(p2, zero, c2 + one, c2)
-        c3 = where_above(p3, zero, c3 + one, c3)
-    store(counts, (0,), c0)
-    store(counts, (WIDTH,), c1)
-    store(counts, (2 * WIDTH,), c2)
-    store(counts, (3 * WIDTH,), c3)
+        pivot = each(diagonal, (i,), SHIFTS) - shift - each(squares, (i,), SHIFTS) / pivot
+        pivot = where_longer(tiny, pivot, away, pivot)
+        count = where_above(pivot, zero, count + one, count)
+    store(counts, (0,), count)
 
 
 @compiled
 def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -> Vector:
     """Return the eigenvalues above an edge, largest first."""
-    squares = np.empty_like(diagonal)
-    edge = diagonal.dtype.type(edge)
+    number = diagonal.dtype.type
+    squares = np.empty(len(diagonal), diagonal.dtype)
+    edge = number(edge)
     top = edge
     for i in range(n):
         squares[i] = beside[i] * beside[i]
-        after = abs(beside[i + 1]) if i + 1 < n else diagonal.dtype.type(0)
+        after = abs(beside[i + 1]) if i + 1 < n else number(0)
         top = max(top, diagonal[i] + abs(beside[i]) + after)
     ends = np.empty(SHIFTS + 1, diagonal.dtype)
     shifts, above = np.empty(SHIFTS, diagonal.dtype), np.empty(SHIFTS, diagonal.dtype)
     counts = np.empty(SHIFTS, diagonal.dtype)
     # Closer to one another near the edge: the largest may be a thousand times as large.
     for t in range(SHIFTS + 1):
-        share = diagonal.dtype.type(t) / diagonal.dtype.type(SHIFTS)
+        share = number(t) / number(SHIFTS)
         ends[t] = edge + (top - edge) * share * share * share
     _count_above(diagonal, squares, n, ends, above)
     count = int(above[0])
@@ -268,9 +246,9 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
             lows[e], highs[e] = ends[t], ends[t + 1]
         for _ in range(SECTIONS):
             for e in range(4):
-                step = (highs[e] - lows[e]) * diagonal.dtype.type(1 / (WIDTH + 1))
+                step = (highs[e] - lows[e]) * number(1 / (WIDTH + 1))
                 for t in range(WIDTH):
-                    shifts[WIDTH * e + t] = lows[e] + step * diagonal.dtype.type(t + 1)
+                    shifts[WIDTH * e + t] = lows[e] + step * number(t + 1)
             _count_above(diagonal, squares, n, shifts, counts)
             for e in range(4):
                 c, low = min(first + e, count - 1), lows[e]
@@ -283,7 +261,7 @@ def _eigenvalues_above(diagonal: Vector, beside: Vector, n: int, edge: Scalar) -
                         high = shifts[WIDTH * e + t]
                 lows[e], highs[e] = low, high
         for c in range(first, min(first + 4, count)):
-            values[c] = diagonal.dtype.type(0.5) * (lows[c - first] + highs[c - first])
+            values[c] = number(0.5) * (lows[c - first] + highs[c - first])
     return values
 
 
@@ -295,9 +273,10 @@ def _solve_shifted(
 
     Gaussian elimination with pivoting; both have two rows more than T, zero in x.
     """
-    zero, one = fill(diagonal.dtype.type(0)), fill(diagonal.dtype.type(1))
+    number = diagonal.dtype.type
+    zero, one = fill(number(0)), fill(number(1))
     shift = load(shifts, (0,))
-    small = fill(diagonal.dtype.type(1e-7)) * shift + fill(diagonal.dtype.type(TINY))
+    small = fill(number(1e-7)) * shift + fill(number(TINY))
     here, right = each(diagonal, (0,)) - shift, each(beside, (1,))
     mine = load(x, (0, 0))
     for i in range(n - 1):
@@ -328,11 +307,12 @@ def _solve_shifted(
         one_below, two_below = value, one_below
 
 
-@compiled
+@inlined
 def _orthonormalise(vectors: Matrix, c: int) -> None:
     """Make row c of unit length and orthogonal to the rows before it."""
+    number = vectors.dtype.type
     width = vectors.shape[1]
-    zero = fill(vectors.dtype.type(0))
+    zero = fill(number(0))
     for b in range(c):
         sums = zero
         for i in range(0, width, WIDTH):
@@ -343,7 +323,7 @@ def _orthonormalise(vectors: Matrix, c: int) -> None:
     sums = zero
     for i in range(0, width, WIDTH):
         sums += load(vectors, (c, i)) * load(vectors, (c, i))
-    scale = fill(vectors.dtype.type(1) / np.sqrt(max(total(sums), vectors.dtype.type(TINY))))
+    scale = fill(number(1) / np.sqrt(max(total(sums), number(TINY))))
     for i in range(0, width, WIDTH):
         store(vectors, (c, i), scale * load(vectors, (c, i)))
 
@@ -372,7 +352,7 @@ def _reflect_back(vectors: Matrix, a: Matrix, n: int, factor: Vector) -> None:
                 store(vectors, (c + 3, i), load(vectors, (c + 3, i)) - s3 * u)
 
 
-@compiled
+@inlined
 def leading_eigenvectors(a: Matrix, n: int, edge: Scalar) -> tuple[Vector, Matrix]:
     """Return the eigenvalues (q,) of a symmetric matrix above an edge, largest first, with vectors.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.compiled import denoise_band, rbf_rows
+from kpca_apps.denoise.passes.compiled import rbf_rows, smooth_groups
 from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.passes.small_matrices import padded_size
 
@@ -21,7 +21,7 @@ KEPT_NOWHERE = (
 # Functions as numba has wrapped them, of which mypy sees the plain ones: a small one, the one that
 # is compiled last, and one that is compiled for a kernel of finite width alone.
 _FIRST: Any = padded_size
-_LAST: Any = denoise_band
+_LAST: Any = smooth_groups
 _FINITE: Any = rbf_rows
 
 
@@ -31,7 +31,7 @@ def is_kept() -> bool:
 
 
 def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
-    """Load the inner loops, or announce that they are compiled, for half a minute, and do so.
+    """Load the inner loops, or announce that they are compiled, for some 15 seconds, and do so.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """

@@ -10,6 +10,7 @@ import math
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
@@ -40,10 +41,16 @@ _PACKINGS = frozenset({_PLAIN, _LZW, _JPEG_XR, _ZSTD, _ZSTD_SPLIT})
 _TYPES = {0: ("u1", 1), 1: ("u2", 1), 2: ("f4", 1), 3: ("u1", 3), 4: ("u2", 3), 8: ("f4", 3)}
 _TYPES |= {9: ("u1", 4), 12: ("i4", 1)}
 _MOST_TILES = 1_000_000
-# A segment begins with its name and two sizes; where the directory and the metadata stand is in the
-# first, and how long the parts of a tile are in each of theirs.
-_SEGMENT, _PLACES, _PARTS = struct.Struct("<16sqq"), struct.Struct("<52xqq"), struct.Struct("<iiq")
+# A segment begins with its name and two sizes; where directory, metadata and attachments stand is
+# in the first, and how long the parts of a tile are in each of theirs.
+_SEGMENT, _PLACES, _PARTS = (
+    struct.Struct("<16sqq"),
+    struct.Struct("<52xqq4xq"),
+    struct.Struct("<iiq"),
+)
 _ENTRY, _SIDE = struct.Struct("<2siq4xiB5xi"), struct.Struct("<4sii4xi")
+_ATTACHED, _ATTACHED_BYTES = struct.Struct("<12xq20x8s"), 128
+_MOST_ATTACHED, _ATTACHMENT_HEAD = 10_000, 256
 _DIRECTORY_HEAD, _METADATA_HEAD, _LEAST_ENTRY = 128, 256, 240
 
 
@@ -95,9 +102,11 @@ class _Scene:
 def read_czi(data: Content, label: str) -> ImageFile:
     """Read a CZI file: a series of pages for each of its scenes, at full resolution."""
     with damage_refused(label):
-        directory, metadata = _PLACES.unpack_from(_segment(data, 0, b"ZISRAWFILE", _PLACES.size))
+        places = _segment(data, 0, b"ZISRAWFILE", _PLACES.size)
+        directory, metadata, attachments = _PLACES.unpack_from(places)
         scenes = _scenes(_entries(data, directory), label)
         said = _said(_xml(data, metadata))
+        times = _times(data, attachments)
     n_pages = sum(math.prod(scene.sizes) for scene in scenes)
     n_bytes = sum(math.prod(scene.sizes) * scene.page.n_bytes for scene in scenes)
     packed = any(
@@ -110,7 +119,13 @@ def read_czi(data: Content, label: str) -> ImageFile:
             "hold; it is damaged, fetch the file again."
         )
     series = [
-        Series(_ALONG, scene.sizes, scene.page, _of_channels(said, scene)) for scene in scenes
+        Series(
+            _ALONG,
+            scene.sizes,
+            scene.page,
+            {**_of_channels(said, scene), **_of_pages(times, scene)},
+        )
+        for scene in scenes
     ]
     first = [0]
     for scene in scenes:
@@ -184,6 +199,25 @@ def _xml(data: Content, place: int) -> bytes:
     size = int.from_bytes(_segment(data, place, b"ZISRAWMETADATA", 4), "little")
     begin = place + _SEGMENT.size + _METADATA_HEAD
     return data[begin : begin + size]
+
+
+def _times(data: Content, place: int) -> tuple[float, ...]:
+    """Return when each time was, in seconds, if an attachment says so."""
+    if not place:
+        return ()
+    # An attachment that is damaged costs no pixel.
+    with suppress(ValueError, struct.error):
+        count = int.from_bytes(_segment(data, place, b"ZISRAWATTDIR", 4), "little")
+        begin = place + _SEGMENT.size + _ATTACHMENT_HEAD
+        listed = data[begin : begin + min(count, _MOST_ATTACHED) * _ATTACHED_BYTES]
+        for at in range(0, len(listed) - _ATTACHED_BYTES + 1, _ATTACHED_BYTES):
+            where, kind = _ATTACHED.unpack_from(listed, at)
+            if kind.rstrip(b"\0") == b"CZTIMS":
+                _segment(data, where, b"ZISRAWATTACH", 0)
+                begin = where + _SEGMENT.size + _ATTACHMENT_HEAD
+                number = min(struct.unpack("<4xi", data[begin : begin + 8])[0], _MOST_TILES)
+                return struct.unpack(f"<{number}d", data[begin + 8 : begin + 8 + 8 * number])
+    return ()
 
 
 def _scenes(entries: Iterable[_Entry], label: str) -> list[_Scene]:
@@ -307,6 +341,18 @@ def _of_channels(said: dict[str, Any], scene: _Scene) -> dict[str, Any]:
     names = said.get("Channel", {}).get("Name", [])[first : first + count]
     others = {name: value for name, value in said.items() if name != "Channel"}
     return {**others, "Channel": {"Name": names}} if len(names) == count else others
+
+
+def _of_pages(times: tuple[float, ...], scene: _Scene) -> dict[str, Any]:
+    """Say when each page was taken, where that is known of all."""
+    along = _ALONG.index("T")
+    places = np.indices(scene.sizes)[along].ravel() + scene.starts["T"]
+    if places.min() < 0 or places.max() >= len(times):
+        return {}
+    found = [times[place] for place in places]
+    if not all(map(math.isfinite, found)):
+        return {}
+    return {"Plane": {"DeltaT": found, "DeltaTUnit": ["s"] * len(found)}}
 
 
 def _number(text: str | None) -> float:

@@ -87,6 +87,8 @@ def read_fits(data: Content, label: str) -> ImageFile:
         how = "is packed (fpack); unpack it by funpack first" if packed else "holds no image"
         raise InputError(f"{label}: {how}.")
     notes = []
+    if len(data) % _BLOCK:
+        notes.append("It does not end as FITS files do, and may be cut short or damaged.")
     if patches:
         notes.append("Its checksums and extremes, those of the noisy pixels, are not kept.")
     if kept:

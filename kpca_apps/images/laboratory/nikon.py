@@ -29,6 +29,7 @@ from kpca_apps.images.types import (
 
 _LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
 _MOST_FRAMES = 1_000_000
+_MOST_TIMED = 10_000  # frames of which the times are asked for, one after the other
 
 
 def read_nd2(data: Content, label: str) -> ImageFile:
@@ -40,6 +41,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         size = sizes["Y"], sizes["X"]
         loops = {axis: side for axis, side in sizes.items() if axis not in "CYXS"}
         said = _said(file, sizes.get("C", 1))
+        times = _times(file, math.prod(loops.values()))
     if not loops.keys() <= _LOOPS or channels not in (1, 3):
         raise InputError(
             f"{label}: has axes {', '.join(sizes)}, of which some are no times, slices, positions "
@@ -64,7 +66,10 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         order = np.moveaxis(order, list(loops).index("P"), 0)
     frames = order.ravel()
     axes, counts = "".join(along) + "C", (*along.values(), n_channels)
-    series = [Series(axes, counts, page, said) for _ in range(n_positions)]
+    series = [
+        Series(axes, counts, page, {**said, **_planes(times, own, n_channels)})
+        for own in np.split(frames, n_positions)
+    ]
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
@@ -110,6 +115,24 @@ def _said(file: Any, n_channels: int) -> dict[str, Any]:
         if period > 0:
             said |= {"TimeIncrement": float(period), "TimeIncrementUnit": "ms"}
     return said
+
+
+def _times(file: Any, n_frames: int) -> list[float]:
+    """Return when each frame was taken, in milliseconds, where that is told of all."""
+    if n_frames > _MOST_TIMED:
+        return []
+    with suppress(Exception):
+        told = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
+        return [float(time.relativeTimeMs) for time in told]
+    return []
+
+
+def _planes(times: list[float], frames: NDArray[Any], n_channels: int) -> dict[str, Any]:
+    """Say when each page of some frames was taken."""
+    found = [times[frame] for frame in frames if frame < len(times) for _ in range(n_channels)]
+    if not found or not all(map(math.isfinite, found)):
+        return {}
+    return {"Plane": {"DeltaT": found, "DeltaTUnit": ["ms"] * len(found)}}
 
 
 FORMAT = Format(rb"\xda\xce\xbe\x0a", (".nd2",), read_nd2, write_tiff, size=None, written_as="tiff")

@@ -133,12 +133,12 @@ def _shared(
     With how many of the rows do, and how many of the sample of the table.
     """
     for name in names:
-        column = listed.column(name).take(places)
-        texts = column.texts.to_list()
+        column = listed.column(name)
+        texts = column.texts.gather(places).to_list()
         value, n_sharing = Counter(texts).most_common(1)[0]
         if value is not None and n_sharing >= least * len(texts):
             n_having = int((sample.column(name).texts == value).sum())
-            yield name, column.text(texts.index(value)), n_sharing, n_having
+            yield name, column.text(int(places[texts.index(value)])), n_sharing, n_having
 
 
 def _kind(reason: Reason) -> str:

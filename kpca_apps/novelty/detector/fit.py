@@ -320,7 +320,6 @@ class _Fitting:
                 contaminated=contaminated,
                 normal=self.is_normal[learned],
                 wrong=None if self.is_wrong is None else self.is_wrong[learned],
-                surprise=None if self.surprise is None else np.asarray(self.surprise[learned]),
                 large_groups=self.large_groups,
             )
             place = combined.large_groups.places(X)

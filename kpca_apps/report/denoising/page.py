@@ -19,7 +19,7 @@ from kpca_apps.denoise.result import (
     Preview,
     TrialResult,
 )
-from kpca_apps.report.denoising.redo import can_redo, redo_marks_of, redo_of, strength_of
+from kpca_apps.report.denoising.redo import can_redo, chroma_of, redo_marks_of, redo_of, strength_of
 from kpca_apps.report.denoising.text import (
     decibels,
     dictionary_sentence,
@@ -253,6 +253,7 @@ def _views(
             "page": f"details/{number:04d}.html" if has_details else f"#image-{number}",
             "law": drawings.get(law_name(number)),
             "strength": strength_of(image, result),
+            "chroma": chroma_of(image, result),
         }
         for number, image in enumerate(result.done, 1)
     ]

@@ -41,6 +41,16 @@ def strength_of(image: ImageOutcome, result: DenoisingResult) -> float:
     return _asked(image, result)["strength"]
 
 
+def chroma_of(image: ImageOutcome, result: DenoisingResult) -> float:
+    """Return the factor that the colours of an image were smoothed with; 0 where nothing was."""
+    is_colour = _has_colours(image) and strength_of(image, result) > 0
+    return _asked(image, result)["chroma"] if is_colour else 0.0
+
+
+def _has_colours(image: ImageOutcome) -> bool:
+    return image.noise == "raw" or (len(image.shape) == 3 and image.shape[2] >= 3)
+
+
 def _own(image: ImageOutcome) -> dict[str, Any]:
     return {name: "auto" if one is None else one for name, one in image.own_settings.items()}
 
@@ -52,7 +62,7 @@ def _asked(image: ImageOutcome, result: DenoisingResult) -> dict[str, float]:
 
 def _image(image: ImageOutcome, result: DenoisingResult) -> dict[str, Any]:
     is_raw = image.noise == "raw"
-    has_colours = is_raw or (len(image.shape) == 3 and image.shape[2] >= 3)
+    has_colours = _has_colours(image)
     left_out = {"chroma"} if not has_colours else set()
     if is_raw:  # whose noise is known or measured
         left_out |= {"sigma", "noise"}

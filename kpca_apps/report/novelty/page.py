@@ -47,7 +47,7 @@ from kpca_apps.report.novelty.text import (
     trend_headline,
     verdict,
 )
-from kpca_apps.report.novelty.work import BUDGET, marks_of, work_of
+from kpca_apps.report.novelty.work import BUDGET, by_field, marks_of, values_of, work_of
 from kpca_apps.report.page import MAX_SENTENCE, block, make_page, make_part, setting_text
 from kpca_apps.report.text import count, cut, in_prose, number, plural
 
@@ -67,7 +67,7 @@ MAX_GROUP = 60  # characters of the name of one
 MAX_MOVED_IN_INDEX = 3  # columns of a table that are named in the index
 MAX_CELL = 200  # characters of one cell
 MAX_REASONS, MAX_FULL = 3, 300  # reasons of a row; rows that have more than the first, and hints
-TAGS, TAGS_OF_REASON = 230, 120  # bytes
+TAGS, TAGS_OF_REASON = 270, 120  # bytes, with numbers
 MAX_HINTS = 2
 MAX_HINT = 240  # characters of one hint
 
@@ -100,7 +100,7 @@ def _render_screening(
     work = work_of(result, listed, clearest(result.odd_cells))
     rows = _rows(result, listed)
     rows = rows[: _n_affordable(rows, work)]
-    work["rows"] = {row["row"]: work["rows"][row["row"]] for row in rows}
+    work["rows"] = by_field(work["rows"][row["row"]] for row in rows)
     return make_page(
         "screening.html.j2",
         parts=("marks.js", "work.js", "marks.css", "work.css"),
@@ -127,7 +127,7 @@ def _render_screening(
 
 def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) -> int:
     """Return how many of the first rows fit what the page may hold of them."""
-    left = BUDGET
+    left = BUDGET - len(block(work["usual"]).encode())
     for place, row in enumerate(rows):
         # Tags and texts, quotes and brackets escaped.
         texts = [str(escape(text)) for text in (row["id"], row["file"], *row["hints"])]
@@ -135,7 +135,7 @@ def _n_affordable(rows: Sequence[Mapping[str, Any]], work: Mapping[str, Any]) ->
             str(escape(v)) for r in row["reasons"] for v in (r["column"], r["seen"], r["expected"])
         ]
         left -= TAGS + TAGS_OF_REASON * len(row["reasons"]) + sum(len(t.encode()) for t in texts)
-        left -= len(block(work["rows"][row["row"]]).encode())
+        left -= len(block(values_of(work["rows"][row["row"]])).encode())
         if left < 0:
             return place
     return len(rows)

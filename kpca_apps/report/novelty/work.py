@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from kpca_apps.novelty.result import (
@@ -21,7 +22,7 @@ MAJOR = 0.1  # part of the score from which a reason is worth mending
 MAX_WHOLE = 300  # rows that can be opened to all their cells
 # Bytes of the cells of one row; of those of all rows and the usual ones beside them; and of all
 # that is said of the ranked rows: what does not fit is not listed, and the page keeps below 1.5 MB.
-ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_190_000
+ROW_BUDGET, CELLS_BUDGET, BUDGET = 2_500, 250_000, 1_230_000
 SIDES = {"above": " too high", "below": " too low", "": ""}
 
 
@@ -36,12 +37,30 @@ def marks_of(result: ScreeningResult) -> dict[str, Any]:
     return {"format": MARKS_FORMAT, "columns": columns, "marks": marks}
 
 
+# What is known of a row, in this order; 0 where nothing is. Names are written once for all rows.
+FIELDS = (
+    "row", "line", "id", "key", "kind", "why", "major", "cells", "expected", "odd", "near", "seen",
+    "group", "more",
+)  # fmt: skip
+
+
+def by_field(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return the rows of `work_of` as lists, one a field."""
+    values = [values_of(row) for row in rows]
+    return dict(zip(FIELDS, map(list, zip(*values, strict=True)), strict=True)) if values else {}
+
+
+def values_of(row: dict[str, Any]) -> list[Any]:
+    """Return what is known of a row, by field."""
+    return [row.get(name, 0) for name in FIELDS]
+
+
 def work_of(
     result: ScreeningResult, listed: Sequence[RankedRow], cells: Sequence[OddCell]
 ) -> dict[str, Any]:
     """Return what is known of the rows that are listed, and of the odd `cells` that are shown.
 
-    Columns and kinds of reason go by their numbers.
+    Columns and kinds of reason go by their numbers; keys are without what all begin with.
     """
     place = _Places(column.name for column in result.columns)
     odd: dict[int, list[OddCell]] = {}
@@ -49,17 +68,22 @@ def work_of(
         for row in (cell.row, *cell.more_rows):
             odd.setdefault(row, []).append(cell)
     usual = {row.row: row for row in result.usual_rows}
+    prefix = listed[0].key[: _n_shared(one.key for one in listed)] if listed else ""
+    # The columns that all rows have that can be opened, which are named once.
+    whole = [one.cells for one in listed[:MAX_WHOLE] if one.cells]
+    whole += [one.cells for one in result.usual_rows]
+    names = [[name for name, _ in cells] for cells in whole]
+    compared = names[0][: _n_shared(names)] if names else []
     kinds, rows, beside, left = _Places(()), dict[int, Any](), dict[int, Any](), CELLS_BUDGET
     for number, one in enumerate(listed):
         shown, spent, near = list[tuple[str, str]](), 0, list[UsualRow]()
         if number < MAX_WHOLE and left > 0:
-            shown, spent = _affordable(one.cells)
+            shown, spent = _affordable(one.cells[: len(compared)])
             near = [usual[row] for row in one.nearest]
         for other in near:
             if other.row not in beside:
-                compared, more = _affordable(other.cells)
-                cells_of = {place[name]: text for name, text in compared}
-                beside[other.row] = _place(other) | {"cells": cells_of}
+                cells_of, more = _affordable(other.cells[: len(compared)])
+                beside[other.row] = _place(other) | {"cells": [text for _, text in cells_of]}
                 spent += more
         left -= spent
         reasons = one.reasons[: None if number < MAX_WHOLE else 1]
@@ -68,7 +92,7 @@ def work_of(
         found = {
             "why": [place[reason.column] for reason in reasons],
             "major": sum(reason.share >= MAJOR for reason in reasons),
-            "cells": {place[name]: text for name, text in shown},
+            "cells": [text for _, text in shown],
             "expected": {place[r.column]: _expected(r) for r in reasons},
             "odd": {place[name]: text for name, text in meant.items()},
             "near": [other.row for other in near],
@@ -79,16 +103,18 @@ def work_of(
                 if r.column not in is_shown
             },
             "group": cut(one.group, 60),
-            "more": int(len(shown) < len(one.cells)),
+            "more": int(number < MAX_WHOLE and len(shown) < len(one.cells)),
         }
         rows[one.row] = _place(one) | {
-            "key": one.key,
+            "key": one.key.removeprefix(prefix),
             "kind": kinds[_kind(one)],
             **{name: value for name, value in found.items() if value},
         }
     return {
         "columns": [cut(name, MAX_CELL) for name in place],
         "kinds": list(kinds),
+        "keys": prefix,
+        "compared": [place[name] for name in compared],
         "rows": rows,
         "usual": beside,
         "cells": [_cell(cell, result) for cell in cells],
@@ -104,6 +130,11 @@ class _Places(dict[str, int]):
     def __missing__(self, name: str) -> int:
         self[name] = len(self)
         return self[name]
+
+
+def _n_shared(all_of: Iterable[Sequence[str]]) -> int:
+    """Count what texts, or lists of them, have in common at their beginnings."""
+    return sum(1 for _ in takewhile(lambda of: len({*of}) == 1, zip(*all_of, strict=False)))
 
 
 def _place(one: RankedRow | UsualRow) -> dict[str, Any]:

@@ -149,9 +149,13 @@
     line.append(...buttons(item, about));
     item.querySelector(".facts").after(line);
     const viewer = viewers.get(item.querySelector(".views"));
-    if (!viewer?.strength) continue;
-    const take = make("button", "Redo with this strength", { type: "button" });
-    take.addEventListener("click", () => put(about.file, { strength: Number(Number(viewer.strength.value).toFixed(3)) }));
+    if (!viewer?.asked.strength) continue;
+    const { strength, chroma } = viewer.asked;
+    const take = make("button", chroma ? "Redo with these" : "Redo with this strength", { type: "button" });
+    const valueOf = (slider) => Number(Number(slider.value).toFixed(3));
+    take.addEventListener("click", () => put(about.file, {
+      strength: valueOf(strength), ...(chroma && chroma.value !== chroma.max ? { chroma: valueOf(chroma) } : {}),
+    }));
     viewer.bar.append(take);
   }
   const show = (files) => {

@@ -25,6 +25,21 @@ const views = new Map();
     });
   }
 
+  // A long table in a fold is laid out a part at a time, or the page would stand still at its opening.
+  const PART = 200;
+  const layOut = (rows) => {
+    for (const row of rows.splice(0, PART)) row.classList.remove("later");
+    if (rows.length) requestAnimationFrame(() => setTimeout(() => layOut(rows)));
+  };
+  const delay = (table, rows) => {
+    const fold = table.closest("details:not([open])"), left = rows.slice(PART);
+    if (!fold) return;
+    for (const row of left) row.classList.add("later");
+    const start = () => layOut(left);
+    fold.addEventListener("toggle", start, { once: true });
+    addEventListener("beforeprint", start, { once: true });
+  };
+
   // Tables: sort by a press on a heading, filter by a word.
   const valueOf = (row, place) => {
     const cell = row.cells[place];
@@ -83,6 +98,7 @@ const views = new Map();
       status.textContent = kept < rows.length || wanted ? kept + " of " + rows.length + " rows" : "";
     };
     input.addEventListener("input", refresh);
+    delay(table, rows);
     const shown = () => rows.filter((row) => !row.hidden);
     views.set(table, { rows, bar, input, filters, after, refresh, shown, addHeading });
   }

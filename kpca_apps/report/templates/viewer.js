@@ -72,31 +72,62 @@ const viewers = new Map(); // by the element that holds the pictures
     if (group.dataset.share) bar.append(make("span", "of pictures at " + group.dataset.share + " of the size of the image", { className: "note" }));
 
     // A weaker result is the mean of the noisy and the denoised image, weighted by the strength.
-    const most = Number(group.dataset.strength ?? 0);
-    let strength = null;
-    if (most > 0) {
-      strength = make("input", "", { type: "range", min: 0, max: most, step: most / 20, value: most });
-      const told = make("output", "");
-      const mix = () => {
-        const share = Number(strength.value) / most;
-        for (const frame of group.querySelectorAll(".over .frame")) {
-          if (frame.children.length < 2) {
-            const below = frame.closest(".stage").querySelector(".under img").cloneNode();
-            frame.prepend(Object.assign(below, { alt: "", className: below.className + " beneath" }));
-          }
+    // Colours that are smoothed less lose less of their two differences; what is left in luminance,
+    // the mean of the channels, stays. A factor of the noise level is squared in its variance, and
+    // about so much of the noise is removed.
+    const asked = {}, tolds = [];
+    const overs = [...group.querySelectorAll(".over .frame")];
+    const beforeOf = (frame) => frame.closest(".stage").querySelector(".under img");
+    const shareOf = (name) => asked[name] ? Number(asked[name].value) / Number(asked[name].max) : 1;
+    const mixColours = (frame, share) => {
+      const after = frame.querySelector("img:last-child");
+      let canvas = frame.querySelector("canvas");
+      after.classList.toggle("replaced", share < 1);
+      if (share === 1) return canvas?.remove();
+      canvas ??= make("canvas", "", { width: after.naturalWidth, height: after.naturalHeight });
+      const pen = canvas.getContext("2d", { willReadFrequently: true });
+      const [mixed, denoised] = [beforeOf(frame), after].map((picture) => {
+        pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+        return pen.getImageData(0, 0, canvas.width, canvas.height);
+      });
+      const [noisy, clean] = [mixed.data, denoised.data];
+      for (let i = 0; i < noisy.length; i += 4) {
+        const off = [0, 1, 2].map((channel) => clean[i + channel] - noisy[i + channel]);
+        const grey = (off[0] + off[1] + off[2]) / 3;
+        for (const channel of [0, 1, 2]) noisy[i + channel] += grey + share * (off[channel] - grey);
+      }
+      pen.putImageData(mixed, 0, 0);
+      after.before(canvas);
+    };
+    const mix = () => {
+      const share = shareOf("strength");
+      for (const frame of overs) {
+        if (!frame.querySelector(".beneath")) {
+          const below = beforeOf(frame).cloneNode();
+          frame.prepend(Object.assign(below, { alt: "", className: below.className + " beneath" }));
         }
-        for (const picture of group.querySelectorAll(".over img:last-child, .residual img")) picture.style.opacity = share;
-        const words = Number(Number(strength.value).toFixed(3)).toString();
-        strength.setAttribute("aria-valuetext", words);
-        told.textContent = share < 1 ? words + ", a preview: the two pictures mixed" : words;
-        draw();
+        mixColours(frame, shareOf("chroma") ** 2);
+      }
+      for (const picture of group.querySelectorAll(".over :is(img:last-child, canvas), .residual img")) picture.style.opacity = share;
+      for (const tell of tolds) tell();
+      draw();
+    };
+    for (const name of ["strength", "chroma"]) {
+      const most = Number(group.dataset[name] ?? 0);
+      if (most <= 0) continue;
+      const input = make("input", "", { type: "range", min: 0, max: most, step: most / 20, value: most });
+      const told = make("output", ""), label = make("label", name + " ");
+      const tell = () => {
+        const words = Number(Number(input.value).toFixed(3)).toString();
+        input.setAttribute("aria-valuetext", words);
+        told.textContent = shareOf(name) < 1 ? words + ", a preview: the two pictures mixed" : words;
       };
-      strength.addEventListener("input", mix);
-      const label = make("label", "strength ");
-      label.append(strength);
+      asked[name] = input;
+      tolds.push(tell);
+      input.addEventListener("input", mix);
+      label.append(input);
       bar.append(label, told);
-      strength.setAttribute("aria-valuetext", String(most));
-      told.textContent = String(most);
+      tell();
     }
     group.prepend(bar);
 
@@ -133,7 +164,7 @@ const viewers = new Map(); // by the element that holds the pictures
     for (const end of ["pointerup", "pointercancel"]) group.addEventListener(end, () => { drag = null; });
     group.addEventListener("dragstart", (event) => event.preventDefault());
     new ResizeObserver(draw).observe(group);
-    viewers.set(group, { bar, strength, zoomTo, zoomBy, pan });
+    viewers.set(group, { bar, asked, zoomTo, zoomBy, pan });
     draw();
   };
   for (const group of document.querySelectorAll(".views, .trials")) watch(group);

@@ -10,9 +10,19 @@
 
   // A mark is of all rows that show the same cells, or of one row where some cells are hidden.
   const ident = (about) => about.key.startsWith("h") ? about.key + "/" + about.row : about.key;
-  const aboutRow = (row) => data.rows[row.dataset.row];
-  const NONE = { why: [], major: 0, cells: {}, expected: {}, odd: {}, near: [], seen: {}, group: "" };
-  for (const [row, about] of Object.entries(data.rows)) data.rows[row] = { ...NONE, ...about };
+  const aboutRow = (row) => known[row.dataset.row];
+  const NONE = { kind: 0, why: [], major: 0, cells: [], expected: {}, odd: {}, near: [], seen: {}, group: "" };
+  // They come as lists, one a field: 0 is nothing.
+  const known = {};
+  for (const [place, row] of (data.rows.row ?? []).entries()) {
+    known[row] = { ...NONE };
+    for (const [name, values] of Object.entries(data.rows)) if (values[place]) known[row][name] = values[place];
+    known[row].key = data.keys + (known[row].key ?? "");
+  }
+  // Cells come without their columns.
+  for (const about of [...Object.values(known), ...Object.values(data.usual)]) {
+    about.cells = Object.fromEntries(about.cells.map((text, place) => [data.compared[place], text]));
+  }
   const rowsOf = new Map(), cellsOf = new Map();
   for (const cell of data.cells) {
     if (cell.key) cellsOf.set(ident(cell), [...(cellsOf.get(ident(cell)) ?? []), cell]);
@@ -44,24 +54,30 @@
   const undo = () => say(store.undo() ? "Undone." : "There is nothing to undo.");
 
   // Buttons of a row, of an odd cell or of all rows of a card.
-  const groups = [];
+  const groups = new Map(); // by their element what they mark
+  const pattern = make("span", "", { className: "marks" });
+  pattern.setAttribute("role", "group");
+  for (const kind of Object.keys(KINDS)) {
+    const button = make("button", kind, { type: "button", tabIndex: 0 });
+    button.dataset.kind = kind;
+    button.setAttribute("aria-pressed", "false");
+    pattern.append(button);
+  }
   const buttons = (ids, name) => {
-    const box = make("span", "", { className: "marks" });
-    box.setAttribute("role", "group");
+    const box = pattern.cloneNode(true);
     box.setAttribute("aria-label", "Mark " + name);
-    for (const kind of Object.keys(KINDS)) {
-      const button = make("button", kind, { type: "button", tabIndex: 0 });
-      button.dataset.kind = kind;
-      button.setAttribute("aria-pressed", "false");
-      button.addEventListener("click", () => markAs(ids, kind));
-      box.append(button);
-    }
-    groups.push({ ids, box });
+    groups.set(box, ids);
     return box;
   };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    const ids = groups.get(button?.parentElement);
+    if (ids) markAs(ids, button.dataset.kind);
+    else if (button?.matches("tr[data-row] .more")) expand(button.closest("tr"));
+  });
   const show = (ids) => {
     const changed = new Set(ids);
-    for (const { ids, box } of groups) {
+    for (const [box, ids] of groups) {
       if (!ids.some((id) => changed.has(id))) continue;
       for (const button of box.children) {
         const pressed = ids.every((id) => marks.get(id)?.mark === button.dataset.kind);
@@ -92,10 +108,10 @@
     row.tabIndex = -1;
   }
   for (const card of document.querySelectorAll(".card[data-rows]")) {
-    const rows = card.dataset.rows.split(" ").filter((row) => data.rows[row]);
+    const rows = card.dataset.rows.split(" ").filter((row) => known[row]);
     if (!rows.length) continue;
     const name = rows.length > 1 ? "these " + rows.length + " rows" : "row " + rows[0];
-    card.append(buttons([...new Set(rows.map((row) => ident(data.rows[row])))], name));
+    card.append(buttons([...new Set(rows.map((row) => ident(known[row])))], name));
   }
   for (const cell of document.querySelectorAll("tr[data-cell]")) {
     const about = data.cells[Number(cell.dataset.cell)];
@@ -211,12 +227,9 @@
     row.after(detail);
     return detail;
   };
-  for (const row of view.rows) {
-    const more = make("button", "whole row", { type: "button", className: "more" });
-    more.setAttribute("aria-expanded", "false");
-    more.addEventListener("click", () => expand(row));
-    row.querySelector(".why").append(more);
-  }
+  const more = make("button", "whole row", { type: "button", className: "more" });
+  more.setAttribute("aria-expanded", "false");
+  for (const row of view.rows) row.querySelector(".why").append(more.cloneNode(true));
 
   // What is marked, and what can be made of it.
   const ofKind = (...wanted) => [...marks.values()].filter((mark) => wanted.includes(mark.mark));
@@ -277,6 +290,7 @@
   const go = (row) => {
     if (!row) return;
     list.open = true;
+    row.classList.remove("later");
     if (current) { current.tabIndex = -1; current.removeAttribute("aria-current"); }
     current = row;
     row.tabIndex = 0;

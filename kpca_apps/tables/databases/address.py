@@ -47,6 +47,8 @@ class Address:
         database = PurePath(self.path).stem
         if not self.path:
             database = self.uri.partition("?")[0].split("/", 3)[-1]
+        if self.query is None:
+            return database or "database"
         return f"query of {database}" if database else "query"
 
     @property
@@ -84,7 +86,7 @@ def _file_in(uri: str, scheme: str) -> str:
     if not uri.lower().startswith(begin) or uri == begin or "?" in uri:
         raise ConfigError(
             f"{one_line(uri, 200)}: name the file of the database behind three slashes, and "
-            f"nothing else: {begin}folder/file.db, or {begin}/home/ada/file.db"
+            f"nothing else: {begin}folder/file.db, or {begin}/data/file.db"
         )
     path = unquote(uri[len(begin) :])
     if "\0" in path:

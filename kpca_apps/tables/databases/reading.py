@@ -51,7 +51,7 @@ def _opener(kind: str) -> Callable[..., Database]:
 
         return SQLite
     if kind == "DuckDB":
-        from kpca_apps.tables.databases.duckdb import DuckDB
+        from kpca_apps.tables.databases.duck import DuckDB
 
         return DuckDB
     from kpca_apps.tables.databases.postgresql import PostgreSQL

@@ -15,7 +15,7 @@ from pathlib import Path
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import TABLE_SUFFIXES
 from kpca_apps.system.buckets import Item, Place, place_of
-from kpca_apps.system.spools import spool_folder, write_spool
+from kpca_apps.system.spools import copy_folder, write_spool
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read.delta import LOG
 from kpca_apps.tables.read.hive import is_partition
@@ -54,7 +54,7 @@ def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
     items = _visible(place.items())
     if any(one.is_folder and is_partition(one.name) for one in items):
         items = _visible(place.items(recursive=True))
-    held = spool_folder()
+    held = copy_folder()
     folder = held.path / (place.path.rpartition("/")[2])
     try:
         folder.mkdir()

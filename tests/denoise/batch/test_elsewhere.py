@@ -38,11 +38,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def finished(done: Done) -> tuple[Done, bytes]:
+def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
     """Return what is known of an image that is done, without its time, and its result."""
     assert done.partial is not None
-    outcome = replace(done.outcome, seconds=0.0)
-    return replace(done, outcome=outcome, partial=None), done.partial.read_bytes()
+    outcome, place = replace(done.outcome, seconds=0.0), done.partial
+    files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
+    result = {file.relative_to(place): file.read_bytes() for file in files}
+    return replace(done, outcome=outcome, partial=None), result
 
 
 def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -> None:
@@ -57,9 +59,32 @@ def test_bytes_give_what_the_file_gives(run: Run, task: Task, temporary: Path) -
     # Of an image that is done only what no record holds is made again.
     here.partial.rename(run.folder / "sub" / "a.png")
     again = work_on_sent(sent(replace(task, earlier=replace(here, partial=None)), run), run)
-    assert again.content is None
+    assert again.result == {}
     assert again.done.outcome.resumed
     assert again.done.outcome.previews == here.outcome.previews
+
+
+def test_an_image_that_is_a_folder_is_sent_as_a_whole(
+    run: Run, tmp_path: Path, temporary: Path
+) -> None:
+    zarr = pytest.importorskip("zarr")
+    folder = tmp_path / "in" / "sub" / "b.zarr"
+    group = zarr.open_group(str(folder), mode="w", zarr_format=3)
+    group.create_array("0", data=picture(2), chunks=(16, 16))
+    axes = [{"name": name, "type": "space"} for name in "yx"]
+    scale = {"type": "scale", "scale": [1.0, 1.0]}
+    level = {"path": "0", "coordinateTransformations": [scale]}
+    told = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    group.attrs["ome"] = told
+    planned = next(
+        one for one in plan_outputs([tmp_path / "in"], run.folder)[0] if one.name == "sub/b.zarr"
+    )
+    task = Task(planned, 2, None)
+    assert done_here(task, run) is None
+    there = received(work_on_sent(sent(task, run), run), run)
+    assert there.outcome.status == "ok", there.outcome.reason
+    assert finished(there) == finished(work(task, run))
+    assert list(temporary.iterdir()) == []
 
 
 def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, task: Task) -> None:
@@ -67,9 +92,9 @@ def test_what_is_no_file_is_told_of_here_and_what_is_gone_is_missed(run: Run, ta
     task.planned.source.unlink()
     told = done_here(task, run)
     assert told is not None
-    assert (told.done.outcome.status, told.content) == ("failed", None)
+    assert (told.done.outcome.status, told.result) == ("failed", {})
     assert "no such file" in told.done.outcome.reason
-    missed = work_on_sent(replace(gathered, contents={}), run)
+    missed = work_on_sent(replace(gathered, image={}), run)
     assert missed.done.outcome.reason == told.done.outcome.reason
 
 

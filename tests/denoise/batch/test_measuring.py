@@ -12,7 +12,13 @@ from skimage import data
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.measuring import measure_file, pooled, typical_law, with_same_noise
+from kpca_apps.denoise.batch.measuring import (
+    KnownNoise,
+    measure_file,
+    pooled,
+    typical_law,
+    with_same_noise,
+)
 from kpca_apps.denoise.batch.pages import kind_of
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
@@ -44,7 +50,7 @@ def test_a_kind_has_the_median_of_what_is_there_for_sure() -> None:
         *(("b", info("gaussian", level)) for level in (3.0, 4.0, 8.0)),
         *(("c", info("camera", 4.0)) for _ in range(3)),
     ]
-    a, b = pooled(found)
+    a, b = pooled(KnownNoise(kind, one) for kind, one in found)
     (same,) = a.laws
     assert (a.kind, same.gain, same.constant, same.blur) == ("a", 2.0, 4.0, 0.0)
     assert (b.kind, b.sigma, b.laws) == ("b", (4.0,), ())
@@ -116,5 +122,5 @@ def test_a_page_of_one_value_is_left_whatever_the_noise_of_its_kind() -> None:
 @pytest.mark.parametrize("name", ["h\n(c).png", "\u202egnp.png", "x" * 180 + ".png"])
 def test_a_file_that_cannot_be_measured_is_named_once(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    reason = measure_file(tmp_path / "a.png", name).reason
+    reason = measure_file(tmp_path / "a.png", name)[0].reason
     assert reason == f"{one_line(name, 200)}: is cut short; fetch the file again."

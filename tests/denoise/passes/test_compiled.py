@@ -166,7 +166,8 @@ def test_gathering_and_spreading_are_inverse() -> None:
     image = np.random.default_rng(1).normal(size=(12, 13)).astype(np.float32)
     group = np.array([[0, y, x] for y in range(0, 10, 3) for x in (0, 3, 6, 9, 10)], np.int32)
     k, shape = len(group), (1, 3, 3)
-    patches, mean = gather_centred(image[np.newaxis], group, shape)
+    patches, mean = np.full((-(-k // 4) * 4 + 1, 16), np.nan, np.float32), np.empty(16, np.float32)
+    gather_centred(image[np.newaxis], group, shape, patches, mean)
     np.testing.assert_allclose((patches[6] + mean)[:9], image[3:6, 3:6].ravel(), atol=1e-6)
     np.testing.assert_allclose(patches[:k].mean(0), 0, atol=1e-6)
     assert not patches[:k, 9:].any()
@@ -179,7 +180,7 @@ def test_gathering_and_spreading_are_inverse() -> None:
     leverage = np.full(k, 0.25, np.float32)
     window = np.zeros((1, 3, 8), np.float32)
     window[:, :, :3] = np.outer([1, 2, 1], [1, 3, 1])
-    spread(patches, weight, leverage, group, window, 3, 0, 0, sums)
+    spread(patches, weight, leverage, group, window, 3, (0, 0), sums)
     assert not sums[..., 13:].any()
     sums = sums[..., :13]
     np.testing.assert_allclose(sums[0, 0] / sums[1, 0], image, rtol=1e-4, atol=1e-5)

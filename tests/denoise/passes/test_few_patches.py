@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.passes.compiled import linear_smooth, project_rows
-from kpca_apps.denoise.passes.few_patches import gram_of_patches
-from kpca_apps.denoise.passes.small_matrices import padded_size
+from kpca_apps.denoise.passes.few_patches import transposed
+from kpca_apps.denoise.passes.small_matrices import gram_of, padded_size
 
 SHAPES = [(2, 9), (20, 25), (33, 64)]
 
@@ -26,7 +26,7 @@ def centred(k: int, n: int, seed: int) -> NDArray[np.float32]:
 def test_the_gram_matrix_is_that_of_the_patches(k: int, n: int) -> None:
     z = centred(k, n, 0)
     gram = np.full((-(-k // 4) * 4, padded_size(k)), np.nan, np.float32)
-    gram_of_patches(z, k, n, gram)
+    gram_of(transposed(z, k, n), n, gram)
     np.testing.assert_allclose(gram[:k, :k], z[:k] @ z[:k].T, rtol=1e-4, atol=1)
     assert not gram[:, k:].any()
 

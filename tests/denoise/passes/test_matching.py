@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.passes.compiled import RADIUS, find_group
+from kpca_apps.denoise.passes.compiled import RADIUS, find_groups
 from kpca_apps.denoise.passes.one_pass import MARGINS
 
 Image = NDArray[np.float32]
@@ -23,7 +23,10 @@ def found(
     origin: tuple[int, int] = (0, 0),
 ) -> list[tuple[int, int]]:
     padded = np.pad(guide[np.newaxis], MARGINS)
-    group = find_group(padded, (0, y, x), (1, *shape), origin, k, np.float32(tie))
+    ties = np.full(guide[np.newaxis].shape, tie, np.float32)
+    place = np.array([y]), np.array([x])
+    places, counts = find_groups(padded, 0, *place, (1, *shape), origin, k, ties)
+    group = places[: counts[0]]
     assert not group[:, 0].any()
     return [(int(a), int(b)) for _, a, b in group]
 

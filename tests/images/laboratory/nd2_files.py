@@ -75,6 +75,8 @@ def nd2_file(pixels: np.ndarray, *, names: list[str], size: float, step: float, 
     for number, frame in enumerate(pixels.reshape(-1, channels, height, width)):
         raw = np.ascontiguousarray(np.moveaxis(frame, 0, -1)).tobytes()
         chunks[f"ImageDataSeq|{number}!"] = bytes(8) + raw
+    frames = np.arange(times * slices) * ms
+    chunks["CustomData|AcqTimesCache!"] = frames.astype("<f8").tobytes()
     file = io.BytesIO()
     start = b"ND2 FILE SIGNATURE CHUNK NAME01!"
     file.write(struct.pack("<IIQ32s64s", _MAGIC, 32, 64, start, b"Ver3.0"))

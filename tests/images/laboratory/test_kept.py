@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.laboratory.in_place import Scaling
@@ -93,6 +96,24 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     # What would be taken for "no value" is not.
     darkest = again(path, lambda page: np.where(np.isnan(page), page, -1e9).astype(page.dtype))
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
+
+
+def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
+    counts = rng.normal(500, 20, (64, 80)).astype("i2")
+    hole = np.hypot(*np.indices(counts.shape) - [[[32]], [[40]]]) < 12
+    counts[hole] = -32768
+    image = fits.PrimaryHDU(counts)
+    image.header["BSCALE"], image.header["BZERO"], image.header["BLANK"] = 0.5, 100.0, -32768
+    path = tmp_path / "in" / "a.fits"
+    path.parent.mkdir()
+    path.write_bytes(_bytes(image))
+    denoiser = GroupDenoiser(Options(quality="draft"), sigma=10.0)
+    out = tmp_path / "out"
+    (done,) = run_batch([path.parent], out, denoiser.settings, denoise=denoiser).images
+    assert done.reason == ""
+    with fits.open(out / "a.fits") as found:
+        assert np.array_equal(np.isnan(found[0].data), hole)
+        assert np.nanstd(found[0].data) < 3  # of 10
 
 
 def _bytes(hdu: object) -> bytes:

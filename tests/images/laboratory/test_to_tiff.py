@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,26 @@ def test_nd2(tmp_path: Path) -> None:
     said = pixels_said(xml)
     assert [one.name for one in said.channels] == ["DAPI", "GFP"]
     assert (said.physical_size_x, said.physical_size_z, said.time_increment) == (0.25, 1.5, 500)
+    # Of the frames, each of two channels.
+    assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
+
+
+def test_large_files_are_read_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nd2")
+    frames = rng.integers(0, 4096, (1, 2, 1, 20, 30)).astype("u2")
+    (tmp_path / "a.nd2").write_bytes(nd2_file(frames, names=["A"], size=1.0, step=1.0, ms=1.0))
+    dicom(frames[0, :, 0], tmp_path)
+    fits = pytest.importorskip("astropy.io.fits")
+    fits.PrimaryHDU(frames[0, :, 0]).writeto(tmp_path / "a.fits")
+    nibabel = pytest.importorskip("nibabel")
+    scan = nibabel.Nifti1Image(frames[0, :, 0].astype("i2").T, np.eye(4))
+    nibabel.save(scan, tmp_path / "a.nii.gz")
+    monkeypatch.setattr("kpca_apps.images.files.FRONT", 100)
+    for name in ("a.nd2", "a.dcm", "a.fits", "a.nii.gz"):
+        image = read_image(tmp_path / name)
+        np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
 
 
 def test_czi(tmp_path: Path) -> None:
@@ -82,6 +103,33 @@ def test_czi(tmp_path: Path) -> None:
         assert said.physical_size_x == pytest.approx(0.1)
         assert said.physical_size_z == pytest.approx(0.5)
     assert read_image(path).groups == ((0, 1, 2), (3, 4, 5))
+
+
+def test_czi_keeps_when_frames_were_taken(tmp_path: Path) -> None:
+    czi = pytest.importorskip("pylibCZIrw.czi")
+    pixels = rng.integers(0, 4096, (3, 20, 30)).astype("u2")
+    path = tmp_path / "a.czi"
+    with czi.create_czi(str(path), compression_options="uncompressed:") as file:
+        for time, page in enumerate(pixels):
+            file.write(page[..., np.newaxis], plane={"C": 0, "Z": 0, "T": time})
+    # Attachments, which that library does not write.
+    whole, kind = bytearray(path.read_bytes()), b"CZTIMS\0\0"
+    times = struct.pack("<ii3d", 32, 3, 0.0, 1.5, 4.0)
+    entry = b"A1" + bytes(10) + struct.pack("<qi", len(whole), 0) + bytes(16) + kind + bytes(80)
+    attached = struct.pack("<i12x", len(times)) + entry + bytes(112) + times
+    listed = struct.pack("<i252x", 1) + entry
+    for name, content in ((b"ZISRAWATTACH", attached), (b"ZISRAWATTDIR", listed)):
+        where = len(whole)
+        whole += name.ljust(16, b"\0") + struct.pack("<qq", len(content), len(content)) + content
+    whole[32 + 72 : 32 + 80] = struct.pack("<q", where)
+    path.write_bytes(whole)
+    with pytest.importorskip("czifile").CziFile(path) as file:  # that they are what they should be
+        (found,) = file.attachments()
+        np.testing.assert_array_equal(found.data(), [0.0, 1.5, 4.0])
+    ((axes, values),), xml = as_tiff(path)
+    assert axes == "TYX"
+    np.testing.assert_array_equal(values, pixels)
+    assert [one.delta_t for one in pixels_said(xml).planes] == [0.0, 1.5, 4.0]
 
 
 def dicom(pixels: np.ndarray, folder: Path, **said: Any) -> Path:
@@ -151,3 +199,33 @@ def test_dicom_packed_in_runs(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values, pixels)
     with pytest.raises(InputError, match="bits"):
         read_image(dicom(pixels, tmp_path, BitsAllocated=12))
+
+
+def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+
+    def sequence(*items: dict[str, Any]) -> Any:
+        found = []
+        for item in items:
+            found.append(pydicom.Dataset())
+            for name, value in item.items():
+                setattr(found[-1], name, value)
+        return pydicom.Sequence(found)
+
+    pixels = rng.integers(0, 4096, (2, 20, 30)).astype("u2")
+    measures = sequence({"PixelSpacing": [0.5, 0.75], "SpacingBetweenSlices": 3.0})
+    scaled = [
+        {"PixelValueTransformationSequence": sequence({"RescaleSlope": s, "RescaleIntercept": i})}
+        for s, i in ((1, 0), (0.5, 10))
+    ]
+    path = dicom(
+        pixels,
+        tmp_path,
+        SharedFunctionalGroupsSequence=sequence({"PixelMeasuresSequence": measures}),
+        PerFrameFunctionalGroupsSequence=sequence(*scaled),
+    )
+    ((_, values),), xml = as_tiff(path)
+    np.testing.assert_array_equal(values[0], pixels[0])
+    np.testing.assert_array_equal(values[1], pixels[1] * np.float32(0.5) + 10)
+    said = pixels_said(xml)
+    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.75, 0.5, 3.0)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,6 +57,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     with pa.ipc.new_stream(driver / "rows.arrows", table.schema) as stream:
         stream.write_table(table)
+    with sqlite3.connect(driver / "rows.sqlite") as database:
+        database.execute("CREATE TABLE rows (x REAL, y REAL, kind TEXT, age TEXT)")
+        database.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", frame.rows())
+    database.close()
     shutil.copy(driver / "rows.parquet", place / "shared")
     return place
 
@@ -92,7 +97,11 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def opened(path: Path) -> PartedTable:
-    table = open_table(path, in_memory_rows=1000, part_rows=PART_ROWS)
+    if path.suffix == ".sqlite":
+        source, name = f"sqlite:///{path}", "rows"
+    else:
+        source, name = str(path), None
+    table = open_table(source, table_name=name, in_memory_rows=1000, part_rows=PART_ROWS)
     assert isinstance(table, PartedTable)
     return table
 
@@ -149,7 +158,7 @@ def written(table: PartedTable, result: ScreeningResult, execution: Execution | 
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.arrows", "rows.parquet"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.arrows", "rows.parquet", "rows.sqlite"])
 def test_rows_are_sent_to_workers_who_cannot_read_them(
     cluster: Cluster, place: Path, here: ScreeningResult, carried: list[str], name: str
 ) -> None:

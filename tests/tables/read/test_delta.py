@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError, OptionError
-from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import Table
 
 pytestmark = pytest.mark.release
@@ -68,6 +68,7 @@ def test_deleted_rows_are_not_read_and_the_version_is_named(tmp_path: Path) -> N
     assert "Version 1 of the Delta table." in found.source.notes
     # Its files alone would bring them back.
     assert len([*tmp_path.glob("*.parquet")]) == 2
+    assert expand_each(tmp_path) == [tmp_path]
 
     before = opened(tmp_path, as_of=0)
     assert before.frame.equals(ROWS)

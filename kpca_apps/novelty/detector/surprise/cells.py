@@ -40,6 +40,9 @@ class RowSurprise:
     mean: FloatArray  # mean over columns of the surprise of their most surprising cell
     oddest: FloatArray  # log of the mean over cells of one over their share: led by the oddest cell
     scatter: FloatArray  # mean over numbers of log(1 + (residual / usual residual)^2)
+    # (c, n), part of each column in what is odd of the cells: of the sum over columns of one over
+    # the share of cells that are as odd. None where it was not asked for.
+    parts: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ class CellModel:
         contaminated: bool,
         normal: BoolArray,
         place: IntArray | None = None,
+        with_parts: bool = False,
     ) -> tuple[CellModel, RowSurprise]:
         """Learn from rows (n, d) and their kernel PCA scores (n,); also what the rows' cells say.
 
@@ -118,13 +122,19 @@ class CellModel:
             states=tuple(UpperTail.fit(state, ends=True) for state in improbability),
             usual=_medians(errors, rows.free & usual),
         )
-        return model, model._summary(rows, errors, improbability)
+        return model, model._summary(rows, errors, improbability, with_parts=with_parts)
 
-    def __call__(self, X: FloatArray) -> RowSurprise:
+    def __call__(self, X: FloatArray, *, with_parts: bool = False) -> RowSurprise:
         """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
         rows = self.map(X)
         left = self._left(rows.lines)
-        return self._summary(rows, *_cells_off(self.map, self.height, self.share, rows, left))
+        off = _cells_off(self.map, self.height, self.share, rows, left)
+        return self._summary(rows, *off, with_parts=with_parts)
+
+    @cached_property
+    def n_columns(self) -> int:
+        """Number c of columns with cells that can be odd."""
+        return len(self._by_group[0][0]) if len(self.given_others.knots) or self.states else 0
 
     @cached_property
     def _left(self) -> Callable[[FloatArray], FloatArray]:
@@ -144,12 +154,17 @@ class CellModel:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _summary(
-        self, rows: FeatureRows, errors: FloatArray, improbability: FloatArray
+        self,
+        rows: FeatureRows,
+        errors: FloatArray,
+        improbability: FloatArray,
+        *,
+        with_parts: bool,
     ) -> RowSurprise:
         """Sum up n rows by the errors of numbers (v, n) and how improbable their states are."""
         v, n = errors.shape
         if not (v or self.states):
-            return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n))
+            return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
         # Of each number given the others, of each number alone, of each state.
         cells = np.empty((2 * v + len(self.states), n))
         cells[: 2 * v] = self._tails(np.concatenate([errors, rows.value]))
@@ -172,9 +187,10 @@ class CellModel:
         cells -= top
         odds = np.exp(cells, out=cells)
         return RowSurprise(
-            mean=_sums(largest) / len(largest),
-            oddest=top + np.log(_sums(odds) / len(cells)),
-            scatter=_sums(scatter) / max(len(scatter), 1),
+            mean=sums_of_lines(largest) / len(largest),
+            oddest=top + np.log(sums_of_lines(odds) / len(cells)),
+            scatter=sums_of_lines(scatter) / max(len(scatter), 1),
+            parts=_parts(largest) if with_parts else None,
         )
 
     @cached_property
@@ -206,7 +222,14 @@ def usual_rows(
     return of_each_group(place, scores, lambda of: of <= np.quantile(of, share))
 
 
-def _sums(lines: FloatArray) -> FloatArray:
+def _parts(surprises: FloatArray) -> FloatArray:
+    """Return the parts (c, n) of columns in the sum of the odds that they are surprised by."""
+    odds: FloatArray = np.exp(surprises - surprises.max(axis=0))
+    odds /= sums_of_lines(odds)
+    return odds
+
+
+def sums_of_lines(lines: FloatArray) -> FloatArray:
     """Return sums (n,) over lines (k, n), to the same bits of a row in any batch."""
     # Numpy adds a single column in another order than columns side by side.
     sums: FloatArray = lines.sum(axis=0)

@@ -10,7 +10,8 @@ however ordinary its others are: its oddest cell counts once it is rarer than th
 
 with p_c by an exponential tail, so that s grows without bound. The hundredth keeps rows apart that
 have one absurd cell in common. What the relations between columns say of a row counts as one more
-term, of weight f (`with_surprise`). A reader's marks of some rows change the weights (`marked`).
+term, of weight f (`with_surprise`). A reader's marks of some rows say how much more or less often
+than others rows are wrong whose odd cells are in a column (`marked`).
 
 References
 ----------
@@ -27,8 +28,8 @@ from msgspec import Meta
 
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups
-from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise
-from kpca_apps.novelty.detector.surprise.marked import factors_by_marks
+from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise, sums_of_lines
+from kpca_apps.novelty.detector.surprise.marked import FARTHEST, log_odds_of_columns
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
@@ -80,12 +81,16 @@ class CombinedScore:
     oddest_slope: Annotated[float, Meta(ge=0, le=STEEPEST)]
     # e, a, b, o, c, w and f
     weights: Annotated[FloatArray, "7", Meta(ge=0, le=LARGEST_WEIGHT)]
+    # Of each column; 0 where nothing is marked.
+    by_marks: Annotated[FloatArray, "c", Meta(ge=-FARTHEST, le=FARTHEST)]
 
     def validate(self) -> None:
-        """Refuse large groups without their tails."""
+        """Refuse large groups without their tails, and columns without cells."""
         n_tails = {len(self.large_groups) + 1}
         if {len(self.error), len(self.mean), len(self.scatter)} != n_tails:
             raise ValueError("its tails are not those of its large groups")
+        if len(self.by_marks) != self.cells.n_columns:
+            raise ValueError("its marks are not of its columns")
 
     @classmethod
     def fit(
@@ -97,19 +102,23 @@ class CombinedScore:
         contaminated: bool,
         normal: BoolArray,
         wrong: BoolArray | None = None,
-        surprise: FloatArray | None = None,
         large_groups: LargeGroups | None = None,
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out.
 
         Those known to be `normal` (n,) are learned from whatever their errors are; those known to
-        be `wrong` and these say how to weigh the parts of the score, the `surprise` (n,) of
-        relations among them.
+        be `wrong` and these say of which columns odd cells are more often wrong.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
         cells, rows = CellModel.fit(
-            X, errors, columns, contaminated=contaminated, normal=normal, place=place
+            X,
+            errors,
+            columns,
+            contaminated=contaminated,
+            normal=normal,
+            place=place,
+            with_parts=wrong is not None,
         )
         zero, slope = exponential_tail(rows.oddest, OF_CELLS)
         weights = CONTAMINATED if contaminated else CLEAN
@@ -130,13 +139,10 @@ class CombinedScore:
             oddest_zero=zero,
             oddest_slope=slope,
             weights=np.array(weights),
+            by_marks=np.zeros(cells.n_columns),
         )
-        if wrong is not None:
-            terms = model._terms(X, errors, rows)
-            beside = model._beside(np.zeros(len(X)) if surprise is None else surprise)
-            parts = np.array([*terms.whole, terms.oddest, beside])
-            factors = factors_by_marks(parts, wrong, normal)
-            model = replace(model, weights=model._weighted(factors))
+        if wrong is not None and rows.parts is not None:
+            model = replace(model, by_marks=log_odds_of_columns(rows.parts, wrong, normal))
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:
@@ -158,13 +164,6 @@ class CombinedScore:
             term: FloatArray = np.log(self.weights[6]) + surprise + np.log(-np.expm1(-surprise))
         return term
 
-    def _weighted(self, factors: FloatArray) -> FloatArray:
-        """Return the weights times factors of the terms, in the order of `_terms`."""
-        weights = self.weights.copy()
-        places = [0, 1, 2, *([3] if weights[3] else []), 5, 6]
-        weights[places] = np.minimum(weights[places] * factors, LARGEST_WEIGHT)
-        return weights
-
     def __call__(
         self, X: FloatArray, errors: FloatArray, rows: RowSurprise | None = None
     ) -> FloatArray:
@@ -172,9 +171,14 @@ class CombinedScore:
 
         Of new rows, which are all but those of the fit, the cells are asked here.
         """
-        terms = self._terms(X, errors, self.cells(X) if rows is None else rows)
+        is_marked = bool(self.by_marks.any())
+        if rows is None:
+            rows = self.cells(X, with_parts=is_marked)
+        terms = self._terms(X, errors, rows)
         whole = np.logaddexp.reduce(terms.whole, axis=0)
         scores: FloatArray = np.logaddexp(whole, terms.oddest) + APART * whole
+        if is_marked and rows.parts is not None:
+            scores += sums_of_lines(rows.parts * self.by_marks[:, None])
         # Of a row that was not learned from, the fit and a later call differ by rounding.
         return rounded(scores, SCORE_BITS)
 

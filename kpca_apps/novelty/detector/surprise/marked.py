@@ -1,13 +1,15 @@
-"""Weights of the parts of a score, fitted to a few rows that a reader marked as wrong or fine.
+"""How often rows are wrong whose odd cells are in a column, by a few that a reader marked.
 
-The score of a row is the logarithm of a sum of terms, s = log sum_j f_j t_j; all factors f_j are 1
-before anything is marked. With d_j = log f_j, wrong rows i and fine rows k, they minimise
+People mark faults of few causes, and what they mark as fine is mostly of few columns, too: those
+whose rare values are nothing wrong. Of the marked rows i, wrong or fine, column c has the part
+q_ci in what is odd of their cells. With p the share of wrong rows among all that are marked, and
+W_c and F_c the sums of q_ci over wrong and fine ones, the posterior mean of a Beta distribution is
 
-    m mean_ik log(1 + exp(s_k - s_i)) + (L/2) |d|^2,    m = 2 n_wrong n_fine / (n_wrong + n_fine)
+    p_c = (W_c + M p) / (W_c + F_c + M)
 
-the logistic loss of ordering pairs, as of m rows of each kind, and a penalty that holds the factors
-near 1 as long as few rows are marked. A factor that all terms have in common changes no order, and
-costs; so it stays 1.
+as if M rows had been marked before, at the usual share. A score being the logarithm of how
+improbable a row is, odds are added to it as logarithms: logit p_c - logit p, by the part that the
+column has in what is odd of the row.
 """
 
 from __future__ import annotations
@@ -17,38 +19,26 @@ import numpy as np
 from kpca_apps.system.arrays import BoolArray, FloatArray
 
 FEWEST = 5  # rows that are marked, for any change
-PENALTY = 10.0  # L
-FARTHEST = np.log(10.0)  # |d_j|
+PRIOR = 1.0  # M
+FARTHEST = float(np.log(100.0))  # that a column moves a row
 
 
-def factors_by_marks(terms: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
-    """Return factors (j,) of the terms (j, n), which are logarithms; 1 where too few are marked."""
-    none = np.ones(len(terms))
-    if wrong.sum() + fine.sum() < FEWEST or not (wrong.any() and fine.any()):
-        return none
-    # Loaded here: few screenings have marks.
-    from scipy.optimize import minimize
+def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
+    """Return what each column adds to a score, (c,), by the parts (c, n) in rows (n,) marked.
 
-    of_wrong, of_fine = terms[:, wrong], terms[:, fine]
-    n_pairs = of_wrong.shape[1] * of_fine.shape[1]
-    m = 2.0 * n_pairs / (of_wrong.shape[1] + of_fine.shape[1])
+    Nothing is added where too few rows are marked, or all of them alike.
 
-    def scored(of: FloatArray, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return scores (n,), and how much of each every term is (j, n): their gradient."""
-        shifted = of + logs[:, None]
-        scores = np.logaddexp.reduce(shifted, axis=0)
-        return scores, np.exp(shifted - scores)
-
-    def loss(logs: FloatArray) -> tuple[float, FloatArray]:
-        (up, of_up), (down, of_down) = scored(of_wrong, logs), scored(of_fine, logs)
-        gaps = down[None, :] - up[:, None]
-        # The derivative of log(1 + exp(x)).
-        slopes = np.exp(-np.logaddexp(0.0, -gaps)) * (m / n_pairs)
-        gradient = of_down @ slopes.sum(axis=0) - of_up @ slopes.sum(axis=1)
-        value = m * float(np.logaddexp(0.0, gaps).mean())
-        return value + PENALTY / 2 * float(logs @ logs), gradient + PENALTY * logs
-
-    bounds = [(-FARTHEST, FARTHEST)] * len(terms)
-    found = minimize(loss, np.zeros(len(terms)), jac=True, method="L-BFGS-B", bounds=bounds)
-    factors: FloatArray = np.exp(found.x)
-    return factors
+    >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
+    >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
+    >>> log_odds_of_columns(parts, wrong, fine).round(2)
+    array([ 1.79, -1.79])
+    """
+    n_wrong, n_fine = int(wrong.sum()), int(fine.sum())
+    if n_wrong + n_fine < FEWEST or not (n_wrong and n_fine):
+        return np.zeros(len(parts))
+    usual = n_wrong / (n_wrong + n_fine)
+    of_wrong, of_fine = (parts[:, rows].sum(axis=1) for rows in (wrong, fine))
+    # Logarithms of the odds: the denominators of both shares cancel.
+    odds = (of_wrong + PRIOR * usual) / (of_fine + PRIOR * (1.0 - usual))
+    moved = np.log(odds) - np.log(n_wrong / n_fine)
+    return np.asarray(np.clip(moved, -FARTHEST, FARTHEST))

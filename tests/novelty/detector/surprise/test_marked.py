@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kpca_apps.novelty.detector.surprise.marked import FARTHEST, PENALTY, factors_by_marks
+from kpca_apps import score_table, screen_table
+from kpca_apps.novelty.detector.surprise.marked import (
+    FARTHEST,
+    PRIOR,
+    log_odds_of_columns,
+)
 
 
 def marked(n: int, wrong: list[int], fine: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -13,45 +19,54 @@ def marked(n: int, wrong: list[int], fine: list[int]) -> tuple[np.ndarray, np.nd
     return masks[0], masks[1]
 
 
-def loss(logs: np.ndarray, terms: np.ndarray, wrong: list[int], fine: list[int]) -> float:
-    """What is minimised, pair by pair."""
-    scores = [np.log(sum(np.exp(of + logs))) for of in terms.T]
-    pairs = [np.log1p(np.exp(scores[k] - scores[i])) for i in wrong for k in fine]
-    m = 2 * len(wrong) * len(fine) / (len(wrong) + len(fine))
-    return float(m * np.mean(pairs) + PENALTY / 2 * np.sum(logs**2))
+def logit(p: float) -> float:
+    return float(np.log(p / (1 - p)))
 
 
-def test_factors_are_the_minimum_of_the_loss() -> None:
-    rng = np.random.default_rng(0)
-    terms, wrong, fine = rng.normal(size=(4, 30)) * 3, [0, 3, 4, 9], [1, 2, 5]
-    found = factors_by_marks(terms, *marked(30, wrong, fine))
-    # Without gradients, and from elsewhere.
-    other = minimize(
-        loss, np.full(4, 0.3), (terms, wrong, fine), "Nelder-Mead",
-        options={"xatol": 1e-7, "fatol": 1e-10, "maxiter": 4_000},
-    )  # fmt: skip
-    assert np.log(found) == pytest.approx(other.x, abs=1e-4)
+@given(st.integers(0, 2**16), st.integers(1, 8), st.integers(1, 8))
+def test_odds_are_those_of_the_posterior_mean(seed: int, n_wrong: int, n_fine: int) -> None:
+    parts = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), 30).T
+    wrong, fine = [*range(n_wrong)], [*range(20, 20 + n_fine)]
+    found = log_odds_of_columns(parts, *marked(30, wrong, fine))
+    if n_wrong + n_fine < 5:
+        assert found.tolist() == [0.0] * 4
+        return
+    usual = n_wrong / (n_wrong + n_fine)
+    for column, of_column in enumerate(found):
+        w, f = sum(parts[column, i] for i in wrong), sum(parts[column, i] for i in fine)
+        mean = (w + PRIOR * usual) / (w + f + PRIOR)
+        assert of_column == pytest.approx(
+            np.clip(logit(mean) - logit(usual), -FARTHEST, FARTHEST), abs=1e-9
+        )
 
 
-def test_the_part_that_tells_wrong_rows_gains_and_the_other_loses() -> None:
-    terms = np.zeros((2, 40))
-    wrong, fine = [*range(10)], [*range(10, 20)]
-    terms[0, wrong], terms[1, fine] = 2.0, 2.0
-    telling, other = factors_by_marks(terms, *marked(40, wrong, fine))
-    assert telling > 1.05 and other < 0.95
-    swapped = factors_by_marks(terms, *marked(40, fine, wrong))
-    assert swapped == pytest.approx([other, telling], rel=1e-3)
-    assert (np.abs(np.log([telling, other])) <= FARTHEST).all()
-
-
-@pytest.mark.parametrize(("n_wrong", "n_fine"), [(4, 0), (0, 9), (2, 2)])
+@pytest.mark.parametrize(("n_wrong", "n_fine"), [(9, 0), (0, 9), (2, 2)])
 def test_few_marks_or_those_of_one_kind_change_nothing(n_wrong: int, n_fine: int) -> None:
-    terms = np.random.default_rng(1).normal(size=(3, 20))
+    parts = np.random.default_rng(1).dirichlet(np.ones(3), 20).T
     masks = marked(20, [*range(n_wrong)], [*range(10, 10 + n_fine)])
-    assert factors_by_marks(terms, *masks).tolist() == [1.0, 1.0, 1.0]
+    assert log_odds_of_columns(parts, *masks).tolist() == [0.0] * 3
 
 
-def test_a_row_of_which_relations_say_nothing_has_no_such_term() -> None:
-    terms = np.zeros((2, 12))
-    terms[1] = -np.inf
-    assert np.isfinite(factors_by_marks(terms, *marked(12, [0, 1, 2], [3, 4, 5]))).all()
+def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
+    rng = np.random.default_rng(0)
+    table = {name: rng.normal(size=400) for name in ("slips", "tails", "other")}
+    slips, tails = np.arange(0, 20), np.arange(20, 40)
+    table["slips"][slips] += rng.uniform(3.5, 6, 20) * rng.choice([-1, 1], 20)
+    table["tails"][tails] += rng.uniform(3.5, 6, 20) * rng.choice([-1, 1], 20)
+    first = screen_table(table, explain=0)
+    top = [one for one in first.ranked if one.row <= 40][:10]
+    kinds = ["wrong" if one.row <= 20 else "fine" for one in top]
+    assert {*kinds} == {"wrong", "fine"}
+    marks = {
+        "row_key": [one.key for one in top], "row": [one.row for one in top], "mark": kinds,
+    }  # fmt: skip
+    again = screen_table(table, explain=0, marks=marks)
+    left = [slips, tails]
+    seen = {one.row - 1 for one in top}
+    left = [np.array([row for row in rows if row not in seen]) for rows in left]
+    before, after = ([ranks[rows].mean() for rows in left] for ranks in (first.ranks, again.ranks))
+    assert after[0] < before[0] and after[1] - after[0] > before[1] - before[0]
+    # Rows that are scored with the model later are moved alike.
+    new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
+    lead = [np.subtract(*score_table(one.model, new).scores) for one in (first, again)]
+    assert lead[1] > lead[0] + 1.0

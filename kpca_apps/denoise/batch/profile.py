@@ -1,0 +1,140 @@
+"""The noise of a camera, a microscope or an acquisition: measured once, kept, and used again."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kpca_apps.denoise.batch.denoisers import SameNoise
+from kpca_apps.denoise.batch.evidence import kept_law
+from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.result import FoundLaw
+from kpca_apps.errors import InputError, RefusedError, opening
+from kpca_apps.names import one_line
+
+KIND, VERSION = "noise profile", 1  # as its document says of itself
+MOST_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class KindNoise:
+    """The noise of images of one kind."""
+
+    images: str  # camera and ISO or else the size, channels and type
+    n_images: int  # in which it was measured, and there for sure
+    sigma: tuple[float, ...] = ()  # white noise: the level in each channel, in the images' units
+    laws: tuple[FoundLaw, ...] = ()  # noise that grows with brightness: of each channel
+    # Of raw files: a and b of the variance a x + b in red, green and blue, x to 65535 at white.
+    curves: tuple[tuple[float, float], ...] = ()
+
+
+def kept(same: Iterable[SameNoise]) -> tuple[KindNoise, ...]:
+    """Return what is known of the noise of images of each kind as it is kept."""
+    return tuple(
+        KindNoise(
+            images=one.kind,
+            n_images=one.n_images,
+            sigma=one.sigma or (),
+            laws=tuple(kept_law(law) for law in one.laws),
+            curves=one.curves,
+        )
+        for one in same
+    )
+
+
+def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
+    """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
+    path = Path(path)
+    label = one_line(str(path), 200)
+    with opening(label):
+        content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
+    again = "measure it again by kpca denoise noise --save"
+    try:
+        document: Any = json.loads(content)
+        if not isinstance(document, Mapping) or document.get("kind") != KIND:
+            raise InputError(f"{label}: is no noise profile; {again}.")
+        if document.get("schema_version") != VERSION:
+            version = one_line(str(document.get("schema_version")), 20)
+            raise InputError(f"{label}: is of version {version}, and {VERSION} is read; {again}.")
+        found = msgspec.convert(document.get("kinds"), tuple[KindNoise, ...])
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{label}: is damaged ({one_line(str(error), 80)}); {again}.") from None
+    if not found:
+        raise InputError(f"{label}: holds no noise; {again}.")
+    names = [one.images for one in found]
+    if len(set(names)) < len(names) or not all(map(_is_sound, found)):
+        raise InputError(f"{label}: is damaged (noise that cannot be); {again}.")
+    return tuple(
+        SameNoise(
+            kind=one.images,
+            sigma=one.sigma or None,
+            laws=tuple(map(_law, one.laws)),
+            curves=one.curves,
+            n_images=one.n_images,
+        )
+        for one in found
+    )
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """Refuse a path at which no profile may be written; nothing but a profile is ever replaced."""
+    label = one_line(str(path), 200)
+    if not path.parent.is_dir():
+        raise InputError(f"{label}: its folder does not exist; make it first.")
+    if not path.is_symlink() and not path.exists():
+        return
+    try:
+        if path.is_symlink():
+            raise InputError("a link")
+        read_profile(path)
+    except InputError:
+        raise RefusedError(
+            f"{label}: exists and is no noise profile, so it is never replaced; choose another."
+        ) from None
+    if not force:
+        raise RefusedError(f"{label}: exists already; replace it with --force.")
+
+
+def _is_sound(one: KindNoise) -> bool:
+    """Whether noise is of one of the three sorts, finite, and nowhere negative."""
+    sorts = [bool(one.sigma), bool(one.laws), bool(one.curves)]
+    numbers = [*one.sigma, *(value for pair in one.curves for value in pair)]
+    terms = [value for law in one.laws for value in (law.gain, law.constant, law.blur)]
+    terms += [value for law in one.laws for value in (*law.brightness, *law.variances)]
+    return (
+        sum(sorts) == 1
+        and all(math.isfinite(value) and value >= 0 for value in numbers)
+        and all(map(math.isfinite, terms))
+        and len(one.curves) in (0, 3)
+        and all(
+            law.gain >= 0 and law.blur >= 0 and len(law.brightness) == len(law.variances) > 0
+            for law in one.laws
+        )
+    )
+
+
+def _law(kept: FoundLaw) -> NoiseLaw:
+    """Return a law as it was found, but for what only the finding needed."""
+    return NoiseLaw(
+        gain=kept.gain,
+        constant=kept.constant,
+        blur=kept.blur,
+        interval=kept.interval,
+        established=kept.established,
+        clipped=kept.clipped,
+        log_odds_flat=kept.log_odds_flat,
+        log_odds_white=kept.log_odds_white,
+        brightness=np.array(kept.brightness),
+        variances=np.array(kept.variances),
+        share=0.0,
+        unevenness=0.0,
+    )

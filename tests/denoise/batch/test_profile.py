@@ -1,0 +1,138 @@
+"""The noise of a set, kept in a file: what was found is what is used, and nothing else passes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
+from kpca_apps.denoise.batch.measuring import measure_file, pooled
+from kpca_apps.denoise.batch.profile import KIND, VERSION, kept, read_profile
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.options import Options
+from kpca_apps.errors import InputError
+from kpca_apps.images.files import read_image
+from tests.denoise.toy import save
+
+SIZE = (160, 160)
+
+
+def photograph(seed: int, *, counts: float = 0.0, sigma: float = 0.0) -> np.ndarray:
+    """An even slope with noise of light, of so much for a count, or white noise."""
+    rng, light = np.random.default_rng(seed), np.add.outer(np.arange(160), np.arange(160)) * 0.5
+    noisy = counts * rng.poisson(light / counts) if counts else light
+    noisy = noisy + sigma * rng.standard_normal(SIZE)
+    return np.clip(np.rint(noisy + 20 * (not counts)), 0, 255).astype(np.uint8)
+
+
+def stored(path: Path, same: tuple[SameNoise, ...], **changed: Any) -> Path:
+    document = {"kind": KIND, "schema_version": VERSION, "kinds": list(map(asdict, kept(same)))}
+    path.write_text(json.dumps(document | changed))
+    return path
+
+
+def found_in(folder: Path) -> tuple[SameNoise, ...]:
+    known = [measure_file(path, path.name)[1] for path in sorted(folder.iterdir())]
+    return pooled(one for one in known if one is not None)
+
+
+@pytest.mark.parametrize("noise", [{"sigma": 9.0}, {"counts": 4.0}])
+def test_noise_that_was_kept_is_taken_out_of_an_image_that_does_not_show_it(
+    tmp_path: Path, noise: dict[str, float]
+) -> None:
+    for seed in range(3):
+        save(tmp_path / "set", f"{seed}.png", photograph(seed, **noise))
+    (one,) = same = read_profile(stored(tmp_path / "profile.json", found_in(tmp_path / "set")))
+    assert (one.kind, one.n_images) == ("160 x 160, 1 x uint8", 3)
+    if one.sigma:
+        assert one.sigma[0] == pytest.approx(9.0, rel=0.1)
+    else:
+        assert one.laws[0].gain == pytest.approx(4.0, rel=0.15)
+    save(tmp_path / "in", "other.png", photograph(9, **noise))
+    denoiser = GroupDenoiser(Options(quality="draft"), same=same, from_profile=True)
+    result = run_batch([tmp_path / "in"], tmp_path / "out", denoiser.settings, denoise=denoiser)
+    (image,) = result.images
+    assert image.noise == ("gaussian" if one.sigma else "poisson")
+    assert image.notes[-1] == "The noise is that of images of its kind, by --profile."
+    with Image.open(tmp_path / "out" / "other.png") as opened:
+        change = np.std(np.asarray(opened).astype(float) - photograph(9, **noise))
+    assert change > 4
+    # As in a run that found it.
+    again = GroupDenoiser(Options(quality="draft"), same=found_in(tmp_path / "set"))
+    run_batch([tmp_path / "in"], tmp_path / "again", again.settings, denoise=again)
+    first, second = (read_image(tmp_path / name / "other.png").page(0) for name in ("out", "again"))
+    assert np.abs(first.astype(int) - second).max() <= 1
+
+
+def test_images_of_another_kind_are_not_denoised(tmp_path: Path) -> None:
+    same = (SameNoise("160 x 160, 1 x uint8", sigma=(9.0,), n_images=2),)
+    save(tmp_path / "in", "a.png", photograph(0, sigma=9))
+    save(tmp_path / "in", "small.png", photograph(0)[:96])
+    denoiser = GroupDenoiser(
+        Options(quality="draft"), same=read_profile(stored(tmp_path / "p", same)), from_profile=True
+    )
+    a, small = run_batch(
+        [tmp_path / "in"], tmp_path / "out", denoiser.settings, denoise=denoiser
+    ).images
+    assert (a.status, a.sigma) == ("ok", 9.0)
+    assert small.reason.startswith("small.png: is of another kind (160 x 96, 1 x uint8)")
+
+
+def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
+    pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
+    from tests.images.dng import exposed, mosaic_of, write_dng
+
+    light = mosaic_of(np.repeat(photograph(0)[..., np.newaxis] / 255.0, 3, axis=2))
+    for seed in range(3):
+        counts = 256 + 3839 * exposed(light, 1 / 200, 1e-4, seed)
+        (tmp_path / "set").mkdir(exist_ok=True)
+        write_dng(
+            tmp_path / "set" / f"{seed}.dng", np.clip(np.rint(counts), 0, 4095).astype(np.uint16)
+        )
+    (one,) = read_profile(stored(tmp_path / "p", found_in(tmp_path / "set")))
+    a, b = one.curves[0]
+    truth = np.sqrt(65535**2 * (0.4 / 200 + 1e-4))
+    assert np.sqrt(a * 0.4 * 65535 + b) == pytest.approx(truth, rel=0.15)
+    denoiser = GroupDenoiser(Options(quality="draft"), same=(one,), from_profile=True)
+    image = read_image(tmp_path / "set" / "0.dng")
+    assert image.mosaic is not None
+    cleaned = denoiser.of_kind(one.kind).clean_mosaic(image.mosaic())
+    assert not cleaned.info.estimated
+    assert np.std(cleaned.light - cleaned.mosaic.light) > 0.5 * truth
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"kind": "measured noise"}, "is no noise profile"),
+        ({"schema_version": 9}, "is of version 9, and 1 is read"),
+        ({"kinds": []}, "holds no noise"),
+        ({"kinds": None}, "is damaged"),
+        ({"kinds": [{"images": "a", "n_images": 1}]}, "noise that cannot be"),
+        ({"kinds": [{"images": "a", "n_images": 1, "sigma": [-1.0]}]}, "noise that cannot be"),
+        ({"kinds": [{"images": "a", "n_images": 1, "sigma": "x"}]}, "is damaged"),
+        ({"kinds": 2 * [{"images": "a", "n_images": 1, "sigma": [1.0]}]}, "noise that cannot be"),
+    ],
+)
+def test_what_is_no_profile_is_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    path = stored(tmp_path / "p.json", (SameNoise("a", sigma=(1.0,)),), **changed)
+    with pytest.raises(InputError, match=message) as refused:
+        read_profile(path)
+    assert "measure it again" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    for content in (b"", b"{", b"\xff\xfe", b"[" * 100_000):
+        (tmp_path / "p.json").write_bytes(content)
+        with pytest.raises(InputError, match=r"p\.json: is damaged"):
+            read_profile(tmp_path / "p.json")
+    with pytest.raises(InputError, match="no such file"):
+        read_profile(tmp_path / "none.json")

@@ -1,0 +1,71 @@
+"""What is looked at, of an image of which something is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpca_apps.denoise.denoiser import denoise_with_info
+from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.image import Axes, read_picture
+from kpca_apps.denoise.noise import choose
+from kpca_apps.denoise.options import Options
+
+IMAGE = 100 + 10 * np.random.default_rng(0).standard_normal((40, 44, 3))
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each time that white noise was measured."""
+    times: list[int] = []
+
+    def measured(planes: Any) -> Any:
+        times.append(1)
+        return measure_white(planes)
+
+    measure_white = choose.measure_white
+    monkeypatch.setattr(choose, "measure_white", measured)
+    return times
+
+
+def test_white_noise_is_measured_where_its_level_or_the_kind_of_noise_is_asked(
+    looked: list[int],
+) -> None:
+    for noise, sigma, times in (
+        ("gaussian", 10.0, 0),
+        ("camera", 10.0, 0),
+        ("poisson", 10.0, 0),
+        ("auto", [10.0, 9.0, 11.0], 0),  # a level a channel is of white noise
+        ("auto", 10.0, 1),
+        ("gaussian", None, 1),
+        ("poisson", None, 1),
+        ("camera", None, 0),
+    ):
+        looked.clear()
+        denoise_with_info(
+            IMAGE, sigma=sigma, noise=noise, strength=0, data_range=255, channel_axis=-1
+        )
+        assert len(looked) == times, (noise, sigma)
+
+
+def test_where_laws_are_known_nothing_is_measured(looked: list[int]) -> None:
+    grey = IMAGE[..., 0]
+    picture = read_picture(grey[np.newaxis], Axes.of(grey.shape, None, None), 255.0)
+    seen = np.array([0.0, 255.0])
+    law = NoiseLaw(0.5, 1.0, 0.0, (1.0, 1.0), True, False, 0.0, 0.0, seen, seen, 1.0, 1.0)
+    found = choose.look(picture, Options(), None, [law])
+    assert found.noise == "poisson"
+    assert not looked
+
+
+def test_the_image_is_the_one_of_a_kind_that_was_found() -> None:
+    found, info = denoise_with_info(
+        IMAGE, sigma=10, data_range=255, channel_axis=-1, quality="draft"
+    )
+    named, _ = denoise_with_info(
+        IMAGE, sigma=10, noise="gaussian", data_range=255, channel_axis=-1, quality="draft"
+    )
+    assert info.noise == "gaussian"
+    np.testing.assert_array_equal(found, named)

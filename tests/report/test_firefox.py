@@ -1,0 +1,149 @@
+"""The list of a report is worked through in Firefox, on its own protocol, as in Chromium."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report import worked
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.release,
+    # What drives it leaves the sockets open with which it waits for the browser.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
+SECONDS = 30.0
+# In the process of the browser: errors of pages, refusals of their policy among them, and what
+# pages ask for.
+WATCH = """
+    Services.console.reset();
+    window.asked = [];
+    Services.obs.addObserver((channel) => {
+        const { loadInfo, URI } = channel.QueryInterface(Ci.nsIChannel);
+        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.asked.push(URI.spec);
+    }, "http-on-opening-request");
+"""
+COMPLAINTS = """
+    const errors = Services.console.getMessageArray().filter((one) =>
+        one instanceof Ci.nsIScriptError && /^(file|data|blob):/.test(one.sourceName));
+    return [...window.asked, ...errors.map((one) => one.errorMessage)];
+"""
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def firefox(downloads: Path) -> Iterator[Any]:
+    """Firefox, driven over Marionette, which it speaks itself: no driver stands between."""
+    if FIREFOX is None:
+        pytest.skip("no Firefox on this machine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it asks in an old way which system this is
+        driver = pytest.importorskip(
+            "marionette_driver.marionette", reason="marionette_driver is not installed"
+        )
+    preferences = {
+        "browser.download.folderList": 2,
+        "browser.download.dir": str(downloads),
+        "browser.download.useDownloadDir": True,
+        "browser.download.alwaysOpenPanel": False,
+    }
+    client = driver.Marionette(
+        bin=FIREFOX,
+        headless=True,
+        port=0,
+        prefs=preferences,
+        gecko_log=str(downloads.with_suffix(".log")),
+    )
+    client.start_session()
+    yield client
+    client.cleanup()
+    del client
+    gc.collect()  # its profiles clear away after themselves, which is too late at the end
+
+
+def type_keys(firefox: Any, text: str) -> None:
+    keys = firefox.actions.sequence("key", "keyboard")
+    for key in ["\ue00c"] if text == "Escape" else text:
+        keys.key_down(key).key_up(key)
+    keys.perform()
+
+
+def text_of(firefox: Any, selector: str) -> str:
+    return str(firefox.execute_script(f"return document.querySelector({selector!r}).innerText"))
+
+
+def saved(firefox: Any, button: str, downloads: Path) -> Path:
+    """Press a button of the bar, and wait for the file that it makes."""
+    before = {*downloads.iterdir()}
+    for one in firefox.find_elements("css selector", ".workbar button"):
+        if one.text == button:
+            one.click()
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        new = {*downloads.iterdir()} - before
+        if len(new) == 1 and not any(path.suffix == ".part" for path in new):
+            (path,) = new
+            if path.stat().st_size:
+                return path
+        time.sleep(0.05)
+    raise AssertionError(f"{button} made no file: {sorted(downloads.iterdir())}")
+
+
+def watched(firefox: Any, script: str) -> Any:
+    with firefox.using_context("chrome"):
+        return firefox.execute_script(script, sandbox=None)
+
+
+def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<!DOCTYPE html><meta http-equiv='Content-Security-Policy' content=\"style-src 'none'\">"
+        "<p style='color: red'>x</p><img src='http://127.0.0.1:39999/x.png'>"
+        "<script>setTimeout(() => { throw new Error('slip'); });</script>"
+    )
+    watched(firefox, WATCH)
+    firefox.navigate(path.as_uri())
+    asked, *errors = watched(firefox, COMPLAINTS)
+    assert asked == "http://127.0.0.1:39999/x.png"
+    assert any("slip" in one for one in errors)
+    assert any("Content-Security-Policy" in one for one in errors)
+
+
+def test_what_is_marked_by_keys_in_firefox_is_saved_reopened_and_gone(
+    firefox: Any, downloads: Path, tmp_path: Path
+) -> None:
+    frame = worked.table()
+    first = worked.screened(frame)
+    path = tmp_path / "report.html"
+    first.save_report(path)
+    watched(firefox, WATCH)
+    firefox.navigate(path.as_uri())
+    for key in worked.KEYS:
+        type_keys(firefox, key)
+    assert text_of(firefox, ".workbar").startswith(worked.TALLY)
+    again = saved(firefox, "Save page with marks", downloads)
+    worked.check_saved(first, path, again)
+    firefox.navigate(again.as_uri())
+    marks = "return [...document.querySelectorAll('tr[data-row]')].map(r => r.dataset.mark ?? '')"
+    assert firefox.execute_script(marks)[:4] == ["fine", "known", "wrong", ""]
+    assert "not saved" not in text_of(firefox, ".workbar")
+    accepted, to_fix = (saved(firefox, name, downloads) for name in ("accept.csv", "to-fix.csv"))
+    worked.check_screened_again(frame, first, again, accepted)
+    worked.check_lists(first, accepted, to_fix)
+    worked.check_nothing_hidden(again, accepted, to_fix, path)
+    assert watched(firefox, COMPLAINTS) == []

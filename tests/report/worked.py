@@ -1,0 +1,86 @@
+"""A list worked through by keys, whichever browser it is in, and what must come of it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kpca_apps import screen_table
+from kpca_apps.novelty.marks import read_marks
+from kpca_apps.novelty.result import ScreeningResult
+
+HOSTILE = "</script><script>alert(1)</script>"
+SECRETS = ("quince", "medlar")
+NOTE = f"=1+1 {HOSTILE}"
+PRESSED = {*"jkfnwuc", "Escape"}
+# The first row is fine, the second known, with a note, and the third wrong after all.
+KEYS = ("j", "f", "j", "n", "c", NOTE, "Escape", "j", "f", "u", "w")
+TALLY = "1 wrong, 1 fine, 1 known, not saved"
+POLICY = 'http-equiv="Content-Security-Policy"'
+
+
+def table() -> pl.DataFrame:
+    """Make a table of which the first rows are odd, with hostile and hidden columns."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=200)
+    columns = {
+        "name": [f"n{i:03d}" for i in range(200)],
+        "size": x.round(2),
+        HOSTILE: (2 * x + 0.1 * rng.normal(size=200)).round(2),
+        "=secret": [SECRETS[i % 2] for i in range(200)],
+    }
+    frame = pl.DataFrame(columns)
+    return frame.with_columns(pl.Series("size", np.where(np.arange(200) < 4, 9.0, x).round(2)))
+
+
+def screened(frame: pl.DataFrame, **judged: Path) -> ScreeningResult:
+    """Screen the table, with marks or not."""
+    return screen_table(frame, count=4, id="name", hide="=secret", **judged)
+
+
+def names(rows: Any) -> list[str]:
+    return [str(one.id) for one in rows]
+
+
+def check_saved(first: ScreeningResult, path: Path, again: Path) -> None:
+    """Check the page that was saved with marks: these are what the tool reads, all else is kept."""
+    assert again.name == "report-marked.html"
+    expected = zip(first.ranked, ("fine", "known", "wrong"), ("", NOTE, ""), strict=False)
+    assert {(one.id, one.mark, one.note) for one in read_marks(again).marks} == {
+        (one.id, mark, note) for one, mark, note in expected
+    }
+    before, after = (one.read_text("utf-8").splitlines() for one in (path, again))
+    policies = [line for line in before if POLICY in line]
+    assert len(policies) == 1 and policies == [line for line in after if POLICY in line]
+
+
+def check_screened_again(
+    frame: pl.DataFrame, first: ScreeningResult, again: Path, accepted: Path
+) -> None:
+    """Check that exactly the rows that are fine or known are off the next list."""
+    top = names(first.ranked[:3])
+    for judged in ({"marks": again}, {"accept": accepted}):
+        result = screened(frame, **judged)
+        assert not {*top[:2]} & {*names(result.flagged_rows)}
+        assert top[2] in names(result.ranked[:-2])
+    assert names(screened(frame, marks=again).ranked)[0] == top[2]
+
+
+def check_lists(first: ScreeningResult, accepted: Path, to_fix: Path) -> None:
+    """Check the lists for the next run and for who mends the table."""
+    with to_fix.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["id"] for row in rows} == {str(first.ranked[2].id)}
+    assert {row["column"] for row in rows} <= {"size", HOSTILE, "(hidden)", "'=secret"}
+    with accepted.open(encoding="utf-8-sig", newline="") as file:
+        assert f"'{NOTE}" in [row["note"] for row in csv.DictReader(file)]
+
+
+def check_nothing_hidden(*written: Path) -> None:
+    """Check that what was hidden stands in none of some files."""
+    for path in written:
+        assert not any(secret in path.read_text("utf-8") for secret in SECRETS)
