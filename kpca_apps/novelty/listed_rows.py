@@ -44,8 +44,8 @@ MOST_SHARE = 0.5
 # all of them, and a report of a wide table stays small.
 MAX_CELLS = 60
 # Flagged rows that are listed, each with its first reason: so many cells, whatever the width of
-# the table, but at least and at most so many rows. A reason takes 1 ms a row of 20 columns and 4
-# of 90.
+# the table, but at least and at most so many rows. Those of a row of 20 columns take half
+# a millisecond.
 MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 400_000, 500, 20_000
 # Rows explained together; reasons depend on it in their last bits, so it is no one's choice.
 ROWS_A_BLOCK = 256
