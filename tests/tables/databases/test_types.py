@@ -71,7 +71,7 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
             [1, NULL] AS list, {{'a': [1]}} AS record, MAP {{'x': 1}} AS map, '101'::BIT AS bits,
             '\\xFF'::BLOB AS blob, INTERVAL '1 month 2 days' AS span, TIME '10:00' AS clock,
             DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 10:00' AS at, NULL AS none,
-            TIMESTAMPTZ '2024-02-29 10:00+02' AS zoned, 'infinity'::TIMESTAMP AS never,
+            TIMESTAMPTZ '2024-02-29 10:00:00+02' AS zoned, 'infinity'::TIMESTAMP AS never,
             '-infinity'::DATE AS early, [INTERVAL '1 day'] AS spans, true AS yes,
             union_value(k := 1) AS either, TIMESTAMP_S '2024-02-29 10:00' AS second"""
         )

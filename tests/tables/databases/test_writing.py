@@ -1,0 +1,67 @@
+"""New tables: whole or not there, whatever they are called and whatever is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+
+from kpca_apps.errors import ConfigError, InputError, RefusedError
+from kpca_apps.tables.databases.address import quoted
+from kpca_apps.tables.databases.writing import check_new_table, write_rows
+from kpca_apps.tables.opening import read_table
+from tests.tables.databases.conftest import Make
+
+HOSTILE = quoted('s"; DROP TABLE birds; --')
+FRAME = pl.DataFrame({"bird": [1, 2], "name": ["a", "'; DROP TABLE birds; --"]})
+SCORES = pl.DataFrame(
+    {
+        "row": range(4),
+        "novelty_score": [0.5, None, 1e300, -0.0],
+        "flagged": [True, False, None, True],
+        "rank": [1, 2, 3, 4],
+        "seen": ["\u00e9", "'; DROP TABLE birds; --", "", None],
+        'a"b': ["x"] * 4,
+    }
+)
+pytestmark = pytest.mark.parametrize(
+    "kind", ["sqlite", "duckdb", pytest.param("postgresql", marks=pytest.mark.release)]
+)
+
+
+def test_rows_come_back_as_they_were_written(make: Make) -> None:
+    uri = make(FRAME)
+    for table in ("scores", HOSTILE):
+        write_rows(uri, table, iter([SCORES[:1], SCORES[1:]]), force=False)
+        found = read_table(uri, table_name=table).frame
+        # SQLite has no Booleans.
+        assert found.cast(SCORES.schema).sort("row").equals(SCORES)  # type: ignore[arg-type]
+        with pytest.raises(RefusedError, match="is there already"):
+            check_new_table(uri, table, force=False)
+        write_rows(uri, table, iter([SCORES[:2]]), force=True)
+        assert read_table(uri, table_name=table).frame.height == 2
+    assert read_table(uri, table_name="birds").frame.equals(FRAME)
+    with pytest.raises(RefusedError, match="other than the scores"):
+        write_rows(uri, "birds", iter([SCORES]), force=True)
+    with pytest.raises(ConfigError, match="cannot be"):
+        write_rows(uri, "a.b.c", iter([SCORES]), force=True)
+    with pytest.raises(InputError):
+        write_rows(uri, "nowhere.scores", iter([SCORES]), force=True)
+
+
+def test_what_breaks_off_leaves_the_table_as_it_was(make: Make) -> None:
+    uri = make(FRAME)
+
+    def broken() -> Iterator[pl.DataFrame]:
+        yield SCORES
+        raise InputError("no more")
+
+    with pytest.raises(InputError):
+        write_rows(uri, "scores", broken(), force=False)
+    with pytest.raises(InputError, match="no table"):
+        read_table(uri, table_name="scores")
+    write_rows(uri, "scores", iter([SCORES]), force=False)
+    with pytest.raises(InputError):
+        write_rows(uri, "scores", broken(), force=True)
+    assert read_table(uri, table_name="scores").frame.height == 4
