@@ -19,7 +19,7 @@ import pyarrow as pa
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
-from kpca_apps.system.addresses import SCHEMES
+from kpca_apps.system.addresses import SCHEMES, address_of
 from kpca_apps.system.buckets import place_of
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
@@ -489,9 +489,11 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
     if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
+        is_there = address_of(file.label) is not None
+        name = one_line(file.name if is_there else file.label, 200)
         raise InputError(
-            f"this is a database; name it {scheme}:///{one_line(file.label, 200)}, and one of its "
-            "tables with --table."
+            f"this is a database; {'copy it here, ' * is_there}name it {scheme}:///{name}, and one "
+            "of its tables with --table."
         )
     if file.suffix in _BINARY_SUFFIXES and file.is_binary:
         raise InputError(f"the contents are not what {file.suffix} promises; export it again.")

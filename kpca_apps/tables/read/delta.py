@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, as_arrow, as_polars
 
 LOG = "_delta_log"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -48,6 +50,7 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         table = DeltaTable(address, storage_options=_storage(address))
         if isinstance(options.as_of, int | datetime):
             _go_back(table, options.as_of)
+        _refuse_elsewhere(pa.table(table.get_add_actions())["path"].to_pylist())
         # One partition: several would be read side by side, in any order.
         query = QueryBuilder().register("delta", table)
         query.execute("set datafusion.execution.target_partitions = 1")
@@ -80,6 +83,17 @@ def _go_back(table: Any, as_of: int | datetime) -> None:
         if written is not None and as_of.timestamp() * 1000 < written:
             first = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="seconds")
             raise InputError(f"there was no version yet at that time; the first is of {first}.")
+
+
+def _refuse_elsewhere(paths: list[str]) -> None:
+    """Refuse a log that names files outside of the table: it could be made to show any of them."""
+    for path in paths:
+        parts = [unquote(part) for part in re.split(r"[/\\]", path)]
+        if not parts[0] or ".." in parts or _SCHEME.match(path):
+            raise InputError(
+                f'its log names a file outside of it, "{one_line(path, 100)}", as that of a '
+                "shallow clone does; make a deep clone."
+            )
 
 
 def _storage(address: str) -> dict[str, str] | None:

@@ -141,6 +141,23 @@ def test_a_damaged_table_is_told_in_one_line(tmp_path: Path) -> None:
         open_table(tmp_path)
 
 
+@pytest.mark.parametrize("path", ["../{}", "%2e%2e/{}", "/tmp/{}", "file:///tmp/{}", "s3://b/{}"])
+def test_a_log_that_names_files_elsewhere_is_refused(path: str, tmp_path: Path) -> None:
+    write(tmp_path / "lake")
+    ROWS.write_parquet(tmp_path / "private.parquet")
+    log = tmp_path / "lake" / "_delta_log" / f"{0:020}.json"
+    (file,) = (tmp_path / "lake").glob("*.parquet")
+    log.write_text(log.read_text().replace(file.name, path.format("private.parquet")))
+    with pytest.raises(InputError, match="its log names a file outside of it"):
+        open_table(tmp_path / "lake")
+
+
+def test_a_value_that_looks_like_an_address_is_none(tmp_path: Path) -> None:
+    rows = ROWS.with_columns(site=pl.lit("https://a.example/../b"))
+    write(tmp_path, rows, partition_by=["site"])
+    assert opened(tmp_path).frame.select(rows.columns).equals(rows)
+
+
 def test_without_the_library_it_is_told_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,9 @@ def test_what_is_not_there_is_told(store: Any) -> None:
     for address in (f"s3://{BUCKET}/none.csv", "s3://no-such-bucket/a.csv"):
         with pytest.raises(InputError, match=rf"^{address}: there is no such object \(404\)"):
             open_table(address)
+    store.put_object(Bucket=BUCKET, Key="shop.db", Body=b"SQLite format 3\0" + bytes(84))
+    with pytest.raises(InputError, match=r"a database; copy it here, name it sqlite:///shop\.db"):
+        open_table(f"s3://{BUCKET}/shop.db")
     with pytest.raises(InputError, match="no object has such a name"):
         open_table(f"s3://{BUCKET}/none/*.csv")
     store.put_object(Bucket=BUCKET, Key="notes/read.me", Body=b"nothing")
