@@ -51,6 +51,17 @@ class Server:
                 cursor.adbc_ingest(name, table, mode="append")
             return rows
 
+    def ingest(self, name: str, table: Any) -> None:
+        """Put rows into a table, which is made if it is not there."""
+        from adbc_driver_postgresql import dbapi
+
+        with (
+            pytest.MonkeyPatch.context() as patched,
+            closing(self._connection(dbapi, patched)) as connection,
+            closing(connection.cursor()) as cursor,
+        ):
+            cursor.adbc_ingest(name, table, mode="create_append")
+
     def _connection(self, dbapi: Any, patched: pytest.MonkeyPatch) -> Any:
         patched.setenv("PGPASSWORD", PASSWORD)
         return dbapi.connect(self.uri, autocommit=True)

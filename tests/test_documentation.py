@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import PASSWORD, running_server
 from tests.stores import moto_store
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 @pytest.mark.release
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)])
 def test_code_blocks_run(page: str, tmp_path: Path) -> None:
-    with bucket_of(page):
+    with bucket_of(page), server_of(page):
         run_blocks(page, tmp_path)
 
 
@@ -54,6 +55,19 @@ def bucket_of(page: str) -> Iterator[None]:
     with moto_store("survey") as store:
         for table in (ROOT / "datasets").glob("*.csv"):
             store.upload_file(str(table), "survey", table.name)
+        yield
+
+
+@contextmanager
+def server_of(page: str) -> Iterator[None]:
+    """Run a server with the database that a page names, and the environment that leads to it."""
+    if "postgresql:///shop" not in (ROOT / page).read_text(encoding="utf-8"):
+        yield
+        return
+    with running_server() as server, pytest.MonkeyPatch.context() as patched:
+        where = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "ada"}
+        for name, value in {**where, "PGPASSWORD": PASSWORD}.items():
+            patched.setenv(name, value)
         yield
 
 

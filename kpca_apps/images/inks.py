@@ -31,7 +31,10 @@ def split_inks(image: ImageFile) -> ImageFile:
 
     parts = [replace(one, channels=n) for one in image.pages for n in (3, 1)]
     notes = (*image.notes, NOTE)
-    return replace(image, pages=tuple(parts), page=page, notes=notes, inks=True, rows=None)
+    copies = {2 * n + part: 2 * of + part for n, of in image.copies.items() for part in (0, 1)}
+    return replace(
+        image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, rows=None
+    )
 
 
 def joined_inks(pages: Iterable[Any], like: ImageFile) -> Iterator[Any]:

@@ -75,7 +75,8 @@ _KEPT = frozenset({PLAIN, ZIP, 5, PACKBITS, 34925, 50000})
 # With these a predictor is named in vain, as libtiff has it.
 _UNPREDICTED = frozenset({PLAIN, PACKBITS, *_IMAGES})
 _RAW_MEANINGS = frozenset({32803, 34892})
-_MEANINGS = {3: "a palette of colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
+_MEANINGS = {3: "a palette of few colours", 4: "a mask", 6: "YCbCr", 8: "CIELab"}
+PALETTE, COLOUR_MAP = 3, 320
 # Tags that belong in an EXIF block made from a TIFF page: what the picture shows, and how.
 _VIEWING = DESCRIBING | {ORIENTATION, X_DENSITY, Y_DENSITY, DENSITY_UNIT}
 _TYPES = {(1, 8): "u1", (1, 16): "u2", (1, 32): "u4", (2, 8): "i1", (2, 16): "i2", (2, 32): "i4"}
@@ -138,7 +139,12 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         one.integer(SAMPLES, 1) == 4 and not one.integer(EXTRA, 0) for one in directories
     ):
         notes.append("The fourth channel is taken as transparency and left as it is.")
-    pages = tuple(structure.page for structure in structures)
+    pages = tuple(
+        replace(one.page, channels=3) if _palette(one.tags) is not None else one.page
+        for one in structures
+    )
+    if any(_palette(directory) is not None for directory in directories):
+        notes.append("Its palette of colours is written as RGB: denoised colours do not fit it.")
     within = tuple(
         _copies_within(data, directory, page)
         for directory, page in zip(directories, pages, strict=True)
@@ -167,7 +173,7 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         notes=tuple(notes),
         directories=directories,
         within=within,
-        copies={} if inks == {True} else copies,
+        copies=copies,
         rows=lambda number, top, bottom: _decoded(
             data, structures[number], labels[number], top, bottom
         ),
@@ -181,6 +187,8 @@ def _copies_within(
 ) -> tuple[tuple[Page, Directory], ...]:
     """Return size and tags of the smaller copies of a page, to which one of its tags leads."""
     found = []
+    if _palette(directory) is not None:
+        return ()
     try:
         for own in directories_at(data, directory, SUB_IMAGES):
             copy = _page(own, "")
@@ -260,12 +268,13 @@ def _page(directory: Directory, label: str) -> Page:
     kind, depth = min(formats), max(bits)
     code = _TYPES.get((kind, depth)) if len(bits) == len(formats) == 1 else None
     is_jpeg_colour = meaning == YCBCR and directory.integer(PACKING, PLAIN) == JPEG
-    colours = 1 if meaning in (0, 1) else 4 if meaning == INKS else 3
+    is_palette = code == "u1" and _palette(directory) is not None
+    colours = 1 if meaning in (0, 1) or is_palette else 4 if meaning == INKS else 3
     may_have_alpha = colours == 3 or (colours == 1 and directory.integer(EXTRA, 0) in (1, 2))
     wrong = ""
     if meaning == INKS and (kind != 1 or directory.integer(PACKING, PLAIN) == JPEG):
         wrong = "CMYK inks as floats, with signs or in JPEG; save it in 8 or 16 bits with LZW first"
-    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour:
+    elif meaning not in (0, 1, 2, INKS) and not is_jpeg_colour and not is_palette:
         what = _MEANINGS.get(meaning, f"pixels of photometric kind {meaning}")
         wrong = f"{what}, not grey or RGB; save it as grey or RGB first"
     elif bits == {1}:
@@ -282,6 +291,16 @@ def _page(directory: Directory, label: str) -> Page:
         raise InputError(f"{label}: holds {wrong}.")
     size = directory.integer(HEIGHT, 0), directory.integer(WIDTH, 0)
     return Page(*size, samples, np.dtype(code))
+
+
+def _palette(directory: Directory) -> NDArray[np.uint8] | None:
+    """Return the 256 colours of a page that has a palette of them, else None."""
+    found = directory.integers(COLOUR_MAP)
+    if directory.integer(MEANING, 1) != PALETTE or len(found) != 3 * 256:
+        return None
+    colours = np.array(found, np.uint16).reshape(3, 256).T
+    # Of 16 bits, but for what some writers of 8 make of it.
+    return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
 def _decoded(
@@ -315,6 +334,9 @@ def _decoded(
         _invert(whole)
     if structure.tags.integer(MEANING, 1) == INKS:
         whole = ink_of(whole)
+    colours = _palette(structure.tags)
+    if colours is not None:
+        return np.asarray(colours[whole[..., 0]])
     return whole[..., 0] if page.channels == 1 else whole
 
 
@@ -496,7 +518,7 @@ def _write_pixels(
         SAMPLES: [channels],
         SAMPLE_FORMAT: [_FORMATS[kind]] * channels,
         PLANAR: [2 if planar else 1],
-        MEANING: [meaning if meaning != YCBCR else 2 if channels >= 3 else 1],
+        MEANING: [meaning if meaning not in (YCBCR, PALETTE) else 2 if channels >= 3 else 1],
     }
     if predicted:
         shorts[PREDICTOR] = [2]

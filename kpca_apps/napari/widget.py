@@ -155,7 +155,7 @@ class DenoiseWidget(QWidget):
     ) -> None:
         """Have work done in the background, and its result shown; it may be cancelled."""
         self.unwanted.clear()
-        self.said.setText("At work; the first time takes half a minute longer.")
+        self.said.setText("At work; the first time takes some 15 seconds longer.")
 
         def heard(share: float) -> None:
             if self.unwanted.is_set():

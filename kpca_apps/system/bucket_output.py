@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.system.buckets import CHUNK, address_of, place_of
+from kpca_apps.system.addresses import address_of
+from kpca_apps.system.buckets import CHUNK, place_of
 from kpca_apps.system.output import MARKER, TOOL, OutputFolder, foreign, listed
 from kpca_apps.system.spools import spool_folder
 from kpca_apps.system.temporary import TemporaryPath

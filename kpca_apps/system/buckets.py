@@ -19,14 +19,12 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
+from kpca_apps.system.addresses import address_of
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.spools import spool
 
 T = TypeVar("T")
 
-SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
-# A path has lost one of the slashes.
-_ADDRESS = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.IGNORECASE | re.DOTALL)
 CHUNK = 1 << 23  # bytes asked for at once
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
@@ -122,16 +120,6 @@ class Place:
             return heard_while(call)
 
 
-def address_of(path: str | Path) -> str | None:
-    """Return the address that is meant, of which a Path has lost a slash; None for other paths.
-
-    >>> address_of("s3://bucket/a.csv"), address_of(Path("s3://bucket")), address_of("a.csv")
-    ('s3://bucket/a.csv', 's3://bucket', None)
-    """
-    found = _ADDRESS.match(str(path))
-    return None if found is None else f"{found[1]}://{found[2]}"
-
-
 @contextmanager
 def here(path: str | Path) -> Iterator[Path]:
     """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
@@ -147,9 +135,8 @@ def here(path: str | Path) -> Iterator[Path]:
 
 def place_of(address: str | Path) -> Place:
     """Find the store of an address; nothing is asked of it yet."""
-    found = _ADDRESS.match(str(address))
-    assert found is not None
-    scheme, rest = found[1].lower(), found[2].rstrip("/")
+    scheme, _, rest = (address_of(address) or "").partition("://")
+    scheme, rest = scheme.lower(), rest.rstrip("/")
     bucket, _, key = rest.partition("/")
     store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
     account = ""

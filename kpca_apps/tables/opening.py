@@ -19,7 +19,8 @@ import pyarrow as pa
 from kpca_apps.errors import InputError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
-from kpca_apps.system.buckets import SCHEMES, place_of
+from kpca_apps.system.addresses import SCHEMES
+from kpca_apps.system.buckets import place_of
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
 from kpca_apps.system.temporary import TemporaryPath
@@ -343,10 +344,13 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    shared = Path(os.path.commonpath([path.parent for path in paths]))
-    named = [
-        (str(path.relative_to(shared)), table) for path, table in zip(paths, tables, strict=True)
-    ]
+    if values:
+        # Without the folders, whose values are those of columns, which may be hidden.
+        shared, shown = paths[0].parents[len(values[0])], [path.name for path in paths]
+    else:
+        shared = Path(os.path.commonpath([path.parent for path in paths]))
+        shown = [str(path.relative_to(shared)) for path in paths]
+    named = list(zip(shown, tables, strict=True))
     # Some writers keep these columns in the files as well.
     beside = [{k: v or "" for k, v in one.items() if k not in names} for one in values]
     beside = beside or [{}] * len(tables)
@@ -365,7 +369,10 @@ def _combined(
                 frame = frame.with_columns(pl.lit(v).alias(k) for k, v in added.items())
                 yield as_arrow(frame, part.lines if has_lines else None)
 
-    listing = "".join(f"{table.source.sha256}  {name}\n" for name, table in named)
+    listing = "".join(
+        f"{table.source.sha256}  {path.relative_to(shared)}\n"
+        for path, table in zip(paths, tables, strict=True)
+    )
     files_of: dict[str, list[str]] = {}
     for name, table in named:
         for note in table.source.notes:
@@ -374,7 +381,7 @@ def _combined(
     first_with: dict[str, str] = {}
     for name, table in named:
         other = first_with.setdefault(table.source.fingerprint, name)
-        if other != name:
+        if other != name and not values:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
             notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
     more = len(notes) - _MOST_NOTES

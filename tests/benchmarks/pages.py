@@ -4,7 +4,8 @@
 
 Without tables, those of `datasets/` and one of 100,000 rows, with what the command lists of each.
 Printed are bytes, elements, rows of the list, and milliseconds of Chromium from the start of the
-navigation: until the page is read and its script has run ("ready"), and until a press of `j` has
+navigation: until the page is read and its script has run ("ready"; beside it what the thread of
+the page has worked until it is shown, the same on a busy machine), and until a press of `j` has
 opened the list and is drawn ("first key", from the press; "later key" is the next one). Chromium
 slows its processor down by each factor of ``--slower``. Medians; needs ``pip install playwright``
 and a Chromium.
@@ -51,12 +52,18 @@ def large_table() -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def measure(browser: Any, page_file: Path, slower: float) -> tuple[float, float, float]:
+def measure(browser: Any, page_file: Path, slower: float) -> tuple[float, float, float, float]:
     """Open a page in a slower browser, and return its milliseconds."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": slower})
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(page_file.as_uri())
-    found = (page.evaluate(READY), page.evaluate(KEY, "j"), page.evaluate(KEY, "j"))
+    metrics = {
+        one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
+    }
+    worked = 1e3 * metrics["TaskDuration"]
+    found = (page.evaluate(READY), worked, page.evaluate(KEY, "j"), page.evaluate(KEY, "j"))
     page.close()
     return found
 
@@ -98,10 +105,10 @@ def main() -> None:
             )
             for slower in options.slower:
                 runs = [measure(browser, path, slower) for _ in range(options.repeats)]
-                ready, first, later = map(statistics.median, zip(*runs, strict=True))
+                ready, cpu, first, later = map(statistics.median, zip(*runs, strict=True))
                 print(
-                    f"    {slower:g} x slower: ready {ready:,.0f} ms, first key {first:,.0f} ms, "
-                    f"later key {later:,.0f} ms",
+                    f"    {slower:g} x slower: ready {ready:,.0f} ms ({cpu:,.0f} ms CPU), "
+                    f"first key {first:,.0f} ms, later key {later:,.0f} ms",
                     flush=True,
                 )
         browser.close()

@@ -84,8 +84,8 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
     Image.new("1", (20, 30)).save(bilevel, "PNG")
     bilevel_tiff = io.BytesIO()
     Image.new("1", (20, 30)).save(bilevel_tiff, "TIFF")
-    palette_tiff = io.BytesIO()
-    Image.new("P", (20, 30)).save(palette_tiff, "TIFF")
+    colours = tiff(grey, photometric="palette", colormap=np.zeros((3, 256), np.uint16))
+    few = colours.replace(struct.pack("<HHI", 320, 3, 768), struct.pack("<HHI", 320, 3, 600))
     animated = io.BytesIO()
     frames = [Image.fromarray(texture(8, 8)), Image.fromarray(255 - texture(8, 8))]
     frames[0].save(animated, "PNG", save_all=True, append_images=frames[1:])
@@ -143,7 +143,7 @@ def refused_images() -> dict[str, tuple[str, bytes, str]]:
         "tiff circle": ("a.tif", bytes(circle), "circle"),
         "tiff beyond the end": ("a.tif", bigtiff_beyond_the_end(), "beyond the end"),
         "tiff without depths": ("a.tif", tiff_without_depths(), "1 bit"),
-        "tiff palette": ("a.tif", palette_tiff.getvalue(), "palette"),
+        "tiff palette": ("a.tif", few, "palette"),
         "tiff of 1 bit": ("a.tif", bilevel_tiff.getvalue(), "1 bit"),
         "tiff of 64-bit integers": ("a.tif", tiff(grey.astype(np.uint64)), "64 bits"),
         "tiff complex": ("a.tif", tiff(grey.astype(np.complex64)), "unknown"),

@@ -10,6 +10,9 @@ import pytest
 import tifffile
 from PIL import Image
 
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError
 from kpca_apps.images.files import read_image
 from tests.hostile.images import texture, tiff, write_image
@@ -68,3 +71,21 @@ def test_tiff(dtype: str, planar: str, tmp_path: Path) -> None:
         with Image.open(out) as seen, Image.open(io.BytesIO(first)) as own:
             assert seen.mode == "CMYK"
             np.testing.assert_array_equal(np.array(seen), np.array(own))
+
+
+def test_smaller_copies_are_known_by_their_inks(tmp_path: Path) -> None:
+    path, options = tmp_path / "a.tif", {"photometric": "separated", "tile": (16, 16)}
+    with tifffile.TiffWriter(path) as writer:
+        for side in (64, 32):
+            writer.write(texture(side, side, 4), **options, contiguous=False)
+    image = read_image(path)
+    assert image.copies == {2: 0, 3: 1}
+    assert [page.channels for page in image.pages] == [3, 1, 3, 1]
+    denoiser = GroupDenoiser(Options(quality="draft"), sigma=20.0)
+    out = tmp_path / "out"
+    (done,) = run_batch([path], out, denoiser.settings, denoise=denoiser).images
+    assert done.reason == ""
+    whole, small = (tifffile.imread(out / "a.tif", key=key).astype(float) for key in (0, 1))
+    np.testing.assert_allclose(
+        small, whole.reshape(32, 2, 32, 2, 4).mean(axis=(1, 3)), rtol=0, atol=1
+    )

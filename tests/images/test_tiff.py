@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import encode_image
@@ -131,3 +132,19 @@ def test_tiles_stay_tiles(dtype: str, packing: str | None, planar: str) -> None:
         )
         np.testing.assert_array_equal(page.asarray(), pixels)
     np.testing.assert_array_equal(read_tiff(file.getvalue(), "a").page(0), image.page(0))
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_a_palette_is_looked_up(compression: str) -> None:
+    picture = Image.fromarray(texture(40, 50, 3)).quantize(256)
+    content = io.BytesIO()
+    picture.save(content, "TIFF", compression=compression)
+    image = read_tiff(content.getvalue(), "a")
+    assert "palette" in image.notes[0]
+    expected = np.array(picture.convert("RGB"))
+    np.testing.assert_array_equal(image.page(0), expected)
+    file = io.BytesIO()
+    encode_image(file, image.page(0), image)
+    with Image.open(io.BytesIO(file.getvalue())) as seen:
+        assert seen.mode == "RGB"
+        np.testing.assert_array_equal(np.array(seen), expected)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.system.buckets import address_of, place_of, reason
+from kpca_apps.system.addresses import address_of
+from kpca_apps.system.buckets import place_of, reason
 from kpca_apps.tables.opening import open_table
 from tests.stores import SECRET
 

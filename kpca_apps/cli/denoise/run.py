@@ -107,8 +107,12 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: Path | None) -> str:
-    """Return the hash of the file of a mask that is an image; it is read with each image."""
-    return "" if path is None else read_image(path).sha256
+    """Return the hash of the file of a mask, which is read with each image."""
+    if path is None:
+        return ""
+    if (found := hash_file(path)) is None:
+        raise InputError(f"{one_line(str(path), 200)}: no such file; name the image of a mask.")
+    return found
 
 
 def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOptions) -> Batch:
@@ -296,10 +300,10 @@ def warm(batch: Batch, jobs: tuple[int, int]) -> tuple[int, int]:
     """
     is_linear = batch.denoiser.is_linear
     if is_kept():
-        announcement = "Compiling for this machine, once; about half a minute."
+        announcement = "Compiling for this machine, once; some 15 seconds."
         warm_up(lambda: batch.console.say(announcement), is_linear=is_linear)
         return jobs
-    batch.console.say(f"Compiling; about half a minute. {KEPT_NOWHERE}")
+    batch.console.say(f"Compiling; some 15 seconds. {KEPT_NOWHERE}")
     warm_up(lambda: None, is_linear=is_linear)
     return 1, jobs[0] * jobs[1]
 

@@ -40,7 +40,7 @@ def denoised_in_bands(
     if image.rows is None:
         raise InputError(
             f"{image.label}: has {page.width} x {page.height} pixels, which are read in bands of "
-            "TIFF alone, and not of CMYK; cut it into smaller images."
+            "TIFF and OME-Zarr alone, and not of CMYK; cut it into smaller images."
         )
     _refuse(denoise)
     known, info = denoise.knowing(_squares(image, number))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.masks import Mask
@@ -20,7 +21,7 @@ from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
-from kpca_apps.images.types import Groups, ImageFile, Mosaic
+from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.system.spools import spilled
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
@@ -51,6 +52,10 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
     """Return the mask of each page, of a file of one page or as many: data are all but 0."""
     if path is None:
         return (None,) * len(image.pages)
+    if (bits := _bits_of(path, image.pages[0])) is not None and all(
+        page.shape[:2] == bits.shape for page in image.pages
+    ):
+        return (bits,) * len(image.pages)
     found = read_image(path, label=f"{image.label}: its mask {path.name}")
     if len(found.pages) not in (1, len(image.pages)):
         raise InputError(
@@ -69,6 +74,14 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
         colours = colours_of(found.page(number)) != 0
         masks.append(colours.any(axis=2) if colours.ndim == 3 else colours)
     return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
+
+
+def _bits_of(path: Path, page: Page) -> Mask | None:
+    """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
+    with suppress(OSError, ValueError), Image.open(path) as opened:
+        if opened.mode == "1" and opened.size == (page.width, page.height):
+            return np.asarray(opened)
+    return None
 
 
 def without_holes(*images: NDArray[Any]) -> list[NDArray[Any]]:

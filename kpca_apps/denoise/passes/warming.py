@@ -31,7 +31,7 @@ def is_kept() -> bool:
 
 
 def warm_up(announce: Callable[[], None], *, is_linear: bool = True) -> None:
-    """Load the inner loops, or announce that they are compiled, for some ten seconds, and do so.
+    """Load the inner loops, or announce that they are compiled, for some 15 seconds, and do so.
 
     Done before work starts, they are compiled once for a machine, and not in every worker.
     """

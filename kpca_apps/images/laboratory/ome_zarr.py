@@ -17,7 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,9 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
+from kpca_apps.images.bands import Bands
 from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.types import (
+    MAX_IN_BANDS,
+    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
@@ -94,7 +97,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     if any(len(shape) != len(names) for shape in shapes) or any(a.dtype != dtype for a in arrays):
         raise InputError(f"{label}: its copies do not fit its axes; it is damaged, make it again.")
     *counts, height, width = shapes[0]
-    check_size(label, (height, width), 0, 0, 1)
+    check_size(label, (height, width), 0, 0, 1, MAX_IN_BANDS)
     n_pages = math.prod(counts)
     held = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * held:
@@ -117,13 +120,18 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     page = Page(height, width, 1, native)
     series = [Series(names[:-2], tuple(counts), page, _said(told, scales[0], names, units, counts))]
 
-    def read(number: int) -> NDArray[Any]:
+    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
+        if (bottom - top) * width > MAX_PIXELS:
+            raise InputError(
+                f"{label}: has {width} x {height} pixels, too many to be looked at in one piece; "
+                "cut it into smaller images."
+            )
         with damage_refused(label):
             array = _opened(folder, paths[0], "r")
-            _check_blosc(folder / paths[0], array, place)
-            pixels = np.asarray(array[place])
-            if pixels.shape != page.shape:
+            _check_blosc(folder / paths[0], array, place, top, bottom)
+            pixels = np.asarray(array[(*place, slice(top, bottom))])
+            if pixels.shape != (bottom - top, width):
                 raise ValueError("its pixels do not fit its header")
         return pixels.astype(native, copy=False)
 
@@ -132,7 +140,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         format="zarr",
         pages=(page,) * n_pages,
         metadata=Metadata(),
-        page=read,
+        page=lambda number: rows(number, 0, height),
+        rows=rows,
+        block_rows=(_outer(arrays[0])[-2],) * n_pages,
         directories=ome_directories(series),
         groups=groups_of(series),
         rewrite=lambda out, pages: _write(pyramid, out, pages),
@@ -154,14 +164,16 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
     return zarr.open_array(str(folder / path), mode=mode)
 
 
-def _check_blosc(folder: Path, array: Any, place: tuple[int, ...]) -> None:
+def _check_blosc(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
     """Refuse a page of which a chunk is cut short; Blosc would read on beyond its end."""
     if array.shards or not any("blosc" in type(one).__name__.lower() for one in array.compressors):
         return
     before = tuple(one // side for one, side in zip(place, array.chunks, strict=False))
-    counts = (-(-n // side) for n, side in zip(array.shape[-2:], array.chunks[-2:], strict=True))
-    for after in np.ndindex(*counts):
-        path = folder / array.metadata.encode_chunk_key((*before, *after))
+    tall, wide = array.chunks[-2:]
+    for down, across in product(
+        range(top // tall, -(-bottom // tall)), range(-(-array.shape[-1] // wide))
+    ):
+        path = folder / array.metadata.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:
                 head = file.read(16)
@@ -267,14 +279,17 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
                 shutil.copyfile(here / name, target / name)
 
 
-def _write_pages(array: Any, pages: Iterable[NDArray[Any]], folder: Path) -> None:
+def _write_pages(array: Any, pages: Iterable[Any], folder: Path) -> None:
     """Write pages to an array; where a chunk holds several, they wait for it in a file."""
     counts, (height, width) = array.shape[:-2], array.shape[-2:]
     outer = _outer(array)
     several = next((axis for axis, side in enumerate(outer[:-2]) if side > 1), None)
     if several is None:
         for place, pixels in zip(np.ndindex(*counts), pages, strict=True):
-            array[place] = pixels
+            top = 0
+            for band in _bands(pixels):
+                array[(*place, slice(top, top + len(band)))] = band
+                top += len(band)
         return
     source = iter(pages)
     for before in np.ndindex(*counts[:several]):
@@ -285,7 +300,8 @@ def _write_pages(array: Any, pages: Iterable[NDArray[Any]], folder: Path) -> Non
             require_disk(folder, n_bytes, "The pages of a chunk")
             with tempfile.TemporaryFile(dir=folder) as file:
                 for _ in range(math.prod(sides[:-2])):
-                    file.write(np.ascontiguousarray(next(source), array.dtype).tobytes())
+                    for band in _bands(next(source)):
+                        file.write(np.ascontiguousarray(band, array.dtype).tobytes())
                 file.flush()
                 for region in _regions(sides, outer[several:]):
                     # Mapped anew each time, so that what was read leaves the memory.
@@ -295,6 +311,11 @@ def _write_pages(array: Any, pages: Iterable[NDArray[Any]], folder: Path) -> Non
                     del waiting
     if next(source, None) is not None:
         raise ValueError("more pages than the array has")
+
+
+def _bands(pixels: Any) -> Iterable[NDArray[Any]]:
+    """Return the parts of a page that are written one after the other."""
+    return pixels.each if isinstance(pixels, Bands) else [pixels]
 
 
 def _regions(shape: Sequence[int], outer: Sequence[int]) -> Iterator[Region]:

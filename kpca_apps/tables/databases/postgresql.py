@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -122,7 +123,9 @@ class PostgreSQL:
 
 def _with_patience(uri: str) -> str:
     """Wait for a server only so long, where nothing else is said of it."""
-    if any(name in ("connect_timeout", "service") for name, _ in parse_qsl(urlsplit(uri).query)):
+    if "PGCONNECT_TIMEOUT" in os.environ or any(
+        name in ("connect_timeout", "service") for name, _ in parse_qsl(urlsplit(uri).query)
+    ):
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_PATIENCE}"
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
-from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, address_of, endpoint, reason
+from kpca_apps.system.addresses import address_of
+from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, reason
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches

@@ -15,6 +15,7 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
+from tests.images.laboratory.test_ome_zarr import made
 
 CLEAN = brick()[:300, :340]
 NOISY = np.clip(CLEAN + 15 * np.random.default_rng(0).normal(size=CLEAN.shape), 0, 255)
@@ -64,6 +65,22 @@ def test_bands_have_no_seams(tmp_path: Path, small: None, options: dict[str, Any
     difference = np.abs(found.astype(float) - whole)
     at_seams = difference[63::64][:4]
     assert difference.mean() < 1.5 and at_seams.mean() < 1.3 * difference.mean()
+
+
+@pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
+def test_bands_of_ome_zarr(tmp_path: Path, small: None, chunks: tuple[int, ...]) -> None:
+    zarr = pytest.importorskip("zarr")
+    pixels = np.stack([NOISY, NOISY[::-1]])[np.newaxis]
+    made(tmp_path / "in" / "a.zarr", pixels, chunks=chunks)
+    assert not run(tmp_path).reason
+    found, half = (
+        zarr.open_array(str(tmp_path / f"out/a.zarr/{level}"), mode="r")[:].astype(float)
+        for level in (0, 1)
+    )
+    assert np.std(found[0, 0] - CLEAN) < 0.6 * 15
+    assert np.std(found[0, 1] - CLEAN[::-1]) < 0.6 * 15
+    means = found.reshape(1, 2, 150, 2, 170, 2).mean(axis=(3, 5))
+    np.testing.assert_allclose(half, means, rtol=0, atol=0.5)
 
 
 def test_copies_and_tiles_of_a_large_page_are_those_of_a_small_one(

@@ -53,6 +53,17 @@ def test_holes_of_three_kinds_stay_as_they_are(tmp_path: Path) -> None:
     assert all(np.isfinite(image.residual.sd) for image in result.images if image.residual)
 
 
+def test_a_mask_may_have_one_bit_a_pixel(tmp_path: Path) -> None:
+    save(tmp_path / "in", "a.png", NOISY)
+    found = []
+    for mask in (save(tmp_path, "bits.tif", DATA), save(tmp_path, "m.png", 9 * DATA.astype("u1"))):
+        result = run(tmp_path, mask=mask, mask_sha256=mask.name)
+        assert not result.images[0].reason
+        found.append((tmp_path / "out" / "a.png").read_bytes())
+        (tmp_path / "out" / "a.png").unlink()
+    assert found[0] == found[1]
+
+
 def test_pages_of_a_stack_may_have_holes(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     film = np.stack([np.where(DATA, NOISY, np.nan)] * 3).astype(np.float32)

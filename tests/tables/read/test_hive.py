@@ -90,10 +90,30 @@ def test_text_in_folders_has_the_columns_as_text(tmp_path: Path) -> None:
     table = open_table(tmp_path)
     assert isinstance(table, Table)
     assert table.frame.rows() == [
-        ("5", "01", "zone=01/a.csv"), ("6", "02", "zone=02/a.csv"), ("7", "02", "zone=02/a.csv"),
+        ("5", "01", "a.csv"), ("6", "02", "a.csv"), ("7", "02", "a.csv"),
     ]  # fmt: skip
     assert table.frame.columns == ["size", "zone", "file"]
     assert table.lines is not None and table.lines.tolist() == [2, 2, 3]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_one_folder_is_another_table_by_another_name_and_hides_it(
+    suffix: str, tmp_path: Path
+) -> None:
+    sources = []
+    for zone in ("Ulm", "Bonn"):
+        folder = tmp_path / zone / "all" / f"zone={zone}"
+        folder.mkdir(parents=True)
+        rows = pl.DataFrame({"x": [1, 2]})
+        write = rows.write_csv if suffix == ".csv" else rows.write_parquet
+        write(folder / f"a{suffix}")
+        found = open_table(tmp_path / zone / "all")
+        assert isinstance(found, Table)
+        assert found.frame["zone"].to_list() == [zone] * 2
+        shown = [found.source.name, *found.source.notes, *map(str, found.frame.drop("zone").rows())]
+        assert not any(zone in text for text in shown)
+        sources.append(found.source)
+    assert sources[0].fingerprint != sources[1].fingerprint
 
 
 def _beside(folder: Path) -> None:

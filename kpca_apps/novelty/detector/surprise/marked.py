@@ -8,9 +8,8 @@ W_c and F_c the sums of q_ci over wrong and fine ones, the posterior mean of a B
     p_c = (W_c + M p) / (W_c + F_c + M)
 
 as if M rows had been marked before, at the usual share. A score being the logarithm of how
-improbable a row is, odds are added to it as logarithms: L (logit p_c - logit p), by the part that
-the column has in what is odd of the row. M and L were chosen on tables of R packages that no figure
-is reported of.
+improbable a row is, odds are added to it as logarithms: logit p_c - logit p, by the part that the
+column has in what is odd of the row.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 
 FEWEST = 5  # rows that are marked, for any change
 PRIOR = 1.0  # M
-WEIGHT = 2.0  # L
 FARTHEST = float(np.log(100.0))  # that a column moves a row
 
 
@@ -33,7 +31,7 @@ def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) ->
     >>> parts = np.array([[1, 1, 1, 0, 0, 0.5], [0, 0, 0, 1, 1, 0.5]])
     >>> wrong, fine = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
     >>> log_odds_of_columns(parts, wrong, fine).round(2)
-    array([ 3.58, -3.58])
+    array([ 1.79, -1.79])
     """
     n_wrong, n_fine = int(wrong.sum()), int(fine.sum())
     if n_wrong + n_fine < FEWEST or not (n_wrong and n_fine):
@@ -42,5 +40,5 @@ def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) ->
     of_wrong, of_fine = (parts[:, rows].sum(axis=1) for rows in (wrong, fine))
     # Logarithms of the odds: the denominators of both shares cancel.
     odds = (of_wrong + PRIOR * usual) / (of_fine + PRIOR * (1.0 - usual))
-    moved = WEIGHT * (np.log(odds) - np.log(n_wrong / n_fine))
+    moved = np.log(odds) - np.log(n_wrong / n_fine)
     return np.asarray(np.clip(moved, -FARTHEST, FARTHEST))

@@ -9,7 +9,6 @@ from kpca_apps import score_table, screen_table
 from kpca_apps.novelty.detector.surprise.marked import (
     FARTHEST,
     PRIOR,
-    WEIGHT,
     log_odds_of_columns,
 )
 
@@ -37,7 +36,7 @@ def test_odds_are_those_of_the_posterior_mean(seed: int, n_wrong: int, n_fine: i
         w, f = sum(parts[column, i] for i in wrong), sum(parts[column, i] for i in fine)
         mean = (w + PRIOR * usual) / (w + f + PRIOR)
         assert of_column == pytest.approx(
-            np.clip(WEIGHT * (logit(mean) - logit(usual)), -FARTHEST, FARTHEST), abs=1e-9
+            np.clip(logit(mean) - logit(usual), -FARTHEST, FARTHEST), abs=1e-9
         )
 
 
