@@ -242,6 +242,6 @@ def test_the_password_of_the_environment_is_in_no_output_and_no_list_of_processe
     assert len(files) > 8
     for path in files:
         assert not any(secret.encode() in path.read_bytes() for secret in secrets), path
-    scores = postgres.run("SELECT count(*), sum(flagged::int) FROM scores WHERE bird >= 500")
-    assert scores == [(60, 1)]  # one in a hundred
+    scores = postgres.run("SELECT count(*) FROM scores WHERE bird >= 500")
+    assert scores == [(60,)]
     postgres.run("DROP TABLE flock", "DROP TABLE scores")
