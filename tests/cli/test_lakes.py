@@ -63,5 +63,8 @@ def test_the_version_of_a_delta_table_is_named(kpca: Run) -> None:
         assert (found["version"], found["n_rows"]) == (version, n_rows)
         assert json.loads(Path(out, "run.json").read_text())["version of the table"] == version
         assert f"Version {version} of the Delta table." in Path(out, "report.html").read_text()
+        assert kpca("rules", "lake", *words, "--out", f"{out}.json", "--force").code == 0
+        rules = json.loads(Path(f"{out}.json").read_text())
+        assert rules["n_rows"] == n_rows
     done = kpca("screen", "birds.csv", "--as-of", 1)
     assert_refused(done, 2, "--as-of does not apply to text")

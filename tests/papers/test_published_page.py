@@ -44,4 +44,5 @@ def test_the_package_holds_code_and_templates_only(repository: Path) -> None:
     files = (path for path in package.rglob("*") if path.is_file())
     # What Python, numba and jinja compiled is kept beside it, and in no wheel.
     kinds = {path.suffix for path in files if path.parent.name != "__pycache__"}
-    assert kinds == {".py", ".j2", ".css", ".js", ".typed"}
+    # napari reads what a plugin offers from YAML.
+    assert kinds == {".py", ".j2", ".css", ".js", ".typed", ".yaml"}
