@@ -87,7 +87,7 @@ def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Ma
     """
     if pixels.dtype.kind != "f" or not (holes := np.isnan(pixels)).any():
         return data
-    numbers = ~(holes.any(axis=-1) if has_colours else holes)
+    numbers: Mask = ~(holes.any(axis=-1) if has_colours else holes)
     return numbers if data is None else data & numbers
 
 
