@@ -25,6 +25,7 @@ Mask = NDArray[np.bool_]  # True where there are data
 # Pixels of the Gaussian that continues the data at each scale, and the least share of its weight
 # that must lie on data; else the scale of half the size says what is there.
 REACH, ENOUGH = 1.0, 0.1
+MIRRORINGS = 8  # of data that fill a hole; sparse data would take hundreds
 
 
 def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
@@ -51,13 +52,20 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     InputError, with the pixel, where data are infinite, or where there are none.
     """
     data = None if mask is None or mask.all() else mask
+    odd = []  # channels that hold something else than finite numbers
     for number, channel in enumerate(planes if planes.dtype.kind == "f" else ()):
         # A finite sum means finite terms, unless huge terms overflowed; only then look at each.
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(channel.sum()) or np.isfinite(channel).all():
                 continue
+        odd.append(number)
         numbers = ~np.isnan(channel)
         data = numbers if data is None else data & numbers
+    if len(planes) == 4 and not (opaque := planes[3] != 0).all():
+        seen = opaque if data is None else data & opaque
+        data = seen if seen.any() else data
+    for number in odd:  # only now that all is known that is no data
+        channel = planes[number]
         if (infinite := np.isinf(channel) & data).any():
             page, row, column = np.argwhere(infinite)[0]
             where = f", channel {number}" if len(planes) > 1 else ""
@@ -66,12 +74,21 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
                 f"image holds {channel[page, row, column]} at row {row}, column {column}{where}; "
                 "replace such pixels first, by NaN where they are no data"
             )
-    if len(planes) == 4 and not (opaque := planes[3] != 0).all():
-        seen = opaque if data is None else data & opaque
-        data = seen if seen.any() else data
     if data is not None and not data.any():
         raise InputError("image has no pixel that is data: all are masked, or not a number")
     return None if data is None or data.all() else data
+
+
+def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Mask | None:
+    """Return where pixels, (..., channels) with colours, are data and numbers; None for all.
+
+    >>> numbers_in(np.array([[1.0, np.nan, 3.0]]), np.array([[True, True, False]]), False)
+    array([[ True, False, False]])
+    """
+    if pixels.dtype.kind != "f" or not (holes := np.isnan(pixels)).any():
+        return data
+    numbers: Mask = ~(holes.any(axis=-1) if has_colours else holes)
+    return numbers if data is None else data & numbers
 
 
 def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:
@@ -108,7 +125,9 @@ def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     array([[4, 1, 4, 1]])
     """
     filled, known = page.copy(), data.copy()
-    while known.any() and not known.all():
+    for left in reversed(range(MIRRORINGS)):
+        if known.all() or not known.any():
+            break
         holes = np.array(np.nonzero(~known))
         nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
         near = nearest[:, holes[0], holes[1]]
@@ -116,7 +135,7 @@ def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:
         inside = ((far >= 0) & (far < np.reshape(data.shape, (2, 1)))).all(axis=0)
         far = np.where(inside, far, near)
         new = inside & known[tuple(far)]
-        if not new.any():  # Data one pixel wide have no other side.
+        if not left or not new.any():  # Data one pixel wide have no other side.
             new, far = np.ones_like(new), near
         filled[tuple(holes[:, new])] = filled[tuple(far[:, new])]
         known[tuple(holes[:, new])] = True

@@ -22,7 +22,7 @@ BAYER = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 def checked_pattern(pattern: str) -> str:
     """Return the letters of Bayer's pattern, 2 x 2, or of X-Trans, 6 x 6, or refuse others."""
-    if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern)):
+    if pattern in BAYER or (len(pattern) == 36 and phases_of(pattern) and _greens(pattern)):
         return pattern
     raise ConfigError(
         f"pattern is {pattern!r}; give one of {', '.join(BAYER)}, or the 36 letters of X-Trans"
@@ -144,16 +144,25 @@ def measuring_planes(mosaic: Plane, pattern: str) -> tuple[Plane, tuple[Plane, P
         mosaic[y:height:n, x:width:n]
         for y, x in (next(p for p in letters if letters[p] == one) for one in "RB")
     )
+    green, other = (mosaic[y:height:cell, x:width:cell] for y, x in _greens(pattern)[0])
+    return red, (green, other), blue
+
+
+def _greens(pattern: str) -> list[tuple[Place, Place]]:
+    """Return pairs of places of a cell that are diagonal neighbours and green in every cell."""
+    n, cell = period_of(pattern), cell_of(pattern)
     always = [
-        place
-        for place in np.ndindex(cell, cell)
-        if all(letters[p] == "G" for p in letters if (p[0] % cell, p[1] % cell) == place)
+        (y, x)
+        for y, x in np.ndindex(cell, cell)
+        if all(
+            colour_at(pattern, y + down, x + across) == "G"
+            for down in range(0, n, cell)
+            for across in range(0, n, cell)
+        )
     ]
-    first, second = next(
+    return [
         (p, q)
         for p in always
         for q in always
         if p < q and abs(p[0] - q[0]) == abs(p[1] - q[1]) == 1
-    )
-    green, other = (mosaic[y:height:cell, x:width:cell] for y, x in (first, second))
-    return red, (green, other), blue
+    ]

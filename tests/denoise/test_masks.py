@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.ndimage import binary_dilation
+from scipy.ndimage import binary_dilation, distance_transform_edt
 from skimage.data import brick
 
 from kpca_apps import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.masks import continued, mirrored
+from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 
 SIGMA = 20.0
@@ -92,6 +96,46 @@ def test_what_stands_in_holes_comes_from_the_data_around() -> None:
     # A slope goes on, roughly.
     assert np.abs(smooth - rows).max() < 6
     assert set(mirror[~mask]) <= set(rows[mask])
+
+
+def test_sparse_data_are_mirrored_a_few_times_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        return distance_transform_edt(*args, **options)
+
+    monkeypatch.setattr("kpca_apps.denoise.masks.distance_transform_edt", counted)
+    data = np.random.default_rng(0).random(NOISY.shape) < 0.02
+    filled = mirrored(NOISY, data)
+    assert len(calls) <= 8
+    assert set(filled[~data]) <= set(NOISY[data])
+
+
+@pytest.mark.parametrize("channels", [(0, 1), (1, 0)])
+def test_infinities_count_only_where_there_are_data(channels: tuple[int, int]) -> None:
+    image = np.ones((8, 8, 3))
+    image[2, 3, channels[0]], image[2, 3, channels[1]] = np.nan, np.inf
+    options = {"channel_axis": -1, "sigma": 0.1, "quality": "draft"}
+    assert np.array_equal(denoise_kpca(image, **options), image, equal_nan=True)
+    image[2, 3, channels[0]] = 1
+    with pytest.raises(InputError, match="holds inf at row 2, column 3, channel"):
+        denoise_kpca(image, **options)
+    alpha = np.dstack([image, np.ones((8, 8))])
+    alpha[2, 3, 3] = 0
+    assert np.array_equal(denoise_kpca(alpha, **options), alpha)
+
+
+def test_pages_of_a_block_without_data_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    film = np.stack([NOISY[:64, :64]] * 24)
+    film[:12] = np.nan
+    film[20, 3, 4] = np.inf  # where there are no data, by its mask
+    mask = np.ones((64, 64), bool)
+    mask[3, 4] = False
+    monkeypatch.setattr("kpca_apps.denoise.batch.denoisers.page_blocks", lambda *_: [(0, 8, 0, 12)])
+    denoiser = GroupDenoiser(Options(), sigma=SIGMA, stack=True)
+    pages = list(denoiser.stacked(lambda n: (film[n], mask if n == 20 else None), range(24)))
+    assert len(pages) == 8 and all(np.isnan(page).all() for page, _ in pages)
 
 
 @pytest.mark.parametrize("noise", ["auto", "camera"])

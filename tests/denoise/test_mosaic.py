@@ -221,6 +221,8 @@ def test_what_cannot_be_is_refused_in_one_line(light: NDArray[np.float64]) -> No
             denoise_mosaic(wrong)
     for options, message in (
         ({"pattern": "RGB"}, "RGGB, BGGR"),
+        # Its cells are balanced, but no two neighbours are green in each.
+        ({"pattern": "GGGGBGGGBGRGBRRBGRBRGGBGGGBGBGGRGGRR"}, "the 36 letters of X-Trans"),
         ({"white": 0.1, "black": 0.2}, "not above black"),
         ({"black": float("nan")}, "black is nan"),
         ({"noise": (1, 2, 3)}, "noise is"),

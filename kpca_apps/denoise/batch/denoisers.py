@@ -15,7 +15,7 @@ from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import value_range
-from kpca_apps.denoise.masks import Mask
+from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
 from kpca_apps.denoise.options import Options
@@ -115,8 +115,12 @@ class GroupDenoiser:
             pages, masks = [], []
             for number in chosen:
                 pixels, data = page(number)
-                if pixels.dtype.kind == "f" and np.isinf(pixels).any():
-                    row, column = np.argwhere(np.isinf(pixels))[0][:2]
+                data = numbers_in(pixels, data, pixels.ndim == 3)
+                infinite = np.isinf(pixels)
+                if data is not None:
+                    infinite[~data] = False
+                if infinite.any():
+                    row, column = np.argwhere(infinite)[0][:2]
                     raise InputError(
                         f"page {number + 1} holds {pixels[row, column]} at row {row}, column "
                         f"{column}; replace such pixels first, by NaN where they are no data"

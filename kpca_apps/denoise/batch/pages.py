@@ -183,10 +183,11 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
     """Yield each page denoised on its own."""
     masks = read_mask(getattr(denoise, "mask", None), image)
     wholes: dict[int, Denoised] = {}
+    last = {image.copies[number]: number for number in sorted(image.copies)}
     made: dict[int, NDArray[Any]] = {}  # copies of large pages
     for number, page in enumerate(image.pages):
         if number in made:
-            yield made[number], wholes[image.copies[number]][1]
+            yield made.pop(number), wholes[image.copies[number]][1]
             continue
         if page.is_large:
             from kpca_apps.denoise.batch.large import denoised_in_bands
@@ -198,9 +199,11 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
             yield bands, info
             continue
         if number in image.copies:
-            whole, info = wholes[image.copies[number]]
-            times = times_smaller(page, image.pages[image.copies[number]])
-            yield smaller_copy(whole, page, times), info
+            of = image.copies[number]
+            times = times_smaller(page, image.pages[of])
+            yield smaller_copy(wholes[of][0], page, times), wholes[of][1]
+            if number == last[of]:
+                del wholes[of]
             continue
         with part(number, len(image.pages)), _no_system_error():
             pixels = image.page(number)

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,34 @@ import pytest
 import tifffile
 from PIL import Image
 
+from kpca_apps.denoise.batch.pages import _singly
 from kpca_apps.errors import InputError
+from kpca_apps.images.types import ImageFile, Metadata, Page
 from tests.denoise.batch.test_run import folder, run
 from tests.denoise.toy import Info, contents, picture, save, smooth
 from tests.quick import quick
 
 __all__ = ["folder"]
+
+
+def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
+    whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
+    pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
+    image = ImageFile(
+        "a", "tiff", pages, Metadata(), lambda n: np.ones(pages[n].shape, "f4"), copies=copies
+    )
+    seen = []
+
+    def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        result = pixels.copy()
+        seen.append(weakref.ref(result))
+        return result, Info()
+
+    found = _singly(image, watched, tmp_path)
+    shapes = [next(found)[0].shape for _ in range(3)]
+    assert shapes == [(16, 16), (8, 8), (8, 8)]
+    assert next(found)[0].shape == (16, 16) and seen[0]() is None
+    assert next(found)[0].shape == (8, 8)
 
 
 @pytest.mark.parametrize("jobs", quick([1, 2], 1))

@@ -55,7 +55,7 @@ def test_a_stack_of_counted_light_is_denoised_by_its_law() -> None:
     clean = 2.0 * light + 100
     stack = np.stack([2.0 * rng.poisson(light) + 100 for _ in range(6)]).astype(np.uint16)
     denoiser = GroupDenoiser(Options(quality="fast"), stack=True)
-    found = [page for page, _ in denoiser.stacked(lambda number: stack[number], range(6))]
+    found = [page for page, _ in denoiser.stacked(lambda number: (stack[number], None), range(6))]
     whole = clean_image(stack, Options(quality="fast"), stack_axis=0)
     assert whole.info.noise == "poisson"
     errors = [float(np.std(page - clean)) for page in (*found, *whole.at(1.0))]
