@@ -15,10 +15,22 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening
 from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
-from kpca_apps.tables.databases.database import Cell, Selected, as_rows, column_definitions
+from kpca_apps.tables.databases.database import (
+    EXACT,
+    Cell,
+    Selected,
+    as_rows,
+    column_definitions,
+)
 from kpca_apps.tables.input_file import HEAD
 
 _ROWS = 1 << 13  # read at once
+_DIGITS = "kpca_digits"  # a function: the text of a number, from which it can be read back
+# The type of a cell: "long" is a whole number that floats may not hold.
+_KIND = (
+    f"CASE WHEN typeof({{0}}) = 'integer' AND {{0}} NOT BETWEEN {1 - EXACT} AND {EXACT - 1} "
+    "THEN 'long' ELSE typeof({0}) END"
+)
 _TYPES = (
     (pa.types.is_boolean, "INTEGER"),
     (pa.types.is_integer, "INTEGER"),
@@ -44,6 +56,8 @@ class SQLite:
             isolation_level=None,
             check_same_thread=False,
         )
+        # Its own texts of numbers have fifteen digits.
+        self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
             self._connection.execute("PRAGMA query_only = ON")
@@ -71,7 +85,7 @@ class SQLite:
         names = tuple(str(one[0]) for one in head.description)
         aliases = [f"c{k}" for k in range(len(names))]
         begin = f"WITH q ({', '.join(aliases)}) AS (\n{query}\n) SELECT "
-        kinds = ", ".join(f"group_concat(DISTINCT typeof({alias}))" for alias in aliases)
+        kinds = ", ".join(f"group_concat(DISTINCT {_KIND.format(alias)})" for alias in aliases)
         (found,) = self._connection.execute(f"{begin}{kinds} FROM q").fetchall()
         chosen = [
             _cell(alias, {*str(kind or "null").split(",")} - {"null"})
@@ -119,19 +133,17 @@ def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
     """Return how a column with cells of some types is selected, and as what."""
     if not kinds:
         return Cell(alias), pa.null()
-    if kinds == {"integer"}:
+    if kinds <= {"integer", "long"}:
         return Cell(alias), pa.int64()
-    if kinds <= {"integer", "real"}:
-        remark = "rounded" if "integer" in kinds else ""
+    if kinds <= {"integer", "long", "real"}:
+        remark = "rounded" if "long" in kinds else ""
         return Cell(f"CAST({alias} AS REAL)", remark), pa.float64()
     if kinds == {"blob"}:
         return Cell(alias), pa.large_binary()
-    if "blob" in kinds:
-        as_hex = f"WHEN 'blob' THEN lower(hex({alias}))"
-        return Cell(
-            f"CASE typeof({alias}) {as_hex} ELSE CAST({alias} AS TEXT) END"
-        ), pa.large_utf8()
-    return Cell(f"CAST({alias} AS TEXT)" if kinds != {"text"} else alias), pa.large_utf8()
+    if kinds == {"text"}:
+        return Cell(alias), pa.large_utf8()
+    as_text = f"WHEN 'blob' THEN lower(hex({alias})) WHEN 'real' THEN {_DIGITS}({alias})"
+    return Cell(f"CASE typeof({alias}) {as_text} ELSE CAST({alias} AS TEXT) END"), pa.large_utf8()
 
 
 def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
