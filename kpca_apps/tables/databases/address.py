@@ -125,6 +125,15 @@ def table_name(text: str) -> TableName:
     return tuple(parts)
 
 
+def typed(name: TableName) -> str:
+    """Write a name as it is given to --table.
+
+    >>> print(typed(("sales", "a.b")))
+    sales."a.b"
+    """
+    return ".".join(quoted(part) if {".", '"'} & {*part} else part for part in name)
+
+
 def scheme_of_file(head: bytes) -> str | None:
     """Return the scheme of a file that is a database, by its first bytes."""
     if head.startswith(b"SQLite format 3\0"):

@@ -54,8 +54,8 @@ class Database(Protocol):
     kind: str
     in_stored_order: bool  # whether rows of a table come as they are stored, time and again
 
-    def tables(self) -> Sequence[str]:
-        """Name the tables that can be read, as they are typed."""
+    def tables(self) -> Sequence[TableName]:
+        """Name the tables that can be read."""
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table; none if there is no such table."""

@@ -62,13 +62,14 @@ class DuckDB:
             self._folder.close()
             raise
 
-    def tables(self) -> Sequence[str]:
+    def tables(self) -> Sequence[TableName]:
         """Name the tables and views."""
-        return self._texts(
-            "SELECT CASE WHEN table_schema = current_schema() THEN table_name ELSE table_schema "
-            "|| '.' || table_name END FROM information_schema.tables "
-            "WHERE table_catalog = current_database() ORDER BY 1"
+        found = self._connection.execute(
+            "SELECT nullif(table_schema, current_schema()), table_name "
+            "FROM information_schema.tables WHERE table_catalog = current_database() "
+            "ORDER BY 1 NULLS FIRST, 2"
         )
+        return [(schema, name) if schema else (name,) for schema, name in found.fetchall()]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""

@@ -63,12 +63,13 @@ class SQLite:
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
 
-    def tables(self) -> Sequence[str]:
+    def tables(self) -> Sequence[TableName]:
         """Name the tables and views."""
-        return self._texts(
+        names = self._texts(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
         )
+        return [(name,) for name in names]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
