@@ -67,13 +67,16 @@ class Database(Protocol):
         """Run a query that only reads."""
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table, in a transaction of its own."""
+        """Write rows into a new table, which is there once `commit` has run."""
+
+    def commit(self) -> None:
+        """Keep what was written."""
 
     def cancel(self) -> None:
         """End what is going on; called from another thread."""
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection; what is not committed is gone."""
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:

@@ -101,15 +101,14 @@ class DuckDB:
         """Write rows into a new table."""
         run, place = self._connection.execute, quoted(table)
         run("BEGIN TRANSACTION")
-        try:
-            if replace:
-                run(f"DROP TABLE IF EXISTS {place}")
-            self._connection.register("kpca_rows", rows)
-            run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
-            run("COMMIT")
-        except BaseException:
-            run("ROLLBACK")
-            raise
+        if replace:
+            run(f"DROP TABLE IF EXISTS {place}")
+        self._connection.register("kpca_rows", rows)
+        run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
         """End what is going on."""

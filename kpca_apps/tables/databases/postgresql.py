@@ -97,12 +97,14 @@ class PostgreSQL:
         with closing(self._connection.cursor()) as cursor:
             place = {"db_schema_name": schema[0]} if schema else {}
             cursor.adbc_ingest(name, rows, mode="create", **place)
+
+    def commit(self) -> None:
+        """Keep what was written."""
         self._connection.commit()
 
     def cancel(self) -> None:
-        """End the query that is going on, on the server too."""
-        if self._cursor is not None:
-            self._cursor.adbc_cancel()
+        """End what is going on, on the server too."""
+        self._connection.adbc_cancel()
 
     def close(self) -> None:
         """End the connection, and with it the transaction."""

@@ -102,17 +102,16 @@ class SQLite:
         """Write rows into a new table."""
         run, place = self._connection.execute, quoted(table)
         run("BEGIN IMMEDIATE")
-        try:
-            if replace:
-                run(f"DROP TABLE IF EXISTS {place}")
-            run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
-            marks = ", ".join("?" * len(rows.schema))
-            values = (tuple(map(_stored, row)) for row in as_rows(rows))
-            self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
-            run("COMMIT")
-        except BaseException:
-            self._connection.rollback()
-            raise
+        if replace:
+            run(f"DROP TABLE IF EXISTS {place}")
+        run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
+        marks = ", ".join("?" * len(rows.schema))
+        values = (tuple(map(_stored, row)) for row in as_rows(rows))
+        self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
         """End what is going on."""
