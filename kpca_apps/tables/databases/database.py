@@ -107,7 +107,10 @@ def checked(
         yield pa.RecordBatch.from_arrays(columns, schema=named_schema(selected))
     told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
     if told:
-        notes.append(f"Intervals read as seconds, a month as 30 days: {_listed(told)}.")
+        notes.append(
+            "Intervals read as seconds, a year as 365.25 days and a month as 30: "
+            f"{_listed(told)}."
+        )
     if n_far:
         notes.append(
             f"{n_far:,} dates that are infinite, or beyond what a calendar has, are read as "
