@@ -108,8 +108,7 @@ def checked(
     told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
     if told:
         notes.append(
-            "Intervals read as seconds, a year as 365.25 days and a month as 30: "
-            f"{_listed(told)}."
+            f"Intervals read as seconds, a year as 365.25 days and a month as 30: {_listed(told)}."
         )
     if n_far:
         notes.append(
