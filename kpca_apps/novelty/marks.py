@@ -28,7 +28,7 @@ from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, eac
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.addresses import address_of
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.buckets import here
+from kpca_apps.system.buckets import place_of
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -40,6 +40,7 @@ Kind = Literal["wrong", "fine", "known"]
 KEY = "row_key"  # the column of a list of marks that names its rows
 LARGEST = 64_000_000  # bytes of a page or a list
 MOST_MARKS = 100_000
+_HEAD = 4096  # bytes by which a page in a store is known
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
 _SIGN = b'<script type="application/json" id="marks">'  # of the marks in a page
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
@@ -158,13 +159,18 @@ def read_marks(path: str | Path) -> Marks:
     """
     address = address_of(path)
     path = Path(path)
-    with about(address or path), here(path) as local, opening(path, path):
-        with local.open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
+    with about(address or path), opening(path, path):
+        if address is None:
+            with path.open("rb") as file:
+                data = file.read(LARGEST + 1)
+            n_bytes = len(data)
+        else:
+            place = place_of(address)
+            data, n_bytes = place.head(_HEAD), place.n_bytes()
+        if n_bytes > LARGEST:
             raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
         if _PAGE.match(data):
-            return _of_page(path.name, data)
+            return _of_page(path.name, data if address is None else b"".join(place.chunks()))
     return marks_of(read_table(address or path), path.name)
 
 

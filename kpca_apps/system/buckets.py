@@ -94,6 +94,10 @@ class Place:
         if (after.size, after.mtime) != (before.size, before.mtime) or n_bytes != after.size:
             raise InputError("was changed while it was read; run again.", self.address)
 
+    def n_bytes(self) -> int:
+        """Return the size of an object."""
+        return int(self._info().size or 0)
+
     def head(self, n_bytes: int) -> bytes:
         """Return the first bytes of an object."""
         return self._asked(lambda: bytes(self.system.open_input_file(self.path).read(n_bytes)))

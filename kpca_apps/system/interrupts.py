@@ -38,10 +38,16 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def heard_while(function: Callable[[], T]) -> T:
+def heard_while(
+    function: Callable[[], T],
+    look: Callable[[], None] | None = None,
+    give_up: Callable[[threading.Event], None] | None = None,
+) -> T:
     """Return what a function does that waits for a network; an interrupt ends the wait at once.
 
-    Python hears it only between steps of its own, so that another thread has to wait.
+    Python hears it only between steps of its own, so that another thread has to wait. `look` is
+    called meanwhile, and may end the wait by an exception. `give_up` is called where the wait has
+    ended too early, with what is set once the function ends.
     """
     done, result = threading.Event(), list[Any]()
 
@@ -54,9 +60,15 @@ def heard_while(function: Callable[[], T]) -> T:
             done.set()
 
     threading.Thread(target=work, daemon=True).start()
-    # A wait without an end goes on after an interrupt, once polars has a handler of its own.
-    while not done.wait(_STEP):
-        pass
+    try:
+        # A wait without an end goes on after an interrupt, once polars has a handler of its own.
+        while not done.wait(_STEP):
+            if look is not None:
+                look()
+    except BaseException:
+        if give_up is not None:
+            give_up(done)
+        raise
     value, error = result
     if error is not None:
         raise error

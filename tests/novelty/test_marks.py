@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 
+import kpca_apps.novelty.marks as of_marks
 from kpca_apps import screen_table
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.encoded import Accepted, Execution
 from kpca_apps.novelty.marks import LARGEST, Marks, find_marked, marks_of, read_marks, row_keys
 from kpca_apps.report.novelty.page import render_screening
+from kpca_apps.system.buckets import Place
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table, parted
 
@@ -184,6 +188,35 @@ def test_a_file_of_marks_is_bounded(tmp_path: Path) -> None:
         read_marks(path)
     with pytest.raises(InputError, match="no such file"):
         read_marks(tmp_path / "none.html")
+
+
+def test_of_marks_in_a_store_only_a_page_is_downloaded_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, downloads = tmp_path / "marks", list[Place]()
+
+    class Watched(Place):
+        def chunks(self) -> Iterator[bytes]:
+            downloads.append(self)
+            return super().chunks()
+
+    def store_of(address: str | Path) -> Place:
+        return Watched(str(address), str(path), LocalFileSystem())
+
+    rows = table(pl.DataFrame({"row_key": [KEY], "row": [1]}))
+    monkeypatch.setattr(of_marks, "place_of", store_of)
+    monkeypatch.setattr(of_marks, "read_table", lambda address: rows)
+    whole = f'{{"format":1,"columns":[],"marks":[{{"key":"{KEY}","mark":"fine","row":1}}]}}'
+    path.write_text(damaged(whole) + " " * 10_000, encoding="utf-8")
+    assert read_marks("s3://birds/marks.html").marks[0].key == KEY
+    assert len(downloads) == 1
+    path.write_text("row_key,row\n", encoding="utf-8")
+    assert read_marks("s3://birds/marks.csv").marks[0].key == KEY
+    with path.open("r+b") as file:
+        file.truncate(LARGEST + 1)
+    with pytest.raises(InputError, match="at most 64,000,000 bytes"):
+        read_marks("s3://birds/marks.csv")
+    assert len(downloads) == 1
 
 
 def page(columns: list[str], found: list[dict[str, object]]) -> str:

@@ -25,6 +25,12 @@ _READS = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
 )
 _ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
+_REMARK = r"--[^\n]*|/\*.*?\*/"
+# Remarks, and what else is no word of SQL: texts, by backslashes or dollars too, and names.
+_OPAQUE = re.compile(
+    rf"({_REMARK})|\be'(?:[^'\\]|\\.|'')*'|'[^']*'|\"[^\"]*\"|(\$\w*\$).*?\2",
+    re.IGNORECASE | re.DOTALL,
+)
 
 TableName = tuple[str, ...]  # schema and name, or the name alone
 
@@ -54,7 +60,7 @@ class Address:
     @property
     def is_ordered(self) -> bool:
         """Whether a query says in which order its rows come."""
-        return self.query is None or _ORDERED.search(self.query) is not None
+        return self.query is None or _ORDERED.search(_outermost(self.query)) is not None
 
 
 def address_of(uri: str, table: str | None = None, query: str | None = None) -> Address:
@@ -96,10 +102,29 @@ def _file_in(uri: str, scheme: str) -> str:
 
 def _reading(query: str) -> str:
     """Refuse a query that does not begin as one that only reads, and one of nothing."""
-    text = query.strip().rstrip(";").rstrip()
+    text = query.strip()
+    words = _words(text).rstrip()
+    if words.endswith(";"):
+        # With the remarks behind it.
+        text = text[: len(words.rstrip("; \t\r\n"))]
     if not _READS.match(text) or "\0" in text:
         raise OptionError("query", "must be a SELECT: nothing else is run, and nothing changed.")
     return text
+
+
+def _words(query: str) -> str:
+    """Blank out remarks, and write dots for texts and quoted names; all stay in their places."""
+    return _OPAQUE.sub(lambda found: (" " if found[1] else ".") * len(found[0]), query)
+
+
+def _outermost(query: str) -> str:
+    """Leave what stands in the fewest parentheses: a query may be within some as a whole."""
+    depth, deep = 0, list[tuple[int, str]]()
+    for sign in _words(query):
+        depth += (sign == "(") - (sign == ")")
+        deep.append((depth, " " if sign in "()" else sign))
+    least = min((depth for depth, sign in deep if not sign.isspace()), default=0)
+    return "".join(sign if depth == least else " " for depth, sign in deep)
 
 
 def table_name(text: str) -> TableName:
@@ -123,6 +148,15 @@ def table_name(text: str) -> TableName:
             'dot or a quotation mark into "...", where two such marks stand for one.',
         )
     return tuple(parts)
+
+
+def typed(name: TableName) -> str:
+    """Write a name as it is given to --table.
+
+    >>> print(typed(("sales", "a.b")))
+    sales."a.b"
+    """
+    return ".".join(quoted(part) if {".", '"'} & {*part} else part for part in name)
 
 
 def scheme_of_file(head: bytes) -> str | None:

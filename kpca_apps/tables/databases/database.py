@@ -54,8 +54,8 @@ class Database(Protocol):
     kind: str
     in_stored_order: bool  # whether rows of a table come as they are stored, time and again
 
-    def tables(self) -> Sequence[str]:
-        """Name the tables that can be read, as they are typed."""
+    def tables(self) -> Sequence[TableName]:
+        """Name the tables that can be read."""
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table; none if there is no such table."""
@@ -67,13 +67,16 @@ class Database(Protocol):
         """Run a query that only reads."""
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
-        """Write rows into a new table, in a transaction of its own."""
+        """Write rows into a new table, which is there once `commit` has run."""
+
+    def commit(self) -> None:
+        """Keep what was written."""
 
     def cancel(self) -> None:
         """End what is going on; called from another thread."""
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection; what is not committed is gone."""
 
 
 def select_list(cells: Sequence[Cell], aliases: Sequence[str], count: str) -> str:
@@ -104,7 +107,9 @@ def checked(
         yield pa.RecordBatch.from_arrays(columns, schema=named_schema(selected))
     told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
     if told:
-        notes.append(f"Intervals read as seconds, a month as 30 days: {_listed(told)}.")
+        notes.append(
+            f"Intervals read as seconds, a year as 365.25 days and a month as 30: {_listed(told)}."
+        )
     if n_far:
         notes.append(
             f"{n_far:,} dates that are infinite, or beyond what a calendar has, are read as "

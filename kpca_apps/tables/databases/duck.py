@@ -20,6 +20,8 @@ _ROWS = 1 << 16  # of a batch
 # What it may keep of the file in memory; what a query sorts beyond is put on disk.
 _MEMORY = "400MB"
 _DATES = ("DATE", "TIMESTAMP")
+# What, inside of lists and records, has no place in Arrow, or none in a calendar.
+_AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIMESTAMP)")
 # Whole numbers of more than 15 digits.
 _WHOLE = re.compile(r"DECIMAL\((1[6-9]|[23]\d),0\)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
@@ -60,13 +62,14 @@ class DuckDB:
             self._folder.close()
             raise
 
-    def tables(self) -> Sequence[str]:
+    def tables(self) -> Sequence[TableName]:
         """Name the tables and views."""
-        return self._texts(
-            "SELECT CASE WHEN table_schema = current_schema() THEN table_name ELSE table_schema "
-            "|| '.' || table_name END FROM information_schema.tables "
-            "WHERE table_catalog = current_database() ORDER BY 1"
+        found = self._connection.execute(
+            "SELECT nullif(table_schema, current_schema()), table_name "
+            "FROM information_schema.tables WHERE table_catalog = current_database() "
+            "ORDER BY 1 NULLS FIRST, 2"
         )
+        return [(schema, name) if schema else (name,) for schema, name in found.fetchall()]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
@@ -98,15 +101,14 @@ class DuckDB:
         """Write rows into a new table."""
         run, place = self._connection.execute, quoted(table)
         run("BEGIN TRANSACTION")
-        try:
-            if replace:
-                run(f"DROP TABLE IF EXISTS {place}")
-            self._connection.register("kpca_rows", rows)
-            run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
-            run("COMMIT")
-        except BaseException:
-            run("ROLLBACK")
-            raise
+        if replace:
+            run(f"DROP TABLE IF EXISTS {place}")
+        self._connection.register("kpca_rows", rows)
+        run(f"CREATE TABLE {place} AS SELECT * FROM kpca_rows")
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
         """End what is going on."""
@@ -132,15 +134,15 @@ class DuckDB:
 
 def _cell(alias: str, kind: str) -> Cell:
     """Return how a column of a type is selected; what Arrow has no type for comes as text."""
-    if kind.startswith(_DATES):
+    nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+    if kind.startswith(_DATES) and not nested:
         return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")
     if kind == "INTERVAL":
         return Cell(f"epoch({alias})", "seconds")
     if _WHOLE.fullmatch(kind) or kind in ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"):
         return Cell(f"{alias}::DOUBLE", "rounded")
-    nested = kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
     if kind.startswith(("UNION", "ENUM", "BIT", "TIME WITH", "TIMETZ")) or (
-        nested and ("UNION" in kind or "INTERVAL" in kind)
+        nested and _AS_TEXT.search(kind)
     ):
         return Cell(f"{alias}::VARCHAR")
     return Cell(alias)

@@ -22,11 +22,10 @@ _DATES = frozenset(("date", "timestamp", "timestamptz"))
 _FINITE = "isfinite({0}) AND {0} < '294000-01-01'"
 _FAR = f"(CASE WHEN {_FINITE} OR {{0}} IS NULL THEN 0 ELSE 1 END)"
 _TABLES = """
-SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname::text
-       ELSE n.nspname || '.' || c.relname END
+SELECT CASE WHEN NOT pg_table_is_visible(c.oid) THEN n.nspname::text END, c.relname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
-  AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"""
+  AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1 NULLS FIRST, 2"""
 _COLUMNS = """
 SELECT attname::text FROM pg_attribute
 WHERE attrelid = to_regclass({0}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
@@ -56,16 +55,16 @@ class PostgreSQL:
         settings = ["SET LOCAL client_encoding = 'UTF8'"]
         if reading:
             settings.insert(0, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        if address.table is not None:
+        if address.query is None:
             # Otherwise two readers, or two processes of the server, may change the order of rows.
             settings.append("SET LOCAL synchronize_seqscans = off")
             settings.append("SET LOCAL max_parallel_workers_per_gather = 0")
         for setting in settings:
             self._run(setting)
 
-    def tables(self) -> Sequence[str]:
+    def tables(self) -> Sequence[TableName]:
         """Name the tables that can be read."""
-        return self._texts(_TABLES)
+        return [(schema, name) if schema else (name,) for schema, name in self._rows(_TABLES)]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
@@ -98,12 +97,14 @@ class PostgreSQL:
         with closing(self._connection.cursor()) as cursor:
             place = {"db_schema_name": schema[0]} if schema else {}
             cursor.adbc_ingest(name, rows, mode="create", **place)
+
+    def commit(self) -> None:
+        """Keep what was written."""
         self._connection.commit()
 
     def cancel(self) -> None:
-        """End the query that is going on, on the server too."""
-        if self._cursor is not None:
-            self._cursor.adbc_cancel()
+        """End what is going on, on the server too."""
+        self._connection.adbc_cancel()
 
     def close(self) -> None:
         """End the connection, and with it the transaction."""
@@ -116,9 +117,12 @@ class PostgreSQL:
             cursor.execute(statement)
 
     def _texts(self, query: str) -> list[str]:
+        return [str(text) for (text,) in self._rows(query)]
+
+    def _rows(self, query: str) -> list[Any]:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(query)
-            return [str(text) for (text,) in cursor.fetchall()]
+            return list(cursor.fetchall())
 
 
 def _with_patience(uri: str) -> str:

@@ -8,7 +8,14 @@ from functools import partial
 
 from kpca_apps.errors import InputError, OptionError
 from kpca_apps.names import in_prose, one_line, suggest
-from kpca_apps.tables.databases.address import SCHEMES, Address, TableName, address_of, quoted
+from kpca_apps.tables.databases.address import (
+    SCHEMES,
+    Address,
+    TableName,
+    address_of,
+    quoted,
+    typed,
+)
 from kpca_apps.tables.databases.database import Database, checked, named_schema, told
 from kpca_apps.tables.databases.waiting import Waiting
 from kpca_apps.tables.input_file import ReadOptions
@@ -92,19 +99,19 @@ def _only_table(database: Database, waiting: Waiting) -> TableName:
         raise OptionError(
             "table_name", f"or --query has to say what is read; the tables are: {among}."
         )
-    return (tables[0],)
+    return tables[0]
 
 
 def require_table(table: TableName, database: Database, waiting: Waiting) -> None:
     """Refuse a table that is not there."""
     if not waiting(partial(database.columns, table)):
         name, tables = ".".join(table), waiting(database.tables)
-        near = suggest(name, tables) or f" The tables are: {_listed(tables)}."
+        near = suggest(name, [*map(typed, tables)]) or f" The tables are: {_listed(tables)}."
         raise InputError(f'there is no table "{one_line(name)}".{near if tables else ""}')
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = [one_line(name, 60) for name in names[:_LISTED]]
+def _listed(names: Sequence[TableName]) -> str:
+    shown = [one_line(typed(name), 60) for name in names[:_LISTED]]
     return in_prose(shown) if len(names) <= _LISTED else f"{', '.join(shown)}, ..."
 
 

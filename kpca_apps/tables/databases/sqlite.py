@@ -15,10 +15,22 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening
 from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
-from kpca_apps.tables.databases.database import Cell, Selected, as_rows, column_definitions
+from kpca_apps.tables.databases.database import (
+    EXACT,
+    Cell,
+    Selected,
+    as_rows,
+    column_definitions,
+)
 from kpca_apps.tables.input_file import HEAD
 
 _ROWS = 1 << 13  # read at once
+_DIGITS = "kpca_digits"  # a function: the text of a number, from which it can be read back
+# The type of a cell: "long" is a whole number that floats may not hold.
+_KIND = (
+    f"CASE WHEN typeof({{0}}) = 'integer' AND {{0}} NOT BETWEEN {1 - EXACT} AND {EXACT - 1} "
+    "THEN 'long' ELSE typeof({0}) END"
+)
 _TYPES = (
     (pa.types.is_boolean, "INTEGER"),
     (pa.types.is_integer, "INTEGER"),
@@ -44,17 +56,20 @@ class SQLite:
             isolation_level=None,
             check_same_thread=False,
         )
+        # Its own texts of numbers have fifteen digits.
+        self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
 
-    def tables(self) -> Sequence[str]:
+    def tables(self) -> Sequence[TableName]:
         """Name the tables and views."""
-        return self._texts(
+        names = self._texts(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
         )
+        return [(name,) for name in names]
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
@@ -71,7 +86,7 @@ class SQLite:
         names = tuple(str(one[0]) for one in head.description)
         aliases = [f"c{k}" for k in range(len(names))]
         begin = f"WITH q ({', '.join(aliases)}) AS (\n{query}\n) SELECT "
-        kinds = ", ".join(f"group_concat(DISTINCT typeof({alias}))" for alias in aliases)
+        kinds = ", ".join(f"group_concat(DISTINCT {_KIND.format(alias)})" for alias in aliases)
         (found,) = self._connection.execute(f"{begin}{kinds} FROM q").fetchall()
         chosen = [
             _cell(alias, {*str(kind or "null").split(",")} - {"null"})
@@ -87,17 +102,16 @@ class SQLite:
         """Write rows into a new table."""
         run, place = self._connection.execute, quoted(table)
         run("BEGIN IMMEDIATE")
-        try:
-            if replace:
-                run(f"DROP TABLE IF EXISTS {place}")
-            run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
-            marks = ", ".join("?" * len(rows.schema))
-            values = (tuple(map(_stored, row)) for row in as_rows(rows))
-            self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
-            run("COMMIT")
-        except BaseException:
-            self._connection.rollback()
-            raise
+        if replace:
+            run(f"DROP TABLE IF EXISTS {place}")
+        run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
+        marks = ", ".join("?" * len(rows.schema))
+        values = (tuple(map(_stored, row)) for row in as_rows(rows))
+        self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
+
+    def commit(self) -> None:
+        """Keep what was written."""
+        self._connection.execute("COMMIT")
 
     def cancel(self) -> None:
         """End what is going on."""
@@ -119,19 +133,17 @@ def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:
     """Return how a column with cells of some types is selected, and as what."""
     if not kinds:
         return Cell(alias), pa.null()
-    if kinds == {"integer"}:
+    if kinds <= {"integer", "long"}:
         return Cell(alias), pa.int64()
-    if kinds <= {"integer", "real"}:
-        remark = "rounded" if "integer" in kinds else ""
+    if kinds <= {"integer", "long", "real"}:
+        remark = "rounded" if "long" in kinds else ""
         return Cell(f"CAST({alias} AS REAL)", remark), pa.float64()
     if kinds == {"blob"}:
         return Cell(alias), pa.large_binary()
-    if "blob" in kinds:
-        as_hex = f"WHEN 'blob' THEN lower(hex({alias}))"
-        return Cell(
-            f"CASE typeof({alias}) {as_hex} ELSE CAST({alias} AS TEXT) END"
-        ), pa.large_utf8()
-    return Cell(f"CAST({alias} AS TEXT)" if kinds != {"text"} else alias), pa.large_utf8()
+    if kinds == {"text"}:
+        return Cell(alias), pa.large_utf8()
+    as_text = f"WHEN 'blob' THEN lower(hex({alias})) WHEN 'real' THEN {_DIGITS}({alias})"
+    return Cell(f"CASE typeof({alias}) {as_text} ELSE CAST({alias} AS TEXT) END"), pa.large_utf8()
 
 
 def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

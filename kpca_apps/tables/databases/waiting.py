@@ -6,22 +6,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kpca_apps.errors import InputError
+from kpca_apps.system.interrupts import heard_while
 
 T = TypeVar("T")
-_STEP = 0.1  # seconds from one look at the clock to the next
 _PATIENCE = 5.0  # seconds that a cancelled query is given to end
 
 
 @dataclass
 class Waiting:
-    """Calls of a database in threads of their own, one after the other, until a deadline.
-
-    Python hears an interrupt only between steps of its own: while a library waits for a server,
-    another thread has to.
-    """
+    """Calls of a database in threads of their own, one after the other, until a deadline."""
 
     seconds: float | None  # all calls together; None: as long as they take
     cancel: Callable[[], None] | None = None  # ends the call that is going on
@@ -30,37 +26,19 @@ class Waiting:
 
     def __call__(self, function: Callable[[], T]) -> T:
         """Return what a function does, or cancel it where this is interrupted or takes too long."""
-        done, result = threading.Event(), list[Any]()
+        return heard_while(function, self._look, self._give_up)
 
-        def work() -> None:
-            try:
-                result.extend((function(), None))
-            except BaseException as error:
-                result.extend((None, error))
-            finally:
-                done.set()
+    def _look(self) -> None:
+        if self.seconds is not None and time.monotonic() > self._began + self.seconds:
+            raise InputError(
+                f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
+                "cancelled; allow more, or read less."
+            )
 
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            self._wait(done)
-        except BaseException:
-            if self.cancel is not None:
-                # It asks the server by another connection, which may hang as well.
-                cancelling = threading.Thread(target=self.cancel, daemon=True)
-                cancelling.start()
-                cancelling.join(_PATIENCE)
-            self.is_stuck = not done.wait(_PATIENCE if self.cancel is not None else 0)
-            raise
-        value, error = result
-        if error is not None:
-            raise error
-        return value  # type: ignore[no-any-return]
-
-    def _wait(self, done: threading.Event) -> None:
-        # A wait without an end goes on after an interrupt, once polars has a handler of its own.
-        while not done.wait(_STEP):
-            if self.seconds is not None and time.monotonic() > self._began + self.seconds:
-                raise InputError(
-                    f"what is read took longer than the {self.seconds:g} s of --timeout, and was "
-                    "cancelled; allow more, or read less."
-                )
+    def _give_up(self, done: threading.Event) -> None:
+        if self.cancel is not None:
+            # It asks the server by another connection, which may hang as well.
+            cancelling = threading.Thread(target=self.cancel, daemon=True)
+            cancelling.start()
+            cancelling.join(_PATIENCE)
+        self.is_stuck = not done.wait(_PATIENCE if self.cancel is not None else 0)

@@ -20,13 +20,17 @@ from kpca_apps.tables.table import as_arrow
 
 # By these a table of scores is known, which may be replaced.
 OF_SCORES = ("row", "novelty_score", "flagged", "rank")
+_TRIED = pa.schema([("row", pa.int64())])
 
 
 def check_new_table(uri: str, table: str, *, force: bool) -> None:
     """Refuse a table that may not be made or replaced, before any work."""
     address, name = _target(uri, table)
-    with about(address.uri), connected(address, None) as (database, waiting):
-        _refuse(name, database, waiting, force)
+    with about(address.uri), connected(address, None, reading=False) as (database, waiting):
+        is_there = _refuse(name, database, waiting, force)
+        # It is made and not kept: who may not write is told so now.
+        reader = pa.RecordBatchReader.from_batches(_TRIED, [])
+        waiting(partial(database.write, name, reader, replace=is_there))
 
 
 def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: bool) -> None:
@@ -43,6 +47,8 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
         is_there = _refuse(name, database, waiting, force)
         reader = pa.RecordBatchReader.from_batches(first.schema, batches())
         waiting(partial(database.write, name, reader, replace=is_there))
+        # A call of its own: where this is interrupted, one before may still go on to its end.
+        waiting(database.commit)
 
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError
-from kpca_apps.tables.databases.address import address_of, quoted, table_name
+from kpca_apps.tables.databases.address import address_of, quoted, table_name, typed
 from kpca_apps.tables.opening import expand, open_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
 
@@ -31,6 +31,7 @@ def test_any_name_is_quoted_so_that_the_database_reads_it_back(name: str, column
 @given(st.lists(TEXTS, min_size=1, max_size=2))
 def test_a_quoted_name_is_taken_apart_as_it_was(parts: list[str]) -> None:
     assert table_name(quoted(tuple(parts))) == tuple(parts)
+    assert table_name(typed(tuple(parts))) == tuple(parts)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,33 @@ def test_an_address_says_what_is_read() -> None:
     # What looks like a pattern is part of the address.
     assert expand("postgresql://h/shop?sslmode=require") == ["postgresql://h/shop?sslmode=require"]
     assert with_file("postgresql://h/home/a", str.upper) == "postgresql://h/home/a"
+
+
+@pytest.mark.parametrize(
+    ("query", "is_ordered"),
+    [
+        ("SELECT a FROM b ORDER BY a", True),
+        ("SELECT a FROM b Order/* */\nby a LIMIT 1", True),
+        ("((SELECT f(a) FROM b) ORDER BY a)", True),
+        ("SELECT a FROM (SELECT a FROM b ORDER BY a) AS c", False),
+        ("SELECT row_number() OVER (ORDER BY (a)) FROM b", False),
+        ("SELECT ' ORDER BY ''a' FROM b", False),
+        ("SELECT E'\\' ORDER BY ', $x$'( ORDER BY $x$ FROM b", False),
+        ('SELECT "order by" FROM b', False),
+        ("SELECT a FROM b -- ORDER BY a", False),
+        ("SELECT a FROM b /* ' ORDER BY a */", False),
+    ],
+)
+def test_an_order_is_one_of_the_query_itself(query: str, is_ordered: bool) -> None:
+    assert address_of("sqlite:///a.db", query=query).is_ordered is is_ordered
+
+
+@pytest.mark.parametrize("end", ["; -- all of it", " ;\n/* all;\n'of it */ ;\n-- ;", ";;"])
+def test_a_query_ends_before_its_last_semicolon(end: str) -> None:
+    query = "SELECT ';' AS a, '-- ;' AS b -- ';"
+    assert address_of("sqlite:///a.db", query=query).query == query
+    query = query.partition(" -- '")[0]
+    assert address_of("sqlite:///a.db", query=query + end).query == query
 
 
 PASSWORDS = ("rosebud", "p/w", "a@b", "1234", "a b", "#x?", ":")

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
+from kpca_apps.tables.databases.writing import check_new_table
 from kpca_apps.tables.opening import read_table
 from tests.postgres import PASSWORD, Server, running_server
 
@@ -105,6 +107,30 @@ def test_rows_come_by_the_key_wherever_they_are_stored(uri: str, postgres: Serve
     postgres.run("CREATE TABLE loose AS SELECT 1 AS a")
     assert "no primary key" in read_table(uri, table_name="loose").source.notes[0]
     postgres.run("DROP TABLE loose")
+
+
+def test_the_only_table_may_lie_in_a_schema_of_its_own(uri: str, postgres: Server) -> None:
+    # A view, which tells how it is read: with one process, from the first row.
+    settings = "synchronize_seqscans", "max_parallel_workers_per_gather"
+    shown = ", ".join(f"current_setting('{name}') AS {name}" for name in settings)
+    postgres.run('CREATE SCHEMA "all.sales"', f'CREATE VIEW "all.sales".orders AS SELECT {shown}')
+    try:
+        table = read_table(uri)
+        assert table.source.name == "all.sales.orders"
+        assert table.frame.cast(pl.String).rows() == [("off", "0")]
+    finally:
+        postgres.run('DROP SCHEMA "all.sales" CASCADE')
+
+
+def test_who_may_not_make_a_table_is_told_at_once(uri: str, postgres: Server) -> None:
+    postgres.run(
+        "REVOKE CREATE ON SCHEMA public FROM public", f"CREATE ROLE bob LOGIN PASSWORD '{PASSWORD}'"
+    )
+    try:
+        with pytest.raises(InputError, match="permission denied"):
+            check_new_table(uri.replace("ada@", "bob@"), "scores", force=False)
+    finally:
+        postgres.run("DROP ROLE bob")
 
 
 def after(postgres: Server, act: Callable[[], object]) -> None:

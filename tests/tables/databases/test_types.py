@@ -52,6 +52,25 @@ def test_each_column_of_sqlite_has_one_type(tmp_path: Path) -> None:
     )
 
 
+def test_numbers_of_sqlite_among_text_keep_their_digits(tmp_path: Path) -> None:
+    numbers = [123456789.123456789, 0.1, 1e300, -5e-324, 2.5]
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("CREATE TABLE a (mixed, bytes)")
+        connection.executemany("INSERT INTO a VALUES (?, ?)", [(one, one) for one in numbers])
+        connection.execute("INSERT INTO a VALUES ('x', x'ff')")
+    frame = read_table(f"sqlite:///{tmp_path}/a.db").frame
+    for column in frame:
+        assert [float(text) for text in column[:-1]] == numbers
+
+
+def test_only_whole_numbers_are_told_to_be_rounded(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("CREATE TABLE a (large, long)")
+        connection.executemany("INSERT INTO a VALUES (?, ?)", [(1, -(2**53)), (1e300, 0.5)])
+    (note,) = read_table(f"sqlite:///{tmp_path}/a.db").source.notes
+    assert 'are rounded: "long".' in note
+
+
 def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute("CREATE TABLE a AS SELECT CAST(x'ff736563726574' AS TEXT) AS b")
@@ -73,7 +92,9 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
             DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 10:00' AS at, NULL AS none,
             TIMESTAMPTZ '2024-02-29 10:00:00+02' AS zoned, 'infinity'::TIMESTAMP AS never,
             '-infinity'::DATE AS early, [INTERVAL '1 day'] AS spans, true AS yes,
-            union_value(k := 1) AS either, TIMESTAMP_S '2024-02-29 10:00' AS second"""
+            union_value(k := 1) AS either, TIMESTAMP_S '2024-02-29 10:00' AS second,
+            [DATE '2024-02-29', 'infinity'] AS days, {{'a': [TIMESTAMP 'infinity']}} AS moments,
+            INTERVAL '25 months' AS years"""
         )
     table = read_table(f"duckdb:///{tmp_path}/a.duckdb")
     found = cells(table)
@@ -86,13 +107,25 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10), "none": None,
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None,
         "spans": "[1 day]", "yes": True, "either": "1", "second": datetime(2024, 2, 29, 10),
+        "days": "[2024-02-29, infinity]", "moments": "{'a': [infinity]}",
+        "years": (2 * 365.25 + 30) * 86400,
     }  # fmt: skip
     assert table.source.notes == (
-        'Intervals read as seconds, a month as 30 days: "span".',
+        'Intervals read as seconds, a year as 365.25 days and a month as 30: "span", "years".',
         "2 dates that are infinite, or beyond what a calendar has, are read as missing.",
         f'Whole numbers from {2**53:,} on are rounded: "huge", "digits". Where they are '
         "identifiers, have --query cast them to text.",
     )
+
+
+def test_the_only_table_may_lie_in_a_schema_of_its_own(tmp_path: Path) -> None:
+    with duckdb_of(tmp_path / "a.duckdb") as connection:
+        connection.execute('CREATE SCHEMA "all.sales"')
+        connection.execute('CREATE TABLE "all.sales".orders AS SELECT 7 AS a')
+    uri = f"duckdb:///{tmp_path}/a.duckdb"
+    assert read_table(uri).frame.rows() == [(7,)]
+    with pytest.raises(InputError, match=r'Did you mean ""all\.sales"\.orders"'):
+        read_table(uri, table_name='"all.sales".order')
 
 
 @pytest.mark.release
@@ -109,6 +142,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         time '10:00' AS clock, timetz '10:00+01' AS zoned_clock, date '2024-02-29' AS day,
         timestamp '2024-02-29 10:00' AS at, timestamptz '2024-02-29 10:00+02' AS zoned,
         'infinity'::timestamp AS never, '-infinity'::date AS early,
+        interval '25 months' AS years,
         timestamp '294276-01-01' AS late, date '-infinity' AS gone, inet '10.0.0.1' AS address,
         12.5::numeric::money AS money, int4range(1, 5) AS span_of, 3000000000::oid AS oid,
         'c'::char(3) AS padded, NULL AS none, true AS yes, array['fine'::mood] AS moods""",
@@ -119,7 +153,8 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         "whole": BIG, "digits": float(BIG), "price": 1.25, "inf": inf, "mood": "fine", "small": 1,
         "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "json": '{"a": 1}', "list": "[1,null]",
         "square": '[["a"],["b"]]', "record": "(1,x)", "bits": "101", "blob": "ff",
-        "span": 32 * 86400.0, "clock": time(10), "zoned_clock": "10:00:00+01",
+        "span": 32 * 86400.0, "years": (2 * 365.25 + 30) * 86400,
+        "clock": time(10), "zoned_clock": "10:00:00+01",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10),
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None, "late": None,
         "gone": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",
@@ -127,7 +162,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
     }  # fmt: skip
     assert [note.split(":")[0].split(" are ")[0] for note in table.source.notes] == [
         "The query has no ORDER BY",
-        "Intervals read as seconds, a month as 30 days",
+        "Intervals read as seconds, a year as 365.25 days and a month as 30",
         "4 dates that",
         f"Whole numbers from {2**53:,} on",
     ]

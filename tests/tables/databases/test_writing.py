@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Iterator
 
 import polars as pl
@@ -64,4 +66,29 @@ def test_what_breaks_off_leaves_the_table_as_it_was(make: Make) -> None:
     write_rows(uri, "scores", iter([SCORES]), force=False)
     with pytest.raises(InputError):
         write_rows(uri, "scores", broken(), force=True)
+    check_new_table(uri, "scores", force=True)
     assert read_table(uri, table_name="scores").frame.height == 4
+
+
+def test_what_is_interrupted_is_not_there(make: Make) -> None:
+    uri = make(FRAME)
+
+    def interrupted() -> Iterator[pl.DataFrame]:
+        yield SCORES
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.5)
+        yield SCORES
+
+    with pytest.raises(KeyboardInterrupt):
+        write_rows(uri, "scores", interrupted(), force=False)
+    with pytest.raises(InputError, match="no table"):
+        read_table(uri, table_name="scores")
+
+
+def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
+    uri = make(FRAME)
+    check_new_table(uri, "scores", force=False)
+    with pytest.raises(InputError, match="no table"):
+        read_table(uri, table_name="scores")
+    with pytest.raises(InputError, match="says"):
+        check_new_table(uri, "nowhere.scores", force=False)
