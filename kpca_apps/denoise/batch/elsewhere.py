@@ -14,8 +14,10 @@ from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import partial_path, sync_tree
 from kpca_apps.denoise.batch.work import Done, Run, Task, UnwritableError, work, writing_to
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
+from kpca_apps.images.files import files_in
 from kpca_apps.images.kinds import head_of
+from kpca_apps.system.limits import require_memory
 from kpca_apps.system.temporary import private_path
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
@@ -108,14 +110,16 @@ def received(returned: Returned, run: Run) -> Done:
 
 
 def _contents(path: Path | None) -> Contents:
-    """Read a file, or all files below a folder; of what is not there nothing."""
+    """Read a file, or all files below a folder but links; of what is not there nothing."""
     if path is None:
         return {}
     files = (
         {"": path}
         if path.is_file()
-        else {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+        else {file.relative_to(path).as_posix(): file for file in files_in(path)}
     )
+    with about(path.name):
+        require_memory(sum(file.stat().st_size for file in files.values()))
     return {name: file.read_bytes() for name, file in files.items()}
 
 

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,6 +76,9 @@ def is_zarr(folder: Path) -> bool:
 def read_zarr(folder: Path, label: str) -> ImageFile:
     """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
     require_library(label, "zarr", "lab", "OME-Zarr folders")
+    held, links = _held(folder)
+    if any(link.name in _SAID for link in links):
+        raise InputError(f"{label}: keeps what it says of itself in a link; copy the file there.")
     with damage_refused(label):
         told = _attributes(folder)
         scales = told.get("multiscales") or []
@@ -87,6 +91,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 raise InputError(
                     f"{label}: a copy of it lies outside the folder ({one_line(path, 100)})."
                 )
+            place = folder / path
+            if any(place == one or place in one.parents or one in place.parents for one in links):
+                raise InputError(f"{label}: has links among its pixels; copy the files there.")
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
@@ -99,7 +106,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     *counts, height, width = shapes[0]
     check_size(label, (height, width), 0, 0, 1, MAX_IN_BANDS)
     n_pages = math.prod(counts)
-    held = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * held:
         raise InputError(
             f"{label}: its {n_pages:,} pages of {width} x {height} pixels are more than its "
@@ -118,7 +124,10 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 "save the largest alone first."
             )
     page = Page(height, width, 1, native)
-    series = [Series(names[:-2], tuple(counts), page, _said(told, scales[0], names, units, counts))]
+    with damage_refused(label):
+        said = _said(told, scales[0], names, units, counts)
+        series = [Series(names[:-2], tuple(counts), page, said)]
+        directories = ome_directories(series)
 
     def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
@@ -143,10 +152,22 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         page=lambda number: rows(number, 0, height),
         rows=rows,
         block_rows=(_outer(arrays[0])[-2],) * n_pages,
-        directories=ome_directories(series),
+        directories=directories,
         groups=groups_of(series),
         rewrite=lambda out, pages: _write(pyramid, out, pages),
     )
+
+
+def _held(folder: Path) -> tuple[int, list[Path]]:
+    """Return how many bytes the files of a folder have, and the links among them."""
+    n_bytes, links = 0, []
+    for one in folder.rglob("*"):
+        found = one.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            links.append(one)
+        elif stat.S_ISREG(found.st_mode):
+            n_bytes += found.st_size
+    return n_bytes, links
 
 
 def _attributes(folder: Path) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kpca_apps.denoise.batch.elsewhere import _contents
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
@@ -190,3 +191,34 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
         [tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff"
     )
     assert alone.images[0].output == "one.tif"
+
+
+@pytest.mark.parametrize("told", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
+def test_sizes_that_are_none_are_refused(told: Any, tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    said = json.loads((folder / "zarr.json").read_text())
+    said["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = told
+    (folder / "zarr.json").write_text(json.dumps(said))
+    with pytest.raises(InputError, match="damaged"):
+        read_image(folder)
+
+
+@pytest.mark.parametrize("place", ["0", "1/zarr.json", "0/c/0", "zarr.json"])
+def test_links_among_pixels_and_what_is_said_of_them_are_refused(
+    place: str, tmp_path: Path
+) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    (folder / place).rename(tmp_path / "outside")
+    (folder / place).symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="link"):
+        read_image(folder)
+
+
+def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    before = read_image(folder).sha256
+    (tmp_path / "secret").write_text("secret")
+    (folder / "notes.txt").symlink_to(tmp_path / "secret")
+    assert read_image(folder).sha256 == before
+    assert "notes.txt" not in _contents(folder)
+    assert not (written(folder, tmp_path / "b.zarr") / "notes.txt").exists()
