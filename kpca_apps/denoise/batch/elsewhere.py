@@ -74,7 +74,9 @@ def done_here(task: Task, run: Run) -> Returned | None:
     try:
         # What is gone by now is missed by its worker.
         with suppress(FileNotFoundError):
-            require_memory(sum(file.stat().st_size for one in needed for file in _files(one).values()))
+            require_memory(
+                sum(file.stat().st_size for one in needed for file in _files(one).values())
+            )
     except MemoryLimitError as error:
         return Returned(failed(task.planned.name, str(error)), task.number, {})
     return None

@@ -110,9 +110,7 @@ def work(task: Task, run: Run) -> Done:
     except KpcaError as error:
         return failed(name, str(error))
     except MemoryError:
-        return failed(
-            name, "takes more memory than there is; use fewer workers, or cut the image."
-        )
+        return failed(name, "takes more memory than there is; use fewer workers, or cut the image.")
     except Exception as error:
         # A bug, which must not cost the other images their results.
         reason = f"{BUG}, {type(error).__name__}: {error}"

@@ -127,7 +127,10 @@ def _is_deflated(data: Content) -> bool:
     with io.BytesIO(data) if isinstance(data, bytes) else data.path.open("rb") as file:
         file.seek(132)
         first = read_dataset(
-            file, is_implicit_VR=False, is_little_endian=True, stop_when=lambda tag, *_: tag >> 16 != 2
+            file,
+            is_implicit_VR=False,
+            is_little_endian=True,
+            stop_when=lambda tag, *_: tag >> 16 != 2,
         )
         list(first)  # an element that cannot be read so would have pydicom read it in another way
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
