@@ -90,10 +90,15 @@ def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
     return file.read()
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return all files in a folder and those in it; links are none of it."""
+    return [one for one in folder.rglob("*") if one.is_file() and not one.is_symlink()]
+
+
 def hash_folder(folder: Path) -> str:
-    """Return a hash of the names and the content of all files in a folder."""
+    """Return a hash of the names and the content of all files in a folder, but for links."""
     total = hashlib.sha256()
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+    for path in sorted(files_in(folder)):
         with path.open("rb") as file:
             own = hashlib.file_digest(file, "sha256").hexdigest()
         total.update(f"{own} {path.relative_to(folder).as_posix()}\n".encode("utf-8", "replace"))

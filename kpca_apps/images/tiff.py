@@ -192,7 +192,9 @@ def _copies_within(
     try:
         for own in directories_at(data, directory, SUB_IMAGES):
             copy = _page(own, "")
-            if min(copy.height, copy.width) > 0 and times_smaller(copy, page):
+            tall, wide = own.integer(TILE_HEIGHT, 0), own.integer(TILE_WIDTH, 0)
+            is_sound = TILES not in own.tags or _is_block(tall, wide, copy)
+            if is_sound and min(copy.height, copy.width) > 0 and times_smaller(copy, page):
                 found.append((copy, own))
     except (InputError, TiffError):
         return ()
@@ -251,7 +253,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
     check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
     samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
-    if tall > 0 and wide > 0 and tall * wide <= 4 * height * width + (1 << 20):
+    if _is_block(tall, wide, page):
         expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
     places, sizes = places[:expected], sizes[:expected]
     if not expected or len(places) < expected or len(sizes) < expected:
@@ -259,6 +261,11 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
         raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
     return _Structure(page, directory, packing, samples, (tall, wide), places, sizes)
+
+
+def _is_block(tall: int, wide: int, page: Page) -> bool:
+    """Tell whether strips or tiles of this size are not far larger than their page."""
+    return 0 < tall * wide <= 4 * page.height * page.width + (1 << 20)
 
 
 def _page(directory: Directory, label: str) -> Page:

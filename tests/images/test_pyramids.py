@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,19 @@ def test_damaged_places_of_copies_cost_the_copies_alone() -> None:
     image = read_tiff(bytes(data), "a")
     assert image.within == ((),)
     np.testing.assert_array_equal(image.page(0), PIXELS)
+
+
+@pytest.mark.parametrize("sides", [(20_000, 20_000), (0, 0), (16, 0)])
+def test_copies_in_tiles_far_larger_than_they_are_left_out(sides: tuple[int, int]) -> None:
+    content, tile = io.BytesIO(), (16, 16)
+    with tifffile.TiffWriter(content) as file:
+        file.write(PIXELS, subifds=1, photometric="rgb", tile=tile)
+        file.write(PIXELS[::2, ::2], subfiletype=1, photometric="rgb", tile=tile)
+    data = bytearray(content.getvalue())
+    with tifffile.TiffFile(io.BytesIO(bytes(data))) as opened:
+        tags = opened.pages[0].pages[0].tags
+        for tag, side in zip((322, 323), sides, strict=True):
+            found = tags[tag]
+            struct.pack_into({3: "<H", 4: "<I"}[found.dtype], data, found.valueoffset, side)
+    image = read_tiff(bytes(data), "a")
+    assert image.within == ((),)

@@ -9,13 +9,24 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import partial_path, sync_tree
-from kpca_apps.denoise.batch.work import Done, Run, Task, UnwritableError, work, writing_to
-from kpca_apps.errors import InputError
+from kpca_apps.denoise.batch.work import (
+    Done,
+    Run,
+    Task,
+    UnwritableError,
+    failed,
+    work,
+    writing_to,
+)
+from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.images.files import files_in
 from kpca_apps.images.kinds import head_of
+from kpca_apps.system.limits import require_memory
 from kpca_apps.system.temporary import private_path
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
@@ -54,13 +65,21 @@ def sent(task: Task, run: Run) -> SentTask:
 
 
 def done_here(task: Task, run: Run) -> Returned | None:
-    """Say of an image that cannot be read why there is no result; None for others."""
+    """Say of an image that cannot be read or sent why there is no result; None for others."""
     needed = (
         [task.planned.source] if task.reference is None else [task.planned.source, task.reference]
     )
-    if not task.planned.refused and all(map(head_of, needed)):
-        return None
-    return Returned(work(task, run), task.number, {})
+    if task.planned.refused or not all(map(head_of, needed)):
+        return Returned(work(task, run), task.number, {})
+    try:
+        # What is gone by now is missed by its worker.
+        with suppress(FileNotFoundError):
+            require_memory(
+                sum(file.stat().st_size for one in needed for file in _files(one).values())
+            )
+    except MemoryLimitError as error:
+        return Returned(failed(task.planned.name, str(error)), task.number, {})
+    return None
 
 
 def work_on_sent(sent: SentTask, run: Run) -> Returned:
@@ -108,15 +127,16 @@ def received(returned: Returned, run: Run) -> Done:
 
 
 def _contents(path: Path | None) -> Contents:
-    """Read a file, or all files below a folder; of what is not there nothing."""
+    """Read a file, or all files below a folder but links; of what is not there nothing."""
     if path is None:
         return {}
-    files = (
-        {"": path}
-        if path.is_file()
-        else {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-    )
-    return {name: file.read_bytes() for name, file in files.items()}
+    return {name: file.read_bytes() for name, file in _files(path).items()}
+
+
+def _files(path: Path) -> dict[str, Path]:
+    if path.is_file():
+        return {"": path}
+    return {file.relative_to(path).as_posix(): file for file in files_in(path)}
 
 
 def _put(contents: Contents, path: Path) -> None:

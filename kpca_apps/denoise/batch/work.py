@@ -108,24 +108,23 @@ def work(task: Task, run: Run) -> Done:
     except UnwritableError:
         raise
     except KpcaError as error:
-        return _failed(name, str(error))
+        return failed(name, str(error))
     except MemoryError:
-        return _failed(
-            name, "takes more memory than there is; use fewer workers, or cut the image."
-        )
+        return failed(name, "takes more memory than there is; use fewer workers, or cut the image.")
     except Exception as error:
         # A bug, which must not cost the other images their results.
         reason = f"{BUG}, {type(error).__name__}: {error}"
-        return _failed(name, reason, traceback.format_exc())
+        return failed(name, reason, traceback.format_exc())
 
 
-def _failed(name: str, reason: str, bug: str = "") -> Done:
+def failed(name: str, reason: str, bug: str = "") -> Done:
+    """Return the outcome of an image of which nothing came, and why."""
     return Done(ImageOutcome(name, "failed", reason=named_reason(name, reason), bug=bug))
 
 
 def lost(task: Task) -> Done:
     """Give up an image on which its worker process ended each time."""
-    return _failed(
+    return failed(
         task.planned.name,
         "the system ended the process that worked on it, most likely for want of memory; use fewer "
         "--jobs, or cut the image.",

@@ -279,6 +279,7 @@ def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
     if n_metadata < 0 or len(raw) != n_bytes:
         raise ValueError("a tile is cut short")
     if tile.packing == _JPEG_XR:
+        _check_jpeg_xr(raw, tile)
         values = np.asarray(imagecodecs.jpegxr_decode(raw))
     else:
         if tile.packing == _LZW:
@@ -295,6 +296,21 @@ def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
     if tile.packing == _JPEG_XR or page.channels == 1:
         return values
     return values[..., [2, 1, 0, 3][: page.channels]]  # blue comes first
+
+
+def _check_jpeg_xr(raw: bytes | bytearray, tile: _Tile) -> None:
+    """Refuse a tile that is larger than it should be, by its header: ITU-T T.832 (2019), 8.3."""
+    (at,) = struct.unpack_from("<4xI", raw)
+    (count,) = struct.unpack_from("<H", raw, at)
+    entries = (struct.unpack_from("<HHII", raw, at + 2 + 12 * number) for number in range(count))
+    places = [value for tag, _, _, value in entries if tag in (0xBCC0, 0xBCC2)]  # of alpha too
+    for place in places:
+        mark, flags = struct.unpack_from(">8s2xB", raw, place)
+        sides = struct.unpack_from(">HH" if flags & 0x80 else ">II", raw, place + 12)
+        if mark != b"WMPHOTO\0" or math.prod(side + 1 for side in sides) > tile.height * tile.width:
+            raise ValueError("a tile of another size than its header says")
+    if not places:
+        raise ValueError("a tile without pixels")
 
 
 def _unsplit(raw: bytes, size: int) -> bytes:

@@ -47,6 +47,11 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     with damage_refused(label):
         source = _source(data)
         with pydicom.config.disable_value_validation():
+            if _is_deflated(data):  # pydicom would unpack all of it at once
+                raise InputError(
+                    f"{label}: is packed as a whole (a deflated transfer syntax); save it in "
+                    "another transfer syntax first."
+                )
             said = pydicom.dcmread(source, stop_before_pixels=True)
         syntax = said.file_meta.TransferSyntaxUID
         size = int(said.get("Rows", 0)), int(said.get("Columns", 0))
@@ -113,6 +118,22 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         directories=ome_directories([series]),
         groups=groups_of([series]) if frames > 1 and series.axes != "C" else None,
     )
+
+
+def _is_deflated(data: Content) -> bool:
+    """Tell whether all that comes after the first group of a file is packed."""
+    from pydicom.filereader import read_dataset
+
+    with io.BytesIO(data) if isinstance(data, bytes) else data.path.open("rb") as file:
+        file.seek(132)
+        first = read_dataset(
+            file,
+            is_implicit_VR=False,
+            is_little_endian=True,
+            stop_when=lambda tag, *_: tag >> 16 != 2,
+        )
+        list(first)  # an element that cannot be read so would have pydicom read it in another way
+        return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
 
 
 def _source(data: Content) -> Any:

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.laboratory.in_place import Plane, Scaling, planes_of, write_in_place
+from kpca_apps.images.laboratory.in_place import (
+    MOST_PAGES,
+    Plane,
+    Scaling,
+    planes_of,
+    write_in_place,
+)
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
 from kpca_apps.images.large import Content
 from kpca_apps.images.types import (
@@ -71,6 +77,8 @@ def read_fits(data: Content, label: str) -> ImageFile:
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:
                 header, place = hdu.header, hdu.fileinfo()
+                if planes and place["hdrLoc"] < planes[-1].place + planes[-1].n_bytes:
+                    raise ValueError("images that lie over one another")
                 packed |= bool(header.get("ZIMAGE", False))
                 sides = [int(header[f"NAXIS{n}"]) for n in range(1, int(header["NAXIS"]) + 1)]
                 if not isinstance(hdu, (fits.PrimaryHDU, fits.ImageHDU)) or len(sides) < 2:
@@ -81,6 +89,8 @@ def read_fits(data: Content, label: str) -> ImageFile:
                     continue
                 own = _planes(data, label, header, sides[::-1], place["datLoc"])
                 planes += own
+                if len(planes) > MOST_PAGES:
+                    raise InputError(f"{label}: has more than {MOST_PAGES:,} pages; split it.")
                 series.append(_series(header, sides[::-1], own[0]))
                 patches += _false_cards(data, place["hdrLoc"], place["datLoc"])
     if not planes:

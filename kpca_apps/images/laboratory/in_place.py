@@ -168,6 +168,8 @@ def _copy(
     file: Any, content: Content, begin: int, end: int, waiting: list[tuple[int, bytes]]
 ) -> int:
     """Copy bytes of a file up to a place, which is returned."""
+    while waiting and waiting[0][0] < begin:
+        waiting.pop(0)  # of what has been written
     while begin < end:
         if waiting and waiting[0][0] == begin:
             begin += int(file.write(waiting.pop(0)[1]))

@@ -127,9 +127,10 @@ def _unpacked(
     data: Content, label: str, place: int, shape: tuple[int, ...], pixel_bytes: int
 ) -> bytes:
     """Return what gzip has packed, which is no more than the header promises and some."""
-    promised = place + pixel_bytes
+    promised = pixel_bytes
     for side in shape:
         promised *= max(1, side)
+    promised += place
     if promised > DEFLATE_RATIO * len(data) + 4096:
         raise InputError(
             f"{label}: its header promises more pixels than its {len(data)} bytes can hold; it is "

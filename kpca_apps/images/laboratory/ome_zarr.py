@@ -9,18 +9,23 @@ and 0.5. By zarr, of the extra "lab".
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
 import os
 import re
 import shutil
+import stat
 import tempfile
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
+import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +56,12 @@ _SECONDS = {"microsecond": "µs", "millisecond": "ms", "second": "s", "minute": 
 _MOST_CHUNK = 1 << 30  # bytes of a chunk, or of a shard of them
 # Bytes that one byte can become, of what is packed well.
 _RATIO = 50_000
+# What packs chunks, and what changes them without making them larger.
+_PACKINGS = frozenset({"blosc", "zstd", "gzip", "zlib", "lz4"})
+_STEPS = frozenset("bytes transpose crc32c crc32 adler32 fletcher32 delta shuffle bitround".split())
+_SLACK = 4096  # bytes of checksums and the like
+_EMPTY = (1 << 64) - 1  # where a shard has no chunk
+_LEAST_CHUNK, _FEW_CHUNKS, _MOST_CHUNKS = 64, 1024, 1_000_000  # pixels of one, and those of a page
 _SLAB = 1 << 26  # bytes of a copy that are reduced at a time
 
 Region = tuple[slice, ...]
@@ -75,6 +86,9 @@ def is_zarr(folder: Path) -> bool:
 def read_zarr(folder: Path, label: str) -> ImageFile:
     """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
     require_library(label, "zarr", "lab", "OME-Zarr folders")
+    held, links = _held(folder)
+    if any(link.name in _SAID for link in links):
+        raise InputError(f"{label}: keeps what it says of itself in a link; copy the file there.")
     with damage_refused(label):
         told = _attributes(folder)
         scales = told.get("multiscales") or []
@@ -87,9 +101,14 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 raise InputError(
                     f"{label}: a copy of it lies outside the folder ({one_line(path, 100)})."
                 )
+            place = folder / path
+            if any(place == one or place in one.parents or one in place.parents for one in links):
+                raise InputError(f"{label}: has links among its pixels; copy the files there.")
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
+        for array in arrays:
+            _packing(array)
         chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
@@ -99,7 +118,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     *counts, height, width = shapes[0]
     check_size(label, (height, width), 0, 0, 1, MAX_IN_BANDS)
     n_pages = math.prod(counts)
-    held = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
     if not 1 <= n_pages <= MOST_PAGES or math.prod(shapes[0]) * dtype.itemsize > _RATIO * held:
         raise InputError(
             f"{label}: its {n_pages:,} pages of {width} x {height} pixels are more than its "
@@ -110,6 +128,14 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
             f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, and each is read as a whole; "
             "save it in smaller ones first."
         )
+    for array in arrays:
+        pixels = array.shape[-2] * array.shape[-1]
+        n_chunks = math.prod(-(-array.shape[axis] // array.chunks[axis]) for axis in (-2, -1))
+        if n_chunks > min(_MOST_CHUNKS, _FEW_CHUNKS + pixels // _LEAST_CHUNK):
+            raise InputError(
+                f"{label}: has {n_chunks:,} chunks a page, which take too long to be read; save it "
+                "in larger ones first."
+            )
     pyramid = _Pyramid(folder, paths, names[:-2], shapes, dtype)
     for above, below in pairwise(shapes):
         if not all(map(_fits, above, below)) or above[:-3] != below[:-3]:
@@ -118,7 +144,10 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 "save the largest alone first."
             )
     page = Page(height, width, 1, native)
-    series = [Series(names[:-2], tuple(counts), page, _said(told, scales[0], names, units, counts))]
+    with damage_refused(label):
+        said = _said(told, scales[0], names, units, counts)
+        series = [Series(names[:-2], tuple(counts), page, said)]
+        directories = ome_directories(series)
 
     def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
@@ -129,7 +158,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
             )
         with damage_refused(label):
             array = _opened(folder, paths[0], "r")
-            _check_blosc(folder / paths[0], array, place, top, bottom)
+            _check_chunks(folder / paths[0], array, place, top, bottom)
             pixels = np.asarray(array[(*place, slice(top, bottom))])
             if pixels.shape != (bottom - top, width):
                 raise ValueError("its pixels do not fit its header")
@@ -143,10 +172,22 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         page=lambda number: rows(number, 0, height),
         rows=rows,
         block_rows=(_outer(arrays[0])[-2],) * n_pages,
-        directories=ome_directories(series),
+        directories=directories,
         groups=groups_of(series),
         rewrite=lambda out, pages: _write(pyramid, out, pages),
     )
+
+
+def _held(folder: Path) -> tuple[int, list[Path]]:
+    """Return how many bytes the files of a folder have, and the links among them."""
+    n_bytes, links = 0, []
+    for one in folder.rglob("*"):
+        found = one.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            links.append(one)
+        elif stat.S_ISREG(found.st_mode):
+            n_bytes += found.st_size
+    return n_bytes, links
 
 
 def _attributes(folder: Path) -> Mapping[str, Any]:
@@ -164,21 +205,106 @@ def _opened(folder: Path, path: str, mode: Any) -> Any:
     return zarr.open_array(str(folder / path), mode=mode)
 
 
-def _check_blosc(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
-    """Refuse a page of which a chunk is cut short; Blosc would read on beyond its end."""
-    if array.shards or not any("blosc" in type(one).__name__.lower() for one in array.compressors):
+def _packing(array: Any) -> str:
+    """Return what packs the chunks of an array; refuse what is not known, or packs twice.
+
+    By numcodecs anything could stand there, pickles of Python too.
+    """
+    told = array.metadata
+    if hasattr(told, "codecs"):
+        codecs = told.codecs[0].codecs if array.shards else told.codecs
+    else:
+        codecs = [*(told.filters or ()), *([told.compressor] if told.compressor else [])]
+    names = [_name(one) for one in codecs]
+    found = [name for name in names if name in _PACKINGS]
+    if not {*names} <= _PACKINGS | _STEPS or len(found) > 1:
+        raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
+    if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
+        raise ValueError("shards whose index is packed")
+    return found[0] if found else ""
+
+
+def _name(codec: Any) -> str:
+    return type(codec).__name__.lower().removesuffix("codec")
+
+
+def _check_chunks(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
+    """Refuse a page of which a chunk is cut short, or would become more than a chunk.
+
+    Blosc would read on beyond its end; others would take all the memory.
+    """
+    packing, outer = _packing(array), _outer(array)
+    if not packing:
         return
-    before = tuple(one // side for one, side in zip(place, array.chunks, strict=False))
-    tall, wide = array.chunks[-2:]
+    before = tuple(one // side for one, side in zip(place, outer, strict=False))
+    tall, wide = outer[-2:]
+    most = math.prod(array.chunks) * array.dtype.itemsize + _SLACK
     for down, across in product(
         range(top // tall, -(-bottom // tall)), range(-(-array.shape[-1] // wide))
     ):
         path = folder / array.metadata.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:
-                head = file.read(16)
-            if len(head) < 16 or int.from_bytes(head[12:], "little") != path.stat().st_size:
-                raise ValueError("a chunk is cut short")
+                for at, n_bytes in _parts(file, array):
+                    file.seek(at)
+                    _check_packed(packing, file, n_bytes, most)
+
+
+def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
+    """Yield where the chunks of a file begin, and how many bytes they take."""
+    n_bytes = os.fstat(file.fileno()).st_size
+    if not array.shards:
+        yield 0, n_bytes
+        return
+    codec = array.metadata.codecs[0]
+    count = math.prod(array.shards) // math.prod(array.chunks)
+    size = 16 * count + 4 * any(_name(one) == "crc32c" for one in codec.index_codecs)
+    if size > n_bytes:
+        raise ValueError("a shard is cut short")
+    file.seek(n_bytes - size if codec.index_location.value == "end" else 0)
+    orders = [one.endian.value for one in codec.index_codecs if _name(one) == "bytes"]
+    index = np.frombuffer(file.read(16 * count), ">u8" if orders == ["big"] else "<u8")
+    for at, own in index.reshape(-1, 2).tolist():
+        if (at, own) != (_EMPTY, _EMPTY):
+            if at + own > n_bytes:
+                raise ValueError("a shard is cut short")
+            yield at, own
+
+
+def _check_packed(packing: str, file: BinaryIO, n_bytes: int, most: int) -> None:
+    """Refuse a packed chunk that is cut short, or holds more bytes than it may."""
+    if packing in ("gzip", "zlib"):
+        packed = file.read(n_bytes)
+        if packing == "gzip":
+            with gzip.open(io.BytesIO(packed)) as unpacked:
+                size = len(unpacked.read(most + 1))
+        else:
+            size = len(zlib.decompressobj().decompress(packed, most + 1))
+    elif packing == "zstd":
+        size = _zstd_size(file.read(min(n_bytes, 18)))
+        if size < 0:  # not told
+            file.seek(-min(n_bytes, 18), os.SEEK_CUR)
+            imagecodecs.zstd_decode(file.read(n_bytes), out=most)
+    else:
+        head = file.read(16)
+        size = int.from_bytes(head[4:8] if packing == "blosc" else head[:4], "little")
+        if packing == "blosc" and not 16 <= int.from_bytes(head[12:], "little") <= n_bytes:
+            raise ValueError("a chunk is cut short")
+    if size > most:
+        raise ValueError("a chunk that becomes larger than its header says")
+
+
+def _zstd_size(head: bytes) -> int:
+    """Return how many bytes a frame of Zstandard says it becomes, -1 if it does not: RFC 8878."""
+    if head[:4] != b"\x28\xb5\x2f\xfd":
+        raise ValueError("a chunk is no Zstandard")
+    flags = head[4]
+    is_single = bool(flags & 0x20)
+    n_bytes = (int(is_single), 2, 4, 8)[flags >> 6]
+    begin = 5 + (not is_single) + (0, 1, 2, 4)[flags & 3]
+    if not n_bytes:
+        return -1
+    return int.from_bytes(head[begin : begin + n_bytes], "little") + 256 * (n_bytes == 2)
 
 
 def _outer(array: Any) -> tuple[int, ...]:

@@ -45,6 +45,8 @@ def read_avif(data: bytes, label: str) -> ImageFile:
         if several:
             raise InputError(f"{label}: is an animated AVIF image; save its frames as PNG first.")
         pixels = np.asarray(imagecodecs.avif_decode(data, numthreads=1))
+        if pixels.dtype != (np.uint8 if told.depth == 8 else np.uint16):
+            raise ValueError(f"pixels of another type than of {told.depth} bits")
     if pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (2,), (3,), (4,)):
         raise InputError(f"{label}: holds pixels of shape {pixels.shape}; save it as PNG first.")
     height, width, channels = (*pixels.shape, 1)[:3]

@@ -104,3 +104,12 @@ def test_a_worker_without_a_folder_to_work_in_ends_the_batch(
     monkeypatch.setattr(tempfile, "tempdir", os.devnull)
     with pytest.raises(InputError, match="cannot write to its folder for temporary files"):
         work_on_sent(sent(task, run), run)
+
+
+def test_an_image_too_large_to_be_sent_fails_alone(
+    run: Run, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.system.limits.available_memory", lambda: 1000)
+    returned = done_here(task, run)
+    assert returned is not None and returned.done.outcome.status == "failed"
+    assert "memory" in returned.done.outcome.reason

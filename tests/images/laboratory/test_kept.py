@@ -15,8 +15,8 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import encode_image, read_image
-from kpca_apps.images.laboratory.in_place import Scaling
-from kpca_apps.images.types import ImageFile
+from kpca_apps.images.laboratory.in_place import Plane, Scaling, write_in_place
+from kpca_apps.images.types import ImageFile, Page
 from tests.hostile.images import write_image
 
 fits = pytest.importorskip("astropy.io.fits")
@@ -239,3 +239,47 @@ def test_values_and_what_is_stored_go_together(
     np.testing.assert_array_equal(scaling.stored(values, kind), raw)
     if blank is not None:
         assert blank not in scaling.stored(np.nan_to_num(values), kind)
+
+
+def test_nifti_packed_tenfold_is_read(tmp_path: Path) -> None:
+    values = np.zeros((128, 128, 100), "i2")
+    values[20:50, 30:90] = rng.integers(0, 200, (30, 60, 100))
+    path = tmp_path / "a.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), path)
+    assert path.stat().st_size < values.nbytes / 5
+    np.testing.assert_array_equal(pages_of(read_image(path)), values.T)
+
+
+def test_fits_whose_images_lie_over_one_another_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.fits"
+    images = [fits.ImageHDU(CUBE), fits.ImageHDU(CUBE)]
+    images[0].header["DATAMAX"] = images[1].header["DATAMAX"] = 1.0
+    fits.HDUList([fits.PrimaryHDU(), *images]).writeto(path)
+    content = path.read_bytes()
+    card = b"GCOUNT  =                    "
+    # A size of nothing, so that the next header is looked for where the pixels are.
+    one, other = content.split(b"XTENSION")[1:]
+    lie = one[: one.index(b"END     ")].replace(card + b"1", card + b"0")
+    lie += one[len(lie) : 2880 - 8]
+    path.write_bytes(content[:2880] + b"XTENSION" + lie + b"XTENSION" + other)
+    with pytest.raises(InputError, match="over one another"):
+        read_image(path)
+
+
+def test_patches_of_what_has_been_written_are_left_out() -> None:
+    file, content = io.BytesIO(), bytes(range(100))
+    plane = Plane(20, Page(4, 10, 1, np.dtype("u1")), np.dtype("u1"))
+    pixels = np.full((4, 10), 7, "u1")
+    write_in_place(file, [pixels], content, [plane], [(30, b"ab"), (70, b"cd")])
+    made = file.getvalue()
+    assert made == content[:20] + b"\7" * 40 + content[60:70] + b"cd" + content[72:]
+
+
+def test_fits_of_too_many_pages_in_all_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpca_apps.images.laboratory.fits.MOST_PAGES", 5)
+    path = tmp_path / "a.fits"
+    fits.HDUList([fits.PrimaryHDU(CUBE), fits.ImageHDU(CUBE)]).writeto(path)
+    with pytest.raises(InputError, match="more than 5 pages"):
+        read_image(path)

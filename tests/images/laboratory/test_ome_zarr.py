@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import imagecodecs
 import numpy as np
 import pytest
 
+from kpca_apps.denoise.batch.elsewhere import _contents
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
+from kpca_apps.images.laboratory.ome_zarr import _check_packed, _zstd_size
 from tests.hostile.images import texture
 from tests.quick import quick
 
@@ -190,3 +194,104 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
         [tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff"
     )
     assert alone.images[0].output == "one.tif"
+
+
+@pytest.mark.parametrize("told", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])
+def test_sizes_that_are_none_are_refused(told: Any, tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    said = json.loads((folder / "zarr.json").read_text())
+    said["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"] = told
+    (folder / "zarr.json").write_text(json.dumps(said))
+    with pytest.raises(InputError, match="damaged"):
+        read_image(folder)
+
+
+@pytest.mark.parametrize("place", ["0", "1/zarr.json", "0/c/0", "zarr.json"])
+def test_links_among_pixels_and_what_is_said_of_them_are_refused(
+    place: str, tmp_path: Path
+) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    (folder / place).rename(tmp_path / "outside")
+    (folder / place).symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="link"):
+        read_image(folder)
+
+
+def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE))
+    before = read_image(folder).sha256
+    (tmp_path / "secret").write_text("secret")
+    (folder / "notes.txt").symlink_to(tmp_path / "secret")
+    assert read_image(folder).sha256 == before
+    assert "notes.txt" not in _contents(folder)
+    assert not (written(folder, tmp_path / "b.zarr") / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("shards", [None, (1, 2, 40, 50)])
+@pytest.mark.parametrize("codec", ["ZstdCodec", "GzipCodec", "BloscCodec"])
+def test_a_chunk_that_becomes_more_than_a_chunk_is_not_unpacked(
+    codec: str, shards: tuple[int, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, chunks = tmp_path / "a.zarr", (1, 1, 20, 25)
+    made(folder, texture(*SHAPE), reduced=False)
+    packing = [getattr(zarr.codecs, codec)()]
+    options = {"chunks": chunks, "shards": shards, "compressors": packing, "overwrite": True}
+    array = zarr.create_array(str(folder / "0"), shape=SHAPE, dtype="u1", **options)
+    array[:] = texture(*SHAPE)
+    image = read_image(folder)
+    np.testing.assert_array_equal(image.page(1), texture(*SHAPE)[0, 1])
+    # The same with chunks that should be smaller by far.
+    told = json.loads((folder / "0/zarr.json").read_text())
+    places = [told["chunk_grid"], *(told["codecs"] if shards else ())]
+    for one in places:
+        *counts, tall, wide = one["configuration"]["chunk_shape"]
+        one["configuration"]["chunk_shape"] = [*counts, tall // 10, wide // 5]
+    monkeypatch.setattr("kpca_apps.images.laboratory.ome_zarr._SLACK", 10)
+    (folder / "0/zarr.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match="larger than"):
+        read_image(folder).page(1)
+
+
+@pytest.mark.parametrize("codec", ["Zlib", "LZ4", "Zstd", "GZip", "Blosc", "Pickle", "BZ2"])
+def test_what_packs_the_chunks_of_old_folders_is_known(codec: str, tmp_path: Path) -> None:
+    numcodecs = pytest.importorskip("numcodecs")
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE), version=2, reduced=False)
+    is_known = codec not in ("Pickle", "BZ2")
+    packing = {"compressors": getattr(numcodecs, codec if codec != "Pickle" else "Zlib")()}
+    array = zarr.create_array(
+        str(folder / "0"), zarr_format=2, shape=SHAPE, dtype="u1", chunks=SHAPE, overwrite=True,
+        **packing,
+    )  # fmt: skip
+    array[:] = texture(*SHAPE)
+    if codec == "Pickle":
+        told = json.loads((folder / "0/.zarray").read_text())
+        (folder / "0/.zarray").write_text(json.dumps({**told, "compressor": {"id": "pickle"}}))
+    if is_known:
+        np.testing.assert_array_equal(read_image(folder).page(3), texture(*SHAPE)[0, 3])
+        return
+    with pytest.raises(InputError, match="damaged"):
+        read_image(folder)
+
+
+def test_a_page_of_endless_chunks_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", texture(*SHAPE), chunks=(2, 5, 37, 50), reduced=False)
+    told = json.loads((folder / "0/zarr.json").read_text())
+    told["shape"] = [1, 1, 1000, 1000]
+    told["chunk_grid"]["configuration"]["chunk_shape"] = [1, 1, 1, 1]
+    (folder / "0/zarr.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match="1,000,000 chunks a page"):
+        read_image(folder)
+
+
+def test_zstd_of_a_size_that_is_not_told_is_unpacked_with_a_bound() -> None:
+    # A frame of one block of 100,000 times one byte, without its size: RFC 8878.
+    block = (1 | 1 << 1 | 100_000 << 3).to_bytes(3, "little") + b"a"
+    packed = b"\x28\xb5\x2f\xfd" + bytes([0, 0x40]) + block
+    assert _zstd_size(packed) == -1
+    with tempfile.TemporaryFile() as file:
+        file.write(packed)
+        file.seek(0)
+        _check_packed("zstd", file, len(packed), 100_000)
+        file.seek(0)
+        with pytest.raises(imagecodecs.ZstdError):
+            _check_packed("zstd", file, len(packed), 99_999)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
+from kpca_apps.images.laboratory.czi import _pixels, _Tile
+from kpca_apps.images.types import Page
 from tests.hostile.images import texture, write_image
 from tests.images.laboratory.nd2_files import nd2_file
 
@@ -229,3 +233,22 @@ def test_dicom_of_frames_that_are_scaled_each_in_its_way(tmp_path: Path) -> None
     np.testing.assert_array_equal(values[1], pixels[1] * np.float32(0.5) + 10)
     said = pixels_said(xml)
     assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (0.75, 0.5, 3.0)
+
+
+def test_dicom_packed_as_a_whole_is_refused(tmp_path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    whole = pydicom.uid.DeflatedExplicitVRLittleEndian
+    with pytest.raises(InputError, match="packed as a whole"):
+        read_image(dicom(np.zeros((1, 20, 30), "u1"), tmp_path, syntax=whole))
+
+
+def test_a_czi_tile_of_another_size_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = texture(40, 60)
+    made = bytes(imagecodecs.jpegxr_encode(pixels))
+    head = struct.pack("<16sqq", b"ZISRAWSUBBLOCK", 0, 0) + struct.pack("<iiq", 0, 0, len(made))
+    data, page = head + bytes(240) + made, Page(40, 60, 1, np.dtype("u1"))
+    whole = _Tile(0, 2, 4, 0, 0, 40, 60)
+    np.testing.assert_array_equal(_pixels(data, whole, page)[..., 0], pixels)
+    monkeypatch.delattr(imagecodecs, "jpegxr_decode")
+    with pytest.raises(ValueError, match="another size"):
+        _pixels(data, replace(whole, height=39), page)

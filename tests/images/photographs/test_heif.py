@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 
 import imagecodecs
@@ -76,6 +77,23 @@ def test_animations_and_bombs_are_refused(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(InputError, match=words):
             read_image(path)
+
+
+def test_avif_that_says_more_bits_than_its_pixels_have_is_refused(tmp_path: Path) -> None:
+    content = bytearray(imagecodecs.avif_encode(COLOUR, level=100))
+    extra = struct.pack(">I4sBBH", 12, b"av1C", 0x81, 0, 0x6000)  # 12 bits, of no picture
+    start = struct.pack(">I", content.index(b"mdat") + 4)
+    at = content.index(start, content.index(b"iloc"))
+    content[at : at + 4] = struct.pack(">I", content.index(b"mdat") + 4 + len(extra))
+    content[content.index(b"ipma") - 4 : content.index(b"ipma") - 4] = extra
+    for name in (b"ipco", b"iprp", b"meta"):
+        at = content.index(name) - 4
+        (size,) = struct.unpack_from(">I", content, at)
+        struct.pack_into(">I", content, at, size + len(extra))
+    path = tmp_path / "a.avif"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="another type than of 12 bits"):
+        read_image(path)
 
 
 @pytest.mark.parametrize("bits", [8, 10])
