@@ -406,7 +406,7 @@ class _Flight(Generic[Part, Result]):
         # Number, part and future of each.
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
-        self.sent_carried = set[int]()  # numbers of parts that were sent with what they are read from
+        self.sent_carried = set[int]()  # numbers of parts sent with what they are read from
         # What a cluster gives up it has tried again already.
         self.given_up = killed_worker() if self.workers.executor == "dask" else ()
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
