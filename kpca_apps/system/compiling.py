@@ -30,6 +30,14 @@ def compiled(function: Function) -> Function:
     return _dispatcher(function, forceinline=True)
 
 
+def compiled_as_written(function: Function) -> Function:
+    """Compile as `compiled` does, with operations in the order they are written in.
+
+    So a - n b - n c stays two steps where b + c is a number that one does not hold.
+    """
+    return _dispatcher(function, forceinline=True, fastmath={"contract"})
+
+
 def inlined(function: Function) -> Function:
     """Let a function be written into the only one that calls it, before that is compiled.
 

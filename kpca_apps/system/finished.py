@@ -3,13 +3,15 @@
 Of a table that is read in parts, each part that is done leaves its result in a file of its own,
 whose name is a hash of all that the result depends on: the table and the rows of the part, what was
 done with them, and the version of the toolkit. So a file is either what would be computed again, or
-is not looked at. They are arrays, without pickle, and gone once the run comes to its end.
+is not looked at. They are arrays, without pickle, and gone once the run comes to its end; those
+of a run that was killed and never went on are removed by the first one that begins 30 days later.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
+_KEPT_FOR = 30 * 86400.0  # seconds after which a killed run is not thought to go on
 _DIGEST = 32  # bytes of SHA-256 before what is kept
 
 
@@ -54,13 +57,22 @@ class FinishedParts:
         """Keep arrays under a key."""
         import numpy as np
 
-        with storage_named(self.folder):
-            self.folder.mkdir(mode=0o700, exist_ok=True)
         content = io.BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
-        with atomic_write(self._path(key)) as file:
-            file.write(hashlib.sha256(content.getvalue()).digest())
-            file.write(content.getvalue())
+        digest = hashlib.sha256(content.getvalue()).digest()
+        is_kept = False
+        while not is_kept:
+            with storage_named(self.folder):
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                with atomic_write(self._path(key)) as file:
+                    file.write(digest)
+                    file.write(content.getvalue())
+                is_kept = True
+            except InputError:
+                # Another run that came to its end may have removed the folder while it was empty.
+                if self.folder.is_dir():
+                    raise
 
     def remove(self) -> None:
         """Remove what this run kept or found, and the folder if no other run has files there."""
@@ -68,6 +80,14 @@ class FinishedParts:
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
+
+    def remove_old(self) -> None:
+        """Remove what runs left that were killed long ago."""
+        with suppress(OSError):
+            for path in self.folder.glob("*.npz"):
+                with suppress(OSError):
+                    if time.time() - path.stat().st_mtime > _KEPT_FOR:
+                        path.unlink()
 
     def _path(self, key: str) -> Path:
         path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
@@ -115,6 +135,7 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
         )
     place = Path(folder).absolute()
     finished = FinishedParts(place / _FINISHED)
+    finished.remove_old()
     token = COPIES_IN.set(place)
     try:
         yield finished

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from contextvars import ContextVar
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,10 @@ def spool(chunks: Iterable[bytes]) -> TemporaryPath:
 def write_spool(path: Path, chunks: Iterable[bytes]) -> None:
     """Write bytes to a file in the folder for temporary files, as long as its disk has room."""
     folder = path.parent
+    rest = iter(chunks)
+    first = next(rest, b"")  # what cannot be read leaves no file
     with storage_named(folder), path.open("wb") as file:
-        for chunk in chunks:
+        for chunk in chain((first,), rest):
             require_disk(folder, len(chunk))
             file.write(chunk)
 

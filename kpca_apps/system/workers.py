@@ -406,6 +406,7 @@ class _Flight(Generic[Part, Result]):
         # Number, part and future of each.
         self.waiting: deque[tuple[int, Part, Any]] = deque()
         self.suspects: deque[tuple[int, Part, Any]] = deque()  # under way when a worker was lost
+        self.sent_carried = set[int]()  # numbers of parts sent with what they are read from
         # What a cluster gives up it has tried again already.
         self.given_up = killed_worker() if self.workers.executor == "dask" else ()
         self.losses = (BrokenProcessPool, CancelledError, *self.given_up)
@@ -432,6 +433,8 @@ class _Flight(Generic[Part, Result]):
             future.set_result(result)
             return future
         carried = self.carried if self.is_carrying else None
+        if carried is not None:
+            self.sent_carried.add(number)
         try:
             if self.kept is not None:
                 # Read where it was made: of the part itself no more is needed than which it is.
@@ -452,7 +455,7 @@ class _Flight(Generic[Part, Result]):
                 first = self.waiting[0] if self.ordered else self._first_done()
                 result: Result = first[2].result()
         except UnreachableError as error:
-            self._carry(error)
+            self._carry(first[0], error)
             self.waiting = deque(self._again(*one) for one in self.waiting)
             return self._next()
         except self.losses:
@@ -474,11 +477,16 @@ class _Flight(Generic[Part, Result]):
             else:
                 wait(futures, return_when=FIRST_COMPLETED)
 
-    def _carry(self, error: UnreachableError) -> None:
-        """Send parts from now on with what they are read from; if they are, the error stands."""
-        if self.carried is None or self.is_carrying or self.workers.executor != "dask":
+    def _carry(self, number: int, error: UnreachableError) -> None:
+        """Send parts from now on with what they are read from; if this one was, the error stands.
+
+        Suspects keep what they were sent as before.
+        """
+        is_possible = self.carried is not None and self.workers.executor == "dask"
+        if not is_possible or number in self.sent_carried:
             raise error
-        _log.info("workers cannot read where the parts lie: they are sent what these hold")
+        if not self.is_carrying:
+            _log.info("workers cannot read where the parts lie: they are sent what these hold")
         self.is_carrying = True
 
     def _again(self, number: int, part: Part, future: Any) -> tuple[int, Part, Any]:
@@ -501,7 +509,7 @@ class _Flight(Generic[Part, Result]):
                     result: Result = future.result()
                 return result
             except UnreachableError as error:
-                self._carry(error)
+                self._carry(number, error)
                 return self._alone(*self._again(number, part, future))
             except self.losses as error:
                 cause = error

@@ -103,7 +103,8 @@ def read_frame(
                 if n_rows > in_memory_rows:
                     source = SourceInfo(name, "frame", "", 0, 0, 0)
                     rows = chain(held, batches)
-                    found = read_batches(stream.schema, rows, source, ReadOptions(in_memory_rows=0))
+                    options, notes = ReadOptions(in_memory_rows=0), _notes_of_types(stream.schema)
+                    found = read_batches(stream.schema, rows, source, options, notes)
                     return Frame(None, found, None if id is None else column_name(id))
             frame, columns = _columns_of(pa.Table.from_batches(held, stream.schema))
             frame = frame if data is stream else None
@@ -374,8 +375,24 @@ def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl
                 f'{where} has {len(cells):,} values, "{one_line(names[0])}" has '
                 f"{len(columns[0]):,}: give one for each row."
             )
-    notes += [f"{_NOTES[remark]}: {_listed(of)}." for remark, of in read_as.items()]
+    notes += _notes(read_as)
     return columns
+
+
+def _notes_of_types(schema: pa.Schema) -> list[str]:
+    """Tell how cells are read, as `_read_columns` does, of columns that are not in memory."""
+    read_as: dict[str, list[str]] = {}
+    for name, kind in zip(unique_names(schema.names)[0], schema.types, strict=True):
+        if pa.types.is_duration(kind):
+            read_as.setdefault("durations", []).append(name)
+        if pa.types.is_nested(kind):
+            read_as.setdefault("nested", []).append(name)
+    return _notes(read_as)
+
+
+def _notes(read_as: Mapping[str, Sequence[str]]) -> list[str]:
+    """Write a note on the columns of each remark."""
+    return [f"{_NOTES[remark]}: {_listed(of)}." for remark, of in read_as.items()]
 
 
 def _cells(values: Any, remarks: set[str]) -> pl.Series:

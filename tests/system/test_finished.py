@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from kpca_apps.novelty.checks.odd_cells import (
 )
 from kpca_apps.novelty.columns.encoded import _EncodedPart, _packed, _unpacked
 from kpca_apps.novelty.relations.relations import Contradiction
+from kpca_apps.system import finished
 from kpca_apps.system.finished import FinishedParts, FinishedPass, work_folder
 
 
@@ -45,6 +48,36 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
     with work_folder(tmp_path, on_dask=True) as parts:
         of_numbers(parts).put(0, 1, np.zeros(1))
     assert len(list((tmp_path / "kpca-finished").iterdir())) == 1
+
+
+def test_files_of_a_run_that_never_went_on_are_removed_by_a_later_one(tmp_path: Path) -> None:
+    parts = FinishedParts(tmp_path / "kpca-finished")
+    for key in ("long ago", "of late"):
+        of_numbers(parts, key).put(0, 1, np.zeros(1))
+    first = parts._path("long ago 0 1")
+    os.utime(first, (0, time.time() - 40 * 86400))
+    with work_folder(tmp_path, on_dask=True) as later:
+        assert later is not None
+        assert not first.exists()
+        assert of_numbers(later, "of late").get(0, 1) is not None
+
+
+def test_a_folder_that_another_run_removes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, other = (FinishedParts(tmp_path / "kpca-finished") for _ in range(2))
+    write, removed = finished.atomic_write, list[bool]()
+
+    def after_the_other(path: Path) -> object:
+        if not removed:
+            other.remove()
+            removed.append(not parts.folder.exists())
+        return write(path)
+
+    monkeypatch.setattr(finished, "atomic_write", after_the_other)
+    of_numbers(parts).put(0, 1, np.ones(1))
+    assert removed == [True]
+    assert of_numbers(parts).get(0, 1) == 1.0
 
 
 @given(cut=st.integers(0, 600), flipped=st.integers(0, 600))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import types
+from concurrent.futures import CancelledError, Future
 from operator import add
 
 import numpy as np
@@ -23,7 +24,14 @@ from kpca_apps.engine.nystroem import (
     LandmarkBasis,
     subspace_from_sums,
 )
-from kpca_apps.errors import ConfigError, InputError, KpcaError, RefusedError, StoppedError
+from kpca_apps.errors import (
+    ConfigError,
+    InputError,
+    KpcaError,
+    RefusedError,
+    StoppedError,
+    UnreachableError,
+)
 from kpca_apps.system.temporary import TemporaryPath, retired_path
 from kpca_apps.system.workers import Workers, _Flight, _unpacking, tree_reduce
 from tests.engine.examples import normal_rows
@@ -293,6 +301,31 @@ def test_a_second_interrupt_does_not_stop_the_end_in_order():
         flight._next = lambda: signal.raise_signal(signal.SIGINT)
         list(flight.results(range(2)))
     assert [future.cancelled for future in (*futures, closing)] == [True] * 3
+
+
+@pytest.mark.parametrize("n_lost", [0, 1])
+def test_all_parts_that_cannot_be_read_are_carried_where_a_worker_is_lost_too(n_lost):
+    sent = []
+
+    def submit(task, number, part):
+        future = Future()
+        if len(sent) < n_lost:
+            future.set_exception(CancelledError())
+        elif part.startswith("carried"):
+            future.set_result(part)
+        else:
+            future.set_exception(UnreachableError("no such file"))
+        sent.append(part)
+        return future
+
+    workers = types.SimpleNamespace(
+        executor="dask", width=2, submit=submit, send_shared=lambda shared: (), close_pool=int
+    )
+    flight = _Flight(workers, None, (), carried="carried {}".format)
+    assert [*flight.results("abc")] == ["carried a", "carried b", "carried c"]
+    flight = _Flight(workers, None, (), carried=str)  # of no use
+    with pytest.raises(UnreachableError):
+        [*flight.results("abc")]
 
 
 def test_work_that_is_left_lying_ends_with_the_interpreter_without_a_word():

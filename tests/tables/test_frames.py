@@ -26,6 +26,7 @@ from kpca_apps.tables.frames import (
     read_frame,
     table_from_frame,
 )
+from kpca_apps.tables.table import PartedTable
 
 FRAME = pd.DataFrame({"size": [1.5, None, 3.0], "town": ["Ulm", "Bonn", None]})
 REASONS = pl.Series([None, "size", None])
@@ -291,6 +292,22 @@ def test_what_is_no_table_is_told_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_frame(given)
     assert "\n" not in str(caught.value)
+
+
+def test_a_long_stream_is_told_of_as_a_short_one() -> None:
+    kinds = {
+        "lasted": pa.array([90, None, 2], pa.duration("s")),
+        "list": pa.array([[1], None, [2, 3]]),
+        "record": pa.array([{"a": 1}, {"a": 2}, None]),
+        "pair": pa.array([[1, 2], [3, 4], None], pa.list_(pa.int64(), 2)),
+        "size": pa.array([1.5, 2.0, None]),
+    }
+    rows = pa.table(kinds)
+    short, long = (read_frame(rows.to_reader(), in_memory_rows=most).table for most in (9, 2))
+    assert isinstance(long, PartedTable)
+    assert len(short.source.notes) == 2
+    assert long.source.notes == short.source.notes
+    assert long.parts[0].read().frame.rows() == short.frame.rows()
 
 
 def test_a_stream_of_one_column_is_no_table() -> None:

@@ -5,26 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from kpca_apps.system.arrays import Values
-from kpca_apps.system.compiling import compiled
+from kpca_apps.system.compiling import compiled_as_written
 
 ONE, BIAS, MANTISSA_BITS = np.float32(1.0), np.int32(127), np.int32(23)
-LOG2_E, LN_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
-# Of the series of exp: 1/2, 1/6 and so on, to below the last digit within ln 2 / 2 of 0.
-C2, C3, C4, C5, C6 = (np.float32(1.0 / n) for n in (2, 6, 24, 120, 720))
+LOG2_E = np.float32(1.4426950408889634)
+# ln 2 in two: multiples n of the first are exact, as it has nine binary digits, and n seven.
+LN_2, LN_2_REST = np.float32(0.693359375), np.float32(0.6931471805599453 - 0.693359375)
+# Of the polynomial that is within 4e-9 of exp, relative, where |r| <= ln 2 / 2.
+C2, C3, C4 = np.float32(0.4999999341), np.float32(0.1666652011), np.float32(0.0416683942)
+C5, C6 = np.float32(0.0083687804), np.float32(0.0013814467)
 
 
-@compiled
+@compiled_as_written
 def add_first_and_third(exponents: Values, factor: np.float32, total: Values) -> None:
     """Add factor u + u^3, u = exp(x), of exponents x in -87..0 to sums, both (b, m) in float32.
 
     exp(x) = 2^n exp(r) with n the whole number nearest to x / ln 2: n goes into the bits of the
-    exponent. As exact as numpy's, and without its passes over memory a third of the time.
+    exponent. The exponential is right to 1e-7, relative (numpy's: 2e-7), and the sum of its powers
+    to 4e-7; without numpy's passes over memory it takes a third of the time.
     """
     for i in range(len(exponents)):
         line, sums = exponents[i], total[i]
         for j in range(len(line)):
             n = np.rint(line[j] * LOG2_E)
-            r = line[j] - n * LN_2
+            r = (line[j] - n * LN_2) - n * LN_2_REST
             series = ((((C6 * r + C5) * r + C4) * r + C3) * r + C2) * r * r + r + ONE
             u = series * np.int32((np.int32(n) + BIAS) << MANTISSA_BITS).view(np.float32)
             sums[j] += (u * u + factor) * u

@@ -37,7 +37,7 @@ def expand_address(address: str) -> list[str]:
         raise InputError("there is no such object (404).", place.address)
     if kind == "file" or holds_delta(place):
         return [place.address]
-    items = _visible(place.items())
+    items = _visible(place)
     tables = [one.name for one in items if not one.is_folder and _is_table(one.name)]
     if not tables or any(name.lower().endswith(PARQUET_SUFFIXES) for name in tables):
         return [place.address]
@@ -51,9 +51,9 @@ def holds_delta(place: Place) -> bool:
 
 def copied_folder(place: Place) -> tuple[TemporaryPath, Path]:
     """Copy the tables of a folder, with those of folders named after values; return it in both."""
-    items = _visible(place.items())
+    items = _visible(place)
     if any(one.is_folder and is_partition(one.name) for one in items):
-        items = _visible(place.items(recursive=True))
+        items = _visible(place, recursive=True)
     held = copy_folder()
     folder = held.path / (place.path.rpartition("/")[2])
     try:
@@ -95,7 +95,7 @@ def _matches(place: Place) -> list[str]:
     start = Place(place.address[:end], fixed, place.system)
     found = [
         start.inside(one.name).address
-        for one in _visible(start.items(recursive=len(wanted) > 1))
+        for one in _visible(start, recursive=len(wanted) > 1)
         if not one.is_folder and _fits(one.name.split("/"), wanted)
     ]
     if not found:
@@ -107,11 +107,25 @@ def _fits(parts: list[str], wanted: list[str]) -> bool:
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
 
-def _visible(items: list[Item]) -> list[Item]:
-    """Leave out what is hidden, with a dot or underscore, and what is in it."""
-    return [
-        one for one in items if not any(part.startswith((".", "_")) for part in one.name.split("/"))
-    ]
+def _visible(place: Place, *, recursive: bool = False) -> list[Item]:
+    """Return what is in a folder, but for what is hidden, with a dot or underscore, and in that.
+
+    A name is refused that as a path on disk would lead out of the folder that it is copied to.
+    """
+    found = []
+    for one in place.items(recursive=recursive):
+        parts = one.name.split("/")
+        if any(part.startswith((".", "_")) for part in parts):
+            continue
+        on_disk = Path(one.name)
+        if "" in parts or on_disk.anchor or ".." in on_disk.parts:
+            raise InputError(
+                "has an empty part in its name, or another that no folder here can have; copy it "
+                "to another name.",
+                f"{place.address}/{one.name}",
+            )
+        found.append(one)
+    return found
 
 
 def _is_table(name: str) -> bool:

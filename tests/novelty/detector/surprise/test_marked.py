@@ -70,3 +70,36 @@ def test_rows_that_are_odd_as_those_marked_wrong_move_up() -> None:
     new = {"slips": [5.0, 0.0], "tails": [0.0, 5.0], "other": [0.0, 0.0]}
     lead = [np.subtract(*score_table(one.model, new).scores) for one in (first, again)]
     assert lead[1] > lead[0] + 1.0
+
+
+def test_marks_of_a_large_table_teach_as_much_as_those_of_a_small_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng, n = np.random.default_rng(3), 1_500
+    table = {name: rng.normal(size=n) for name in ("slips", "tails", "other")}
+    wrong, fine = np.arange(0, n, 125), np.arange(60, n, 125)
+    table["slips"][wrong] = 5.0
+    table["tails"][fine] = 5.0
+    rows = np.sort(np.r_[wrong, fine])
+    first = screen_table(table, explain=0, count=100)
+    keys = {one.row: one.key for one in first.ranked}
+    assert keys.keys() >= {*(rows + 1).tolist()}
+    kinds = ["wrong" if row in wrong else "fine" for row in rows]
+    marks = {"row_key": [keys[row + 1] for row in rows], "row": rows + 1, "mark": kinds}
+
+    def by_marks(**options: object) -> np.ndarray:
+        combined = screen_table(table, explain=0, marks=marks, **options).model.detector.combined
+        assert combined is not None
+        return combined.by_marks[:2]
+
+    of_small = by_marks()
+    assert of_small[0] > 2.0 and of_small[1] < -2.0
+    # Cells are learned from some of the rows; then, too, of a table in parts whose sample is drawn.
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(f"kpca_apps.novelty.detector.fit.{name}", 400)
+    np.testing.assert_allclose(by_marks(), of_small, atol=0.6)
+    for module in ("novelty.screening.model", "novelty.screening.fit", "novelty.columns.encoded",
+                   "engine.rows"):  # fmt: skip
+        monkeypatch.setattr(f"kpca_apps.{module}.SAMPLE_ROWS", 600)
+    for learn_from in ("sample", "all"):
+        np.testing.assert_allclose(by_marks(learn_from=learn_from), of_small, atol=0.6)
