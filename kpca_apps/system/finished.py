@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import stat
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,8 +53,11 @@ class FinishedParts:
         digest, arrays = content[:_DIGEST], content[_DIGEST:]
         if hashlib.sha256(arrays).digest() != digest:
             return None
-        with np.load(io.BytesIO(arrays), allow_pickle=False) as opened:
-            return {name: opened[name] for name in opened.files}
+        try:
+            with np.load(io.BytesIO(arrays), allow_pickle=False) as opened:
+                return {name: opened[name] for name in opened.files}
+        except (ValueError, EOFError, zipfile.BadZipFile):
+            return None
 
     def put(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep arrays under a key."""
@@ -73,6 +79,20 @@ class FinishedParts:
                 # Another run that came to its end may have removed the folder while it was empty.
                 if self.folder.is_dir():
                     raise
+
+    def require_private(self) -> None:
+        """Refuse a folder in which others may write: what lies there is believed.
+
+        InputError if it is a link, or of another user, or open to others.
+        """
+        with suppress(FileNotFoundError):
+            found = self.folder.lstat()
+            is_own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+            if not stat.S_ISDIR(found.st_mode) or not is_own or found.st_mode & 0o022:
+                raise InputError(
+                    f"{one_line(str(self.folder), 200)}: others may write there; remove it, or "
+                    "give another --work-dir."
+                )
 
     def remove(self) -> None:
         """Remove what this run kept or found, and the folder if no other run has files there."""
@@ -135,6 +155,7 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
         )
     place = Path(folder).absolute()
     finished = FinishedParts(place / _FINISHED)
+    finished.require_private()
     finished.remove_old()
     token = COPIES_IN.set(place)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -114,3 +115,31 @@ def test_a_work_folder_is_for_clusters_and_must_be_there(tmp_path: Path) -> None
         work_folder(tmp_path / "gone", on_dask=True).__enter__()
     with work_folder(None, on_dask=False) as none:
         assert none is None
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "kpca-finished"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with (
+        pytest.raises(InputError, match="others may write there"),
+        work_folder(tmp_path, on_dask=True),
+    ):
+        pass
+    folder.rmdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.symlink_to(elsewhere)
+    with (
+        pytest.raises(InputError, match="others may write there"),
+        work_folder(tmp_path, on_dask=True),
+    ):
+        pass
+
+
+def test_what_is_no_file_of_arrays_is_not_looked_at(tmp_path: Path) -> None:
+    parts = FinishedParts(tmp_path / "kpca-finished")
+    of_numbers(parts).put(0, 1, np.zeros(1))
+    for content in (b"", b"PK\x03\x04 of a zip", b"\x93NUMPY"):
+        parts._path("key 0 1").write_bytes(hashlib.sha256(content).digest() + content)
+        assert of_numbers(parts).get(0, 1) is None
