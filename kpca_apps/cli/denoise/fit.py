@@ -233,7 +233,8 @@ def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
 
 def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out the laws by which noise grows with brightness, one a channel."""
-    rows, names = [("", "variance at x", "nine in ten", "shared (blur)")], ["file"]
+    names = ["file"]
+    rows: list[tuple[str, ...]] = [("", "variance at x", "nine in ten", "shared (blur)")]
     for one in files:
         laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()
         for law, channel in zip(laws, CHANNELS[len(laws)] if laws else (), strict=True):
