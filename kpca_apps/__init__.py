@@ -124,9 +124,6 @@ _HOMES = {
 }
 
 
-_EXTRA = 'install what the applications need with: pip install "kpca-apps[apps]"'
-
-
 # A type checker, for which every name would be there, has the imports above.
 if not TYPE_CHECKING:
 
@@ -136,9 +133,12 @@ if not TYPE_CHECKING:
         try:
             value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         except ModuleNotFoundError as error:
+            from kpca_apps.errors import install_extra
+
             # As of a name that is not there: `hasattr`, `inspect` and `help` ask for all of them.
             raise AttributeError(
-                f"kpca_apps.{name} needs {error.name}, which is not installed; {_EXTRA}"
+                f"kpca_apps.{name} needs {error.name}, which is not installed; install what the "
+                f"applications need with: {install_extra('apps')}"
             ) from error
         globals()[name] = value
         return value

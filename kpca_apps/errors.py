@@ -44,6 +44,7 @@ __all__ = [
     "UnreachableError",
     "about",
     "flag_of",
+    "install_extra",
     "opening",
     "storage_error",
     "storage_named",
@@ -106,7 +107,7 @@ class OptionError(ConfigError):
 
     def __init__(self, field: str, sentence: str, place: str | Path = "") -> None:
         super().__init__(f"{flag_of(field)} {sentence}", place)
-        self.field, self._parts = field, (field, sentence)
+        self.field, self.sentence, self._parts = field, sentence, (field, sentence)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._parts, {"args": self.args}
@@ -119,6 +120,15 @@ def flag_of(field: str) -> str:
     '--table'
     """
     return f"--{field.removeprefix('n_').removesuffix('_name').replace('_', '-')}"
+
+
+def install_extra(name: str) -> str:
+    """Say how to install an extra: from the checkout, as long as no registry has the package.
+
+    >>> install_extra("lake")
+    'pip install ".[lake]" in the checkout'
+    """
+    return f'pip install ".[{name}]" in the checkout'
 
 
 class InputError(KpcaError, ValueError):

@@ -22,9 +22,11 @@ def main() -> int:
         with _ends_at_once():
             from kpca_apps.cli.main import main as run
     except ModuleNotFoundError as error:
+        from kpca_apps.errors import install_extra
+
         sys.stderr.write(
             f"error: the command needs {error.name}, which is not installed; install it with: "
-            'pip install "kpca-apps[apps]"\n'
+            f"{install_extra('apps')}\n"
         )
         return 3
     code = run()

@@ -44,10 +44,11 @@ _REFUSED = {
     "exr": (rb"v/1\x01", "an OpenEXR image", _TO_FLOAT),
     "npy": (rb"\x93NUMPY", "a NumPy array", _TO_ARRAY),
     "pdf": (rb"%PDF-", "a PDF document", "save its pages as PNG first"),
+    "gzip": (nifti.GZIP, "packed by gzip", "unpack it first (gunzip)"),
     "pam": (rb"P7\n", "a Netpbm image of any channels (PAM)", "convert it to PNG or TIFF first"),
 }
 # Two bytes, as a text may begin with them too, and a document: no images without the suffix of one.
-_DOUBTFUL = frozenset({None, "bmp", "jxl", "netpbm", "pam", "pdf"})
+_DOUBTFUL = frozenset({None, "bmp", "gzip", "jxl", "netpbm", "pam", "pdf"})
 IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
     *(format.suffixes for format in FORMATS.values())
 )
@@ -78,7 +79,8 @@ def image_kind(head: bytes, name: str = "") -> str | None:
     marks |= {kind: mark for kind, (mark, *_) in _REFUSED.items()}
     if head.startswith(nifti.GZIP):
         # No other kind is packed as a whole.
-        head, marks = nifti.unpacked_head(head, HEAD), {"nifti": nifti.FORMAT.mark}
+        is_nifti = re.match(nifti.FORMAT.mark, nifti.unpacked_head(head, HEAD), re.DOTALL)
+        return "nifti" if is_nifti else "gzip"
     kind = next((kind for kind, mark in marks.items() if re.match(mark, head, re.DOTALL)), None)
     is_raw = kind == "tiff" and PurePath(name).suffix.lower() in raw.FORMAT.suffixes
     return "raw" if is_raw else kind

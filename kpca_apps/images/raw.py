@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from PIL import ImageCms
 from tifffile import TiffFile
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, install_extra
 from kpca_apps.images.dng import negative_tags
 from kpca_apps.images.large import Content
 from kpca_apps.images.tags import (
@@ -74,7 +74,7 @@ def _read_raw(data: Content, label: str) -> ImageFile:
     if importlib.util.find_spec("rawpy") is None:
         raise ConfigError(
             f"{label}: reading raw files of cameras needs an extra; install it with: "
-            'pip install "kpca-apps[raw]"'
+            f"{install_extra('raw')}"
         )
     with _opened(data, label) as raw:
         sizes = raw.sizes

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, install_extra
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
 
@@ -174,8 +174,7 @@ def require_library(label: str, module: str, extra: str, what: str) -> None:
     """Refuse a kind of file whose library, of an extra, is not installed."""
     if find_spec(module) is None:
         raise ConfigError(
-            f"{label}: reading {what} needs an extra; install it with: "
-            f'pip install "kpca-apps[{extra}]"'
+            f"{label}: reading {what} needs an extra; install it with: {install_extra(extra)}"
         )
 
 

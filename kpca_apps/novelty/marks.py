@@ -43,6 +43,7 @@ MOST_MARKS = 100_000
 _HEAD = 4096  # bytes by which a page in a store is known
 _LONGEST, _LONGEST_NOTE = 300, 2_000  # characters
 _SIGN = b'<script type="application/json" id="marks">'  # of the marks in a page
+_SIGN_OF_DENOISING = b'<script type="application/json" id="redo">'
 _PAGE = re.compile(rb"\s*(?:\xef\xbb\xbf)?<!doctype html", re.IGNORECASE)
 # v for keys of all cells, h for those of tables of which columns are hidden; a hash of the names of
 # the columns, and one of the cells.
@@ -175,6 +176,8 @@ def read_marks(path: str | Path) -> Marks:
 
 
 def _of_page(name: str, data: bytes) -> Marks:
+    if _SIGN_OF_DENOISING in data:
+        raise InputError("this is a report of kpca denoise; give one of kpca novelty.")
     # No pattern: of a page of signs it would try each start.
     _, sign, rest = data.partition(_SIGN)
     text, end, _ = rest.partition(b"</script>")
@@ -199,6 +202,8 @@ def _of_page(name: str, data: bytes) -> Marks:
             f"its marks have format {block.format}, and this version reads {MARKS_FORMAT}: make "
             "the report again."
         )
+    if not block.marks:
+        raise InputError("it holds no marks; was the page saved with them (report-marked.html)?")
     return Marks(name, block.marks, block.columns)
 
 

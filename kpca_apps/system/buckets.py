@@ -39,6 +39,7 @@ _DENIED = re.compile(
     r"InvalidAccessKeyId|40[13] (Forbidden|Unauthorized)|AccessDenied",
     re.IGNORECASE,
 )
+_NO_BUCKET = re.compile("[a-z0-9]+:///", re.IGNORECASE)
 _SLOW = re.compile(r"curlCode: 28|curl error \[28\]|timed? ?out", re.IGNORECASE)
 _CUT = re.compile(r"curlCode: 18|curl error \[18\]|partial file", re.IGNORECASE)
 _UNREACHABLE = re.compile(
@@ -139,6 +140,8 @@ def here(path: str | Path) -> Iterator[Path]:
 
 def place_of(address: str | Path) -> Place:
     """Find the store of an address; nothing is asked of it yet."""
+    if _NO_BUCKET.match(str(address)):
+        raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", address)
     scheme, _, rest = (address_of(address) or "").partition("://")
     scheme, rest = scheme.lower(), rest.rstrip("/")
     bucket, _, key = rest.partition("/")

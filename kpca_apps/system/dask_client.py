@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
-from kpca_apps.errors import ConfigError, RefusedError
+from kpca_apps.errors import ConfigError, RefusedError, install_extra
 from kpca_apps.system.interrupts import interrupts_held
 from kpca_apps.system.temporary import private_path
 
@@ -36,7 +36,7 @@ def dask_client(n_workers: int | None, scheduler: str | Any | None, opened: Exit
         distributed: Any = importlib.import_module("distributed")
     except ImportError as error:
         raise ConfigError(
-            "Dask is not installed: pip install 'kpca-apps[dask]', or choose another executor."
+            f"Dask is not installed: {install_extra('dask')}, or choose another executor."
         ) from error
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RefusedError(_GUARD)

@@ -106,6 +106,10 @@ def read_frame(
                     options, notes = ReadOptions(in_memory_rows=0), _notes_of_types(stream.schema)
                     found = read_batches(stream.schema, rows, source, options, notes)
                     return Frame(None, found, None if id is None else column_name(id))
+            if data is stream and not n_rows:
+                raise InputError(
+                    "the table has no rows; a stream can be read once: make it again if it was."
+                )
             frame, columns = _columns_of(pa.Table.from_batches(held, stream.schema))
             frame = frame if data is stream else None
         else:

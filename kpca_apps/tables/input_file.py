@@ -97,6 +97,8 @@ class ReadOptions:
             raise OptionError(
                 "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
             )
+        if self.timeout is not None and not self.timeout > 0:
+            raise OptionError("timeout", f"must be above 0 seconds, got {self.timeout:g}")
         if self.as_of is not None:
             object.__setattr__(self, "as_of", _version(self.as_of))
         if self.bad_lines not in ("refuse", "skip"):

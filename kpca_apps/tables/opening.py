@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -29,7 +30,7 @@ from kpca_apps.tables.databases.reading import DATABASES
 from kpca_apps.tables.input_file import InputFile, ReadOptions, copied_file, find_file
 from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
-from kpca_apps.tables.read.delta import is_delta, read_delta
+from kpca_apps.tables.read.delta import LOG, is_delta, read_delta
 from kpca_apps.tables.read.excel import EXCEL
 from kpca_apps.tables.read.hive import is_partitioned, partitioned_files
 from kpca_apps.tables.read.json import JSON
@@ -37,7 +38,7 @@ from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.remote import copied_folder, expand_address, holds_delta, named_after
 from kpca_apps.tables.read.text import NotUtf8, Text
-from kpca_apps.tables.read.uri import UriReader, open_uri, scheme_of
+from kpca_apps.tables.read.uri import UriReader, open_uri, refuse_password, scheme_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
     PartedTable,
@@ -56,6 +57,7 @@ TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
 # Those of files in a store are added below: they take all others.
 URI_READERS: list[UriReader] = [DATABASES]
 _PATTERN = "*?["
+_FEW_SLASHES = re.compile(r"(sqlite|duckdb|postgres|postgresql):(/?[^/].*)", re.I | re.DOTALL)
 _MOST_NOTES = 20
 _BINARY_SUFFIXES = (
     *PARQUET_SUFFIXES, ".xlsx", ".xls", ".xlsm", ".xlsb", ".arrow", ".feather", ".ipc",
@@ -238,6 +240,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     found: list[str | Path] = []
     for one in paths:
         text = str(one)
+        _refuse_lost_slashes(one)
         if scheme_of(one) in SCHEMES:
             found += expand_address(text)
         elif scheme_of(one) is not None:
@@ -270,6 +273,21 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return found
 
 
+def _refuse_lost_slashes(given: str | Path) -> None:
+    """Refuse what begins as the address of a database, but with fewer slashes."""
+    found = None if isinstance(given, Path) else _FEW_SLASHES.fullmatch(given)
+    if found is None or os.path.lexists(given):
+        return
+    scheme, rest = found[1].lower(), found[2]
+    whole = f"{scheme}:///{rest}"
+    if scheme.startswith("postgres"):
+        whole = f"{scheme}://{rest.removeprefix('/')}"
+    refuse_password(whole)
+    raise InputError(
+        f"the address of a database has more slashes; name it {one_line(whole, 200)}", given
+    )
+
+
 def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """Name the tables that are meant, each by itself: of a Parquet folder all files."""
     found: list[str | Path] = []
@@ -291,6 +309,9 @@ def _tables_in(folder: Path) -> list[Path]:
 
 def _folder(folder: Path) -> list[str | Path]:
     """Name the files of a folder, or the folder itself if it is one table, or has no tables."""
+    if folder.absolute().name == LOG:
+        table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
+        raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
         items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
     except OSError:

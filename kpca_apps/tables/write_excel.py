@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.values import Column, DateFormat, ValueFormat
@@ -75,7 +75,7 @@ def require_workbooks() -> None:
     if importlib.util.find_spec("xlsxwriter") is None:
         raise ConfigError(
             "writing Excel needs an extra; install it with: "
-            'pip install "kpca-apps[excel]"; or leave out --flagged xlsx'
+            f"{install_extra('excel')}; or leave out --flagged xlsx"
         )
 
 

@@ -117,7 +117,10 @@ def test_a_reference_in_a_database_and_options_that_do_not_fit(kpca: Run, shop: 
         (("screen", uri, "--each", "--write-to", "s", "--out", "b"), 2, "one table"),
         (("screen", uri, uri), 3, "is named twice"),
         (("screen", uri, "birds.csv"), 3, "cannot be one of several"),
-        (("screen", "mysql://h/shop"), 3, "mysql:// is not read"),
+        (("screen", "mysql://h/shop"), 3, "mysql:// is not read; what is read is"),
+        (("screen", "mysql://h/shop"), 3, "Export it to CSV or Parquet, or pass an Arrow stream"),
+        (("screen", "sqlit:///shop.db"), 3, 'Did you mean "sqlite://"'),
+        (("screen", uri, "--timeout", "0"), 2, "--timeout must be above 0 seconds"),
         (("screen", "shop.db"), 3, "name it sqlite:///shop.db, and one of its tables"),
         (("screen", "shop.duckdb"), 3, "name it duckdb:///shop.duckdb"),
         (("screen", "sqlite:///ship.db"), 3, 'Did you mean "shop.db"'),
@@ -134,7 +137,7 @@ def test_a_missing_extra_is_named(
     uri: str, extra: str, kpca: Run, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert_refused(kpca("screen", uri), 2, f'pip install "kpca-apps[{extra}]"')
+    assert_refused(kpca("screen", uri), 2, f'pip install ".[{extra}]"')
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,12 @@ from PIL import Image
 from skimage import data
 
 from kpca_apps.cli.denoise import options as denoise_options
+from kpca_apps.cli.denoise.fit import _channel_lines, _law_lines, _noise_lines
 from kpca_apps.cli.denoise.run import IMAGES
+from kpca_apps.denoise.batch.measuring import MeasuredFile
 from kpca_apps.denoise.denoiser import denoise_kpca, measure_noise
 from kpca_apps.denoise.options import NOISES
+from kpca_apps.denoise.result import Evidence, FoundLaw
 from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Run, assert_refused
 from tests.cli.conftest import result as result_of
@@ -191,9 +194,10 @@ def test_failures_are_listed_and_the_rest_is_done(kpca: Run) -> None:
         (("run", "in", "--region", "1,2,3"), 2, "--region is '1,2,3'; give four whole numbers"),
         (("run", "in", "--region", "0,0,8,8", "--preview"), 2, "--preview chooses a part itself"),
         (("run", "in", "--mask", "no.png"), 3, "no.png: no such file"),
+        (("run", "in", "--mask", "."), 3, ".: this is a folder; name one image"),
         (("run", "in", "--mask", "m.png", "--model", "x"), 2, "--mask cannot be used with --model"),
         (("run", "in", "--same-noise", "--stack"), 2, "--stack cannot be used with --same-noise"),
-        (("run", "in", "--profile", "own.csv"), 3, "own.csv: is damaged"),
+        (("run", "in", "--profile", "own.csv"), 3, "own.csv: is no noise profile"),
         (("run", "in", "--profile", "p", "--sigma", 5), 2, "--sigma cannot be used with --profile"),
         (("noise", "in", "--save", "own.csv", "--force"), 4, "own.csv: exists and is no noise"),
         (("run", "in", "--bandwidth", "4"), 2, "bandwidth is that of the RBF kernel"),
@@ -403,7 +407,7 @@ def test_a_law_of_brightness_is_told_wherever_noise_is(kpca: Run) -> None:
     measured = kpca("noise", "cells.tif")
     table, laws = measured.out.split("\n\n")
     assert "poisson" in table
-    assert "variance at brightness x" in laws
+    assert "variance at x" in laws
     (line,) = laws.splitlines()[1:]
     gain = float(line.split()[1])
     assert gain == pytest.approx(2, rel=0.15)
@@ -440,6 +444,26 @@ def test_the_table_of_noise_fits_a_terminal(kpca: Run) -> None:
     assert all(word in said for word in ("as it is", "shared:", "impulses:", 'marked "?"'))
 
 
+def test_tables_of_noise_in_colour_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    brightness, variances = (20.0, 200.0), (0.9, 2.4)
+    law = FoundLaw(0.00822, 0.736, 0.712, (0.72, 1.39), True, False, True, True, 9.0, 9.0,
+                   brightness, variances)  # fmt: skip
+    files = [
+        MeasuredFile(
+            name, "", (240, 240, 3), "uint16", "poisson", 2.14, (0.243, 0.0582, 0.236), 255.0, True,
+            established, True, Evidence(laws=(law,) * 3),
+        )
+        for name, established in (("astronaut.png", True), ("camera.png", False))
+    ]  # fmt: skip
+    for table in (_noise_lines(files), _channel_lines(files), _law_lines(files)):
+        assert max(map(len, table)) <= 80
+        assert "astronaut.png" in table[1]
+    (_, red, *_) = _law_lines(files)
+    assert red.split("  ")[-1] == "yes (0.712 px)"
+    assert "0.243  0.0582  0.236" in _channel_lines(files)[1]
+
+
 def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
     rng = np.random.default_rng(0)
     for name in ("set/a.png", "set/b.png", "others/c.png"):
@@ -447,7 +471,8 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
         noisy = np.clip(90 + 9 * rng.normal(size=(96, 96)), 0, 255).astype(np.uint8)
         Image.fromarray(noisy).save(name)
     done = kpca("noise", "set", "--save", "p.json", "--json")
-    assert done.code == 0 and "Kept of 2 images: 96 x 96, 1 x uint8." in done.err
+    assert done.code == 0
+    assert "Kept of 2 images: 96 x 96 pixels, 1 channel of uint8." in " ".join(done.err.split())
     kinds = json.loads(Path("p.json").read_text())["kinds"]
     assert kinds[0]["sigma"][0] == pytest.approx(9, rel=0.1)
     assert kpca("noise", "set", "--save", "p.json").code == 4

@@ -82,7 +82,7 @@ def test_flagged_rows_are_written_to_be_sent_on(
     # The library is missed before any work.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused = kpca("score", "no.kpca", "no.csv", "--flagged", "xlsx", "--out", "other")
-    assert_refused(refused, 2, 'pip install "kpca-apps[excel]"')
+    assert_refused(refused, 2, 'pip install ".[excel]"')
 
 
 LISTS = ("scored.csv", "flagged.csv", "odd_cells.csv")

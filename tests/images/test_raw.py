@@ -271,5 +271,5 @@ def test_without_rawpy_the_extra_is_named(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "rawpy" else found(name)
     )
-    with pytest.raises(ConfigError, match=r'a\.dng: .* pip install "kpca-apps\[raw\]"$'):
+    with pytest.raises(ConfigError, match=r'a\.dng: .* pip install "\.\[raw\]" in the checkout$'):
         read_image(path)

@@ -163,6 +163,14 @@ DAMAGED = {
         damaged(f'{{"format":1,"columns":[],"marks":[{{"key":"{KEY}","mark":"odd","row":1}}]}}'),
         "its marks are damaged",
     ),
+    "nothing marked": (
+        damaged('{"format":1,"columns":[]}'),
+        r"it holds no marks; .* \(report-marked\.html\)\?",
+    ),
+    "a report of denoising": (
+        '<!DOCTYPE html><script type="application/json" id="redo">{}</script>',
+        "this is a report of kpca denoise; give one of kpca novelty",
+    ),
     "a table without keys": ("a,b\n1,2\n", "no list of marks"),
     "a key cut short": ("row_key,row\nv0123,1\n", "line 2: no mark that a page wrote"),
     "no row": (f"row_key,row\n{KEY},0\n", "line 2: no mark that a page wrote"),

@@ -80,3 +80,8 @@ def test_credentials_are_named_as_those_of_the_store() -> None:
     denied = "Azure Error: [AuthorizationFailure]"
     assert "AZURE_STORAGE_ACCOUNT" in reason(denied, "abfss://box@ada.dfs.core.windows.net/x")
     assert "gcloud" in reason("PERMISSION_DENIED", "gs://bucket/x")
+
+
+def test_an_address_without_a_bucket_is_told_as_it_was_typed() -> None:
+    with pytest.raises(InputError, match=r"^s3:///data\.csv: names no bucket"):
+        place_of("s3:///data.csv")

@@ -418,3 +418,10 @@ def test_pandas_is_not_needed() -> None:
         "    frame_beside(found.given, {'b': np.array([1, 2])})\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_stream_that_was_read_is_to_be_made_again() -> None:
+    stream = pa.RecordBatchReader.from_stream(pa.table({"a": [1, 2, 3]}))
+    assert read_frame(stream).table.frame.height == 3
+    with pytest.raises(InputError, match="has no rows; a stream can be read once: make it again"):
+        read_frame(stream)

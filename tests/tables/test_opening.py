@@ -22,7 +22,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.system import limits
 from kpca_apps.tables import input_file
 from kpca_apps.tables.frames import table_from_frame
-from kpca_apps.tables.opening import read_table
+from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.json import JsonLines, json_rows
 from kpca_apps.tables.table import plain_types
 
@@ -274,6 +274,43 @@ def test_missing_file_names_the_nearest(tmp_path: Path) -> None:
         read_table(tmp_path / "pengiuns.csv")
     with pytest.raises(InputError, match=r'The folder ".*nowhere" does not exist'):
         read_table(tmp_path / "nowhere" / "penguins.csv")
+
+
+@pytest.mark.parametrize(
+    ("typed", "right"),
+    [
+        ("sqlite:shop.db", "sqlite:///shop.db"),
+        ("SQLite:/data/shop.db#a", "sqlite:////data/shop.db#a"),
+        ("duckdb:shop.db", "duckdb:///shop.db"),
+        ("postgres:db/shop", "postgres://db/shop"),
+        ("postgresql:/db/shop", "postgresql://db/shop"),
+    ],
+)
+def test_an_address_of_a_database_with_few_slashes_is_told_whole(typed: str, right: str) -> None:
+    with pytest.raises(InputError, match=f"more slashes; name it {right}$"):
+        open_table(typed)
+    with pytest.raises(ConfigError, match="holds a password") as refused:
+        open_table("postgresql:ada:rosebud@db/shop")
+    assert "rosebud" not in str(refused.value)
+
+
+def test_the_log_of_a_delta_table_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "sales" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("{}\n")
+    with pytest.raises(InputError, match=r"the log of a Delta table; name .*sales$"):
+        open_table(log)
+    monkeypatch.chdir(log)
+    with pytest.raises(InputError, match=r"the log of a Delta table; name .*sales$"):
+        open_table(".")
+
+
+@pytest.mark.parametrize("seconds", [0, -5, float("nan")])
+def test_reading_takes_some_time(seconds: float) -> None:
+    with pytest.raises(ConfigError, match="--timeout must be above 0 seconds"):
+        open_table("sqlite:///shop.db", timeout=seconds)
 
 
 def test_folder_is_refused(tmp_path: Path) -> None:

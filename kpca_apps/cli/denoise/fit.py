@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -132,8 +133,9 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
         console.data_json(MEASURED_NOISE, {"images": [_noise_record(one) for one in files]})
     elif measured:
         console.data_lines(_noise_lines(measured))
-        if laws := _law_lines(measured):
-            console.data_lines(["", *laws])
+        for lines in (_channel_lines(measured), _law_lines(measured)):
+            if lines:
+                console.data_lines(["", *lines])
     for sentence in _noise_sentences(measured):
         console.say(sentence)
     for note in notes:
@@ -157,8 +159,21 @@ def _save_profile(path: Path, known: Sequence[KnownNoise], console: Console) -> 
         file.write(to_json(NOISE_PROFILE, {"kinds": kinds}).encode())
     for one in kinds:
         images = "1 image" if one.n_images == 1 else f"{one.n_images:,} images"
-        console.say(f"Kept of {images}: {one_line(one.images, MAX_NAME)}.")
+        console.say(f"Kept of {images}: {_in_words(one.images)}.")
     console.say(f"Use it by --profile {near(path)}.")
+
+
+def _in_words(kind: str) -> str:
+    """Say what is common to images of a kind, as `kind_of` names it.
+
+    >>> _in_words("128 x 96, 1 x float32"), _in_words("A7 at ISO 800, 3 x uint8")
+    ('128 x 96 pixels, 1 channel of float32', 'A7 at ISO 800, 3 channels of uint8')
+    """
+    where, _, what = kind.rpartition(", ")
+    pixels = " pixels" if re.fullmatch("[0-9]+ x [0-9]+", where) else ""
+    number_of, _, dtype = what.partition(" x ")
+    channels = "1 channel" if number_of == "1" else f"{number_of} channels"
+    return f"{one_line(where, MAX_NAME)}{pixels}, {channels} of {dtype}"
 
 
 def _require_usable(
@@ -189,17 +204,14 @@ def _require_usable(
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out a table as wide as the terminal; long names give way."""
-    colour = any(len(one.channel_sigma) > 1 for one in files)
-    head = ("sigma", "of range", *(["red green blue"] if colour else []))
     marks = any(one.impulses for one in files)
-    rows = [(*head, "noise", "shared", *(["impulses"] if marks else []), "type", "size")]
+    head = ("sigma", "range", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
+    rows = [head]
     for one in files:
-        channels = " ".join(map(number, one.channel_sigma)) if len(one.channel_sigma) > 1 else ""
         rows.append(
             (
                 number(one.sigma) + ("" if one.established else " ?"),
                 f"{100 * one.sigma / one.data_range:.2f} %",
-                *([channels] if colour else []),
                 one.noise,
                 "yes" if one.correlated else "no",
                 *(["yes" if one.impulses else "no"] if marks else []),
@@ -207,23 +219,40 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
                 _size(one.shape[:2]),
             )
         )
-    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
-    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
-    names = ["file", *distinct([one.name for one in files], room)]
-    return column_lines([(name, *row) for name, row in zip(names, rows, strict=True)])
+    return _named_lines(["file", *(one.name for one in files)], rows)
+
+
+def _channel_lines(files: Sequence[MeasuredFile]) -> list[str]:
+    """Lay out the levels in the channels of images in colour."""
+    colours = [one for one in files if len(one.channel_sigma) > 1]
+    rows = [("  ".join(map(number, one.channel_sigma)),) for one in colours]
+    names = [one.name for one in colours]
+    head = ("sigma of red, green and blue",)
+    return _named_lines(["file", *names], [head, *rows]) if rows else []
 
 
 def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out the laws by which noise grows with brightness, one a channel."""
-    rows = []
+    names = ["file"]
+    rows: list[tuple[str, ...]] = [("", "variance at x", "nine in ten", "shared (blur)")]
     for one in files:
         laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()
         for law, channel in zip(laws, CHANNELS[len(laws)] if laws else (), strict=True):
-            name = f"{one_line(one.name, MAX_NAME)} {channel}".strip()
-            shared = f"yes (blur of {number(law.blur)} pixels)" if law.shared else "no"
-            rows.append((name, law_text(law), interval_text((law,)), shared))
-    head = ("file", "variance at brightness x", "nine in ten", "shared by neighbours")
-    return column_lines([head, *rows]) if rows else []
+            shared = f"yes ({number(law.blur)} px)" if law.shared else "no"
+            rows.append((channel, law_text(law), interval_text((law,)), shared))
+            names.append(one.name)
+    if not any(channel for channel, *_ in rows):
+        rows = [row[1:] for row in rows]
+    return _named_lines(names, rows) if len(rows) > 1 else []
+
+
+def _named_lines(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lay out rows beside names, which give way to them."""
+    beside = sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True))
+    room = max(LEAST_NAME, min(MAX_NAME, terminal_width() - beside))
+    each = [*dict.fromkeys(names)]
+    shown = dict(zip(each, distinct(each, room), strict=True))
+    return column_lines([(shown[n], *row) for n, row in zip(names, rows, strict=True)])
 
 
 def distinct(names: Sequence[str], room: int) -> list[str]:

@@ -145,14 +145,15 @@ class RunOptions(Checked):
     )
     mask: Path | None = _method(
         "Image of the same size that says where there are data: anything but 0 (one page for all "
-        "pages, or as many). Other pixels are neither used nor changed. Pixels that are not a "
-        "number, or wholly transparent, never are.",
+        "pages, or as many). Other pixels are neither used nor changed (of JPEG, which is encoded "
+        "anew, nearly: --format png keeps them). Pixels that are not a number, or wholly "
+        "transparent, never are.",
         "FILE",
     )
     region: str | None = _method(
         "Denoise this part of each image alone, and measure the noise in it: column and row of its "
         "first pixel, from 0, width and height, in pixels as they are stored. The rest stays as it "
-        "is.",
+        "is; of JPEG, which is encoded anew, nearly: --format png keeps it.",
         "X,Y,W,H",
     )
     model: Path | None = _method(

@@ -110,6 +110,8 @@ def _hash_of_mask(path: Path | None) -> str:
     """Return the hash of the file of a mask, which is read with each image."""
     if path is None:
         return ""
+    if path.is_dir():
+        raise InputError(f"{one_line(str(path), 200)}: this is a folder; name one image.")
     if (found := hash_file(path)) is None:
         raise InputError(f"{one_line(str(path), 200)}: no such file; name the image of a mask.")
     return found

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, install_extra
 
 
 def mcp(
@@ -39,7 +39,7 @@ def mcp(
     the folders of --root are neither read nor written. It needs the extra mcp.
     """
     if not _has_extra():
-        raise ConfigError('kpca mcp needs an extra; install it with: pip install "kpca-apps[mcp]"')
+        raise ConfigError(f"kpca mcp needs an extra; install it with: {install_extra('mcp')}")
     from kpca_apps.cli.server.roots import MEGABYTE, Roots
 
     if largest < 1:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -22,6 +24,9 @@ from kpca_apps.images.kinds import (
     written_kind,
 )
 from kpca_apps.names import one_line
+
+_ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
+_MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,12 @@ def _real(path: Path) -> Path:
 def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
     """Return where an input looks, and the name and place of each file it stands for."""
     path = Path(one)
+    above = path.parent if len(path.parts) > 1 else path.absolute().parent
+    if _is_array(path) and head_of(above):
+        raise InputError(
+            f"{one_line(str(one))}: this is an array of an OME-Zarr image; name "
+            f"{one_line(str(above))}."
+        )
     if _is_tree(path):
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
@@ -134,6 +145,16 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
     return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
+
+
+def _is_array(folder: Path) -> bool:
+    """Tell whether a folder is an array of Zarr, of which an image holds several."""
+    with suppress(OSError):
+        if (folder / ".zarray").is_file():
+            return True
+        with (folder / "zarr.json").open("rb") as file:
+            return _ARRAY.search(file.read(_MOST_SAID)) is not None
+    return False
 
 
 def _is_tree(path: Path) -> bool:

@@ -56,6 +56,8 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     with opening(label):
         content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
     again = "measure it again by kpca denoise noise --save"
+    if not content.lstrip().startswith(b"{"):
+        raise InputError(f"{label}: is no noise profile; {again}.")
     try:
         document: Any = json.loads(content)
         if not isinstance(document, Mapping) or document.get("kind") != KIND:

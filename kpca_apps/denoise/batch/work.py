@@ -47,6 +47,10 @@ IMPULSES = (
     "Single pixels stand out as impulse noise (salt and pepper) makes them: try --noise impulse."
 )
 POOLED = "The noise is what is typical of images of its kind in this batch, by --same-noise."
+ANEW = (
+    "JPEG is encoded anew, so what was not denoised is only nearly as it was: --format png keeps "
+    "it."
+)
 PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
@@ -196,6 +200,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *(NEGATIVE if as_negative else image.notes),
                 *stack_note(image, source, denoise),
                 *other_types,
+                *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) else []),
                 *([IMPULSES] if impulses else []),
                 *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
             ),
@@ -207,6 +212,11 @@ def _fresh(task: Task, run: Run) -> Done:
         raise
     key = batch_key(image.sha256, output, run.settings)
     return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
+
+
+def _is_of_a_part(denoise: Any) -> bool:
+    """Whether some pixels were to stay as they are: outside a mask, or a region."""
+    return any(getattr(denoise, name, None) is not None for name in ("mask", "region"))
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:

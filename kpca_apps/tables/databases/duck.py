@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, opening
+from kpca_apps.errors import ConfigError, InputError, install_extra, opening
 from kpca_apps.system.spools import spool_folder
 from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
@@ -41,7 +41,7 @@ class DuckDB:
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         if importlib.util.find_spec("duckdb") is None:
             raise ConfigError(
-                'reading DuckDB needs an extra; install it with: pip install "kpca-apps[duckdb]"'
+                f"reading DuckDB needs an extra; install it with: {install_extra('duckdb')}"
             )
         import duckdb
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, install_extra
 from kpca_apps.tables.databases.address import Address, TableName, quoted
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
 
@@ -45,7 +45,7 @@ class PostgreSQL:
     def __init__(self, address: Address, *, reading: bool = True) -> None:
         if importlib.util.find_spec("adbc_driver_postgresql") is None:
             raise ConfigError(
-                'reading PostgreSQL needs an extra; install it with: pip install "kpca-apps[db]"'
+                f"reading PostgreSQL needs an extra; install it with: {install_extra('db')}"
             )
         from adbc_driver_postgresql import dbapi
 

@@ -57,7 +57,11 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
         raise OptionError(
             "write_to", "names a table of the database that is read; this is a file: leave it out."
         )
-    return replace(address_of(uri), table=None), table_name(table)
+    try:
+        name = table_name(table)
+    except OptionError as error:
+        raise OptionError("write_to", error.sentence) from None
+    return replace(address_of(uri), table=None), name
 
 
 def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) -> bool:

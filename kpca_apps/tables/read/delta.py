@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.system.addresses import address_of
 from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, reason
@@ -42,7 +42,7 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
     except ImportError:
         raise ConfigError(
             "this is a Delta table, and reading one needs an extra; install it with: "
-            'pip install "kpca-apps[lake]"',
+            f"{install_extra('lake')}",
             address,
         ) from None
     options.refuse_others("as_of", "a Delta table")

@@ -30,7 +30,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError
+from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError, install_extra
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
@@ -93,7 +93,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     data = file.contents()
     if importlib.util.find_spec("fastexcel") is None:
         raise ConfigError(
-            'reading Excel needs an extra; install it with: pip install "kpca-apps[excel]"'
+            f"reading Excel needs an extra; install it with: {install_extra('excel')}"
         )
     unpacked = _bound_workbook(data)
     sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)

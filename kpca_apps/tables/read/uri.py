@@ -25,6 +25,9 @@ _WITH_PASSWORD = re.compile(
 )
 _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
+_OTHER_DATABASES = ("mysql", "mariadb", "mssql", "sqlserver", "oracle", "snowflake", "bigquery",
+                    "clickhouse", "mongodb", "redshift", "trino", "databricks")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class UriReader:
@@ -86,6 +89,13 @@ processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file o
         )
 
 
+def _instead(scheme: str, known: Sequence[str]) -> str:
+    """Say what to do instead; another database is no misspelling of one that is read."""
+    if scheme in _OTHER_DATABASES:
+        return " Export it to CSV or Parquet, or pass an Arrow stream from Python."
+    return suggest(f"{scheme}://", known)
+
+
 def open_uri(uri: str, readers: Sequence[UriReader], options: ReadOptions) -> Table | PartedTable:
     """Read a table with the reader that knows the scheme of its URI."""
     refuse_password(uri)
@@ -98,6 +108,6 @@ def open_uri(uri: str, readers: Sequence[UriReader], options: ReadOptions) -> Ta
     known = [f"{name}://" for reader in readers for name in reader.schemes]
     raise InputError(
         f"{scheme}:// is not read; what is read is {in_prose(known)}."
-        f"{suggest(f'{scheme}://', known)}",
+        f"{_instead(str(scheme), known)}",
         one_line(uri, 200),
     )

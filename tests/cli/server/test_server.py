@@ -438,7 +438,7 @@ def test_the_command_refuses_what_cannot_be_served(
     monkeypatch.setattr("kpca_apps.cli.server.command.find_spec", lambda name: None)
     done = run_kpca("mcp", "--root", tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert 'pip install "kpca-apps[mcp]"' in done.err
+    assert 'pip install ".[mcp]"' in done.err
     monkeypatch.undo()
     monkeypatch.setattr("kpca_apps.cli.server.serve.serve", served := [].append)
     assert run_kpca("mcp", "--root", tmp_path, "--hide", "name", "--largest", 0).code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,36 @@ def test_relative_patterns(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree / "in")
     planned, _ = plan_outputs(["*.png", "*/c.tif"], "../out")
     assert [image.name for image in planned] == ["a.png", "x/c.tif"]
+
+
+@pytest.mark.parametrize(
+    ("group", "array", "said"),
+    [(".zgroup", ".zarray", "{}"), ("zarr.json", "zarr.json", '{"node_type": "array"}')],
+)
+def test_an_array_of_an_image_names_the_image(
+    group: str, array: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = tmp_path / "vol.ome.zarr"
+    (image / "0").mkdir(parents=True)
+    (image / group).write_text('{"node_type": "group"}')
+    (image / "0" / array).write_text(said)
+    with pytest.raises(InputError, match=r"0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
+        names(tmp_path, "vol.ome.zarr/0")
+    monkeypatch.chdir(image)
+    with pytest.raises(InputError, match=r"^0: this is an array of .*; name .*vol\.ome\.zarr\.$"):
+        find_images(["0"])
+    # A group in a group may be an image.
+    (image / "0" / array).unlink()
+    (image / "0" / group).write_text('{"node_type": "group"}')
+    assert list(names(tmp_path, "vol.ome.zarr/0")) == ["0"]
+
+
+def test_what_is_packed_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "sky.fits.gz").write_bytes(gzip.compress(b"SIMPLE  =" + bytes(1000)))
+    (planned,), _ = plan_outputs([tmp_path / "sky.fits.gz"], tmp_path / "out")
+    assert planned.refused == "is packed by gzip, which is not read; unpack it first (gunzip)."
+    with pytest.raises(InputError, match="no image there"):
+        plan_outputs([tmp_path], tmp_path / "out")
 
 
 def test_each_file_is_taken_once(tree: Path) -> None:

@@ -118,3 +118,14 @@ def test_holes_are_left_out_of_measuring_and_of_a_preview(tmp_path: Path) -> Non
     assert measure_file(path, "nan.tif")[0].sigma == pytest.approx(5, rel=0.1)
     trial = try_strengths(read_image(path), GroupDenoiser(Options(quality="draft")))
     assert all(np.isfinite(one.residual_sd) for one in trial.trials)
+
+
+def test_of_jpeg_it_is_said_that_the_rest_is_encoded_anew(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    Image.fromarray(NOISY).save(tmp_path / "in" / "a.jpg")
+    save(tmp_path / "in", "b.png", NOISY)
+    notes = [" ".join(one.notes) for one in run(tmp_path, region=(10, 10, 30, 30)).images]
+    assert ["--format png keeps it" in one for one in notes] == [True, False]
+    for one in ("in/b.png", "out/a.jpg"):
+        (tmp_path / one).unlink()
+    assert "encoded anew" not in " ".join(run(tmp_path).images[0].notes)

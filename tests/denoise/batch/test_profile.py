@@ -130,9 +130,13 @@ def test_what_is_no_profile_is_refused(
 
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    for content in (b"", b"{", b"\xff\xfe", b"[" * 100_000):
+    nothing_of_ours = b"", b"\xff\xfe", b"\x89PNG\r\n", b"[" * 100_000
+    for content, what in (
+        *((one, "no noise profile") for one in nothing_of_ours),
+        (b"{", "damaged"),
+    ):
         (tmp_path / "p.json").write_bytes(content)
-        with pytest.raises(InputError, match=r"p\.json: is damaged"):
+        with pytest.raises(InputError, match=rf"p\.json: is {what}"):
             read_profile(tmp_path / "p.json")
     with pytest.raises(InputError, match="no such file"):
         read_profile(tmp_path / "none.json")

@@ -136,5 +136,5 @@ def test_without_its_library_it_is_said_how_to_get_it(
 ) -> None:
     monkeypatch.setattr("kpca_apps.images.types.find_spec", lambda asked: None)
     (tmp_path / name).write_bytes(head.ljust(600, b"\0"))
-    with pytest.raises(ConfigError, match=rf'pip install "kpca-apps\[{extra}\]"'):
+    with pytest.raises(ConfigError, match=rf'pip install "\.\[{extra}\]"'):
         read_image(tmp_path / name)

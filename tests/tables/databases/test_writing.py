@@ -46,7 +46,7 @@ def test_rows_come_back_as_they_were_written(make: Make) -> None:
     assert read_table(uri, table_name="birds").frame.equals(FRAME)
     with pytest.raises(RefusedError, match="other than the scores"):
         write_rows(uri, "birds", iter([SCORES]), force=True)
-    with pytest.raises(ConfigError, match="cannot be"):
+    with pytest.raises(ConfigError, match="--write-to cannot be"):
         write_rows(uri, "a.b.c", iter([SCORES]), force=True)
     with pytest.raises(InputError):
         write_rows(uri, "nowhere.scores", iter([SCORES]), force=True)

@@ -163,5 +163,5 @@ def test_without_the_library_it_is_told_what_to_install(
 ) -> None:
     write(tmp_path)
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(ConfigError, match=r'pip install "kpca-apps\[lake\]"'):
+    with pytest.raises(ConfigError, match=r'pip install "\.\[lake\]"'):
         open_table(tmp_path)

@@ -93,7 +93,7 @@ def test_excel_without_its_extra_names_the_extra(
     path = tmp_path / "table.xlsx"
     path.write_bytes(workbook(("a",), (1,)))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r'pip install "kpca-apps\[excel\]"'):
+    with pytest.raises(ConfigError, match=r'pip install "\.\[excel\]"'):
         read_table(path)
 
 

@@ -93,5 +93,5 @@ def test_too_many_columns_and_a_missing_library_are_one_line(
         require_columns(16_385, "wide.csv")
     require_workbooks()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r'pip install "kpca-apps\[excel\]"'):
+    with pytest.raises(ConfigError, match=r'pip install "\.\[excel\]"'):
         require_workbooks()
