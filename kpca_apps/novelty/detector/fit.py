@@ -31,6 +31,7 @@ from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
+from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
@@ -76,6 +77,7 @@ def fit_detector(
     kernel: Literal["rbf"] | Kernel | None = None,
     normal: ArrayLike | None = None,
     wrong: BoolArray | None = None,
+    unsampled: Marked | None = None,
     large_groups: LargeGroups | None = None,
     surprise: FloatArray | None = None,
     n_jobs: int | None = None,
@@ -87,14 +89,25 @@ def fit_detector(
     trimming from all rows. Rows of `large_groups` are too many to be odd, although they lie apart:
     those of each group are learned from like others, and ranked among themselves. A `surprise` (n,)
     that the numbers do not hold, as -log p, counts in the scores beside that of the cells. Rows
-    known to be `wrong` (n,) beside normal ones say how to weigh the parts of the score.
+    known to be `wrong` (n,) beside normal ones say how to weigh the parts of the score; of those
+    outside of the source's sample `unsampled` has what is in them.
     """
     rng = seeded_generator(random_state)
     _check_sample(source.sample)
     _refuse_contradictions(parameters, kernel)
     is_normal = _normal_rows(normal, source.n_rows, parameters)
     fitting = _Fitting(
-        source, parameters, columns, kernel, is_normal, wrong, large_groups, surprise, n_jobs, rng
+        source,
+        parameters,
+        columns,
+        kernel,
+        is_normal,
+        wrong,
+        unsampled,
+        large_groups,
+        surprise,
+        n_jobs,
+        rng,
     )
     # Held here, it is set once and not in each step.
     with one_blas_thread():
@@ -172,6 +185,7 @@ class _Fitting:
     kernel: Literal["rbf"] | Kernel | None
     is_normal: BoolArray
     is_wrong: BoolArray | None
+    unsampled: Marked | None
     large_groups: LargeGroups | None
     surprise: FloatArray | None
     n_jobs: int | None
@@ -320,6 +334,7 @@ class _Fitting:
                 contaminated=contaminated,
                 normal=self.is_normal[learned],
                 wrong=None if self.is_wrong is None else self.is_wrong[learned],
+                beside=self._marked_beside(learned),
                 large_groups=self.large_groups,
             )
             place = combined.large_groups.places(X)
@@ -416,6 +431,18 @@ class _Fitting:
             learnable = np.sort(self.rng.choice(learnable, most, replace=False))
         everyone = len(learnable) == len(sample)
         return source.sample_index[learnable], sample if everyone else sample[learnable]
+
+    def _marked_beside(self, learned: IntArray) -> Marked | None:
+        """Return the marked rows that are none of those that what cells add is learned from."""
+        if self.is_wrong is None:
+            return None
+        index = self.source.sample_index
+        is_beside = ~np.isin(index, learned)
+        wrong, fine = self.is_wrong[index], self.is_normal[index]
+        places = marked_rows(wrong & is_beside, fine & is_beside)
+        of_sample = Marked(self.source.sample[places], wrong[places])
+        both = (of_sample,) if self.unsampled is None else (of_sample, self.unsampled)
+        return Marked(*map(np.concatenate, zip(*both, strict=True)))
 
     def _neighbours(self, views: Views, scores: FloatArray, in_use: IntArray) -> StoredRows:
         """Choose rows that expected values are taken from.

@@ -44,6 +44,7 @@ from kpca_apps.novelty.columns.plan import (
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
+from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
@@ -237,6 +238,7 @@ def _fit_detector(
         kernel=kernel,
         normal=learned.is_fine,
         wrong=learned.is_wrong,
+        unsampled=_marked_unsampled(rows),
         surprise=learned.surprise,
         n_jobs=options.jobs,
         random_state=options.seed,
@@ -282,6 +284,17 @@ def _learned_rows(rows: Encoded, *, is_drawn: bool) -> _Learned:
     source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
     fine, wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
     return _Learned(source, fine, wrong, np.asarray(rows.surprise[index]))
+
+
+def _marked_unsampled(rows: Encoded) -> Marked | None:
+    """Fetch the marked rows that were not drawn."""
+    accepted = rows.accepted
+    if accepted is None or accepted.is_wrong is None or not accepted.is_wrong.any():
+        return None
+    outside = np.ones(rows.n_rows, dtype=bool)
+    outside[rows.sample_index] = False
+    positions = marked_rows(accepted.is_wrong & outside, accepted.is_fine & outside)
+    return Marked(rows.encoded(positions), accepted.is_wrong[positions])
 
 
 def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:

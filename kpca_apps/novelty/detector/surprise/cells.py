@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
 from kpca_apps.novelty.detector.surprise.residuals import ColumnResiduals
@@ -130,6 +131,16 @@ class CellModel:
         left = self._left(rows.lines)
         off = _cells_off(self.map, self.height, self.share, rows, left)
         return self._summary(rows, *off, with_parts=with_parts)
+
+    def parts(self, X: FloatArray) -> FloatArray:
+        """Return the part (c, r) of each column in what is odd of new rows (r, d)."""
+
+        def of_block(rows: FloatArray) -> FloatArray:
+            found = self(rows, with_parts=True).parts
+            assert found is not None
+            return found.T
+
+        return map_row_blocks(of_block, X).T
 
     @cached_property
     def n_columns(self) -> int:

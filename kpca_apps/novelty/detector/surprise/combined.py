@@ -29,7 +29,7 @@ from msgspec import Meta
 from kpca_apps.engine.subspace import SQUARABLE
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.surprise.cells import CellModel, RowSurprise, sums_of_lines
-from kpca_apps.novelty.detector.surprise.marked import FARTHEST, log_odds_of_columns
+from kpca_apps.novelty.detector.surprise.marked import FARTHEST, Marked, log_odds_of_columns
 from kpca_apps.novelty.detector.surprise.tails import STEEPEST, UpperTail, exponential_tail
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import eight_digits, rounded
@@ -102,12 +102,14 @@ class CombinedScore:
         contaminated: bool,
         normal: BoolArray,
         wrong: BoolArray | None = None,
+        beside: Marked | None = None,
         large_groups: LargeGroups | None = None,
     ) -> tuple[CombinedScore, FloatArray]:
         """Learn from rows (n, d) and their errors, and score these, each as if left out.
 
         Those known to be `normal` (n,) are learned from whatever their errors are; those known to
-        be `wrong` and these say of which columns odd cells are more often wrong.
+        be `wrong` and these say of which columns odd cells are more often wrong, as do marked rows
+        `beside` them, which are not learned from.
         """
         large_groups = large_groups or LargeGroups()
         place = large_groups.places(X)
@@ -142,7 +144,12 @@ class CombinedScore:
             by_marks=np.zeros(cells.n_columns),
         )
         if wrong is not None and rows.parts is not None:
-            model = replace(model, by_marks=log_odds_of_columns(rows.parts, wrong, normal))
+            parts = rows.parts
+            if beside is not None:
+                parts = np.concatenate([parts, cells.parts(beside.X)], axis=1)
+                wrong = np.concatenate([wrong, beside.is_wrong])
+                normal = np.concatenate([normal, ~beside.is_wrong])
+            model = replace(model, by_marks=log_odds_of_columns(parts, wrong, normal))
         return model, model(X, errors, rows)
 
     def with_surprise(self, scores: FloatArray, surprise: FloatArray) -> FloatArray:

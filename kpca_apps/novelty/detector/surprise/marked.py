@@ -14,13 +14,30 @@ column has in what is odd of the row.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kpca_apps.system.arrays import BoolArray, FloatArray
+from kpca_apps.engine.precision import evenly_drawn
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 FEWEST = 5  # rows that are marked, for any change
 PRIOR = 1.0  # M
+MOST_FINE = 2_000  # rows that are looked up: whole tables may be accepted
 FARTHEST = float(np.log(100.0))  # that a column moves a row
+
+
+class Marked(NamedTuple):
+    """Rows that a reader marked as wrong or as fine."""
+
+    X: FloatArray  # (m, d)
+    is_wrong: BoolArray  # (m,)
+
+
+def marked_rows(wrong: BoolArray, fine: BoolArray) -> IntArray:
+    """Return the positions of all rows (n,) that are wrong, and of those fine, or some of many."""
+    places = np.flatnonzero(fine)
+    return np.sort(np.r_[np.flatnonzero(wrong), places[evenly_drawn(len(places), MOST_FINE)]])
 
 
 def log_odds_of_columns(parts: FloatArray, wrong: BoolArray, fine: BoolArray) -> FloatArray:
