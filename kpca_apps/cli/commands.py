@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from kpca_apps.errors import flag_of
-from kpca_apps.names import safe_stem
+from kpca_apps.names import safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.system.addresses import address_of
 from kpca_apps.tables.read.uri import scheme_of, with_file
@@ -150,6 +150,7 @@ def next_steps(
 
 def command_line(words: list[str]) -> str:
     """Join words so that a shell reads them back, and a terminal obeys none of them."""
+    words = list(map(without_password, words))
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 
