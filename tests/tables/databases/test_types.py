@@ -60,6 +60,26 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("text::INTEGER", "Could not convert string (a cell) to INT32"),
+        ("strptime(text, '%Y')", "Could not parse string (a cell)"),
+        ("whole::INTEGER", "Type INT64 with value (a cell) can't be cast"),
+        ("whole * 9000000000", "Overflow in multiplication of INT64 (a cell)"),
+    ],
+)
+def test_a_cell_of_duckdb_that_cannot_be_cast_is_not_shown(
+    what: str, said: str, tmp_path: Path
+) -> None:
+    with duckdb_of(tmp_path / "a.duckdb") as connection:
+        connection.execute("CREATE TABLE a AS SELECT 'sec\"re''t' AS text, 777777777777 AS whole")
+    with pytest.raises(InputError) as refused:
+        read_table(f"duckdb:///{tmp_path}/a.duckdb", query=f"SELECT {what} AS x FROM a")
+    assert said in str(refused.value)
+    assert "sec" not in str(refused.value) and "777" not in str(refused.value)
+
+
 def test_types_of_duckdb(tmp_path: Path) -> None:
     with duckdb_of(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('sad', 'fine')")
