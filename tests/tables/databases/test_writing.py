@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
+from kpca_apps import screen_table
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.tables.databases.address import quoted
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
@@ -65,3 +66,13 @@ def test_what_breaks_off_leaves_the_table_as_it_was(make: Make) -> None:
     with pytest.raises(InputError):
         write_rows(uri, "scores", broken(), force=True)
     assert read_table(uri, table_name="scores").frame.height == 4
+
+
+@pytest.mark.release
+def test_a_key_is_written_whatever_its_name(make: Make) -> None:
+    rows = {"Rank": range(40), "size": [10.0 + k % 7 for k in range(40)]}
+    uri = make(pl.DataFrame(rows), key="Rank")
+    screen_table(uri, table_name="birds").save_scores(uri, "scores")
+    found = read_table(uri, table_name="scores").frame
+    assert found.columns[:2] == ["row", "Rank_input"] and "rank" in found.columns
+    assert sorted(found["Rank_input"].to_list()) == [*range(40)]
