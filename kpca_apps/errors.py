@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.names import one_line, reason_of, suggest, without_password
 
 __all__ = [
     "ConfigError",
@@ -168,7 +168,8 @@ def about(place: str | Path) -> Iterator[None]:
         yield
     except KpcaError as error:
         if not any(error.args[1:]):
-            error.args = (error.args[0], place)
+            shown = without_password(place) if isinstance(place, str) else place
+            error.args = (error.args[0], shown)
         raise
 
 

@@ -24,6 +24,12 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 # Languages put up to three marks on a letter; more pile up over the lines around.
 _MOST_MARKS = 3
 _PLAIN = re.compile(r"[ -~]*")
+# Of an address: a user and a password, before which another @ may stand, and no host in brackets.
+_PASSWORD = re.compile(
+    r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+://"
+    r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*@)|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z)))).*@",
+    re.DOTALL,
+)
 
 
 def visible(text: str) -> str:
@@ -115,3 +121,15 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         rest = len(notes) - _MAX_NOTES
         notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
     return result, notes
+
+
+def without_password(text: str) -> str:
+    """Put dots for the password of an address, at the beginning of a word or behind ``--option=``.
+
+    Whatever stands between a colon and a later ``@`` is taken for one: also where it could be a
+    port, and a name with an ``@`` in it, which can be written ``%40``.
+
+    >>> without_password("postgresql://ada:12/abc@db/shop"), without_password("--a=x://b@c:1/d")
+    ('postgresql://ada:...@db/shop', '--a=x://b@c:1/d')
+    """
+    return _PASSWORD.sub(r"\1...@", text)

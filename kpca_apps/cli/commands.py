@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from kpca_apps.errors import flag_of
-from kpca_apps.names import safe_stem
+from kpca_apps.names import safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.system.addresses import address_of
 from kpca_apps.tables.read.uri import scheme_of, with_file
@@ -44,6 +44,8 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
     What a config file said stands in it; with `replacing` it replaces the result it repeats.
     """
     words, options = context.command_path.split(), []
+    if context.params.get("query") and context.params.get("hide"):
+        changes = {"query": HIDDEN, **changes}
     for parameter in context.command.params:
         name = str(parameter.name)
         value = changes.get(name, context.params.get(name))
@@ -61,15 +63,22 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
     return command_line([*words, *options, *["--force"] * replacing])
 
 
-def _hidden_label(context: typer.Context, result: Result) -> dict[str, Any]:
-    """Return what stands in a command for a label's value that is hidden."""
-    is_hidden = any(one.positive == HIDDEN for one in result.evaluations)
-    return {"positive": "VALUE"} if is_hidden and context.params.get("positive") else {}
+def _hidden(context: typer.Context, result: Result, *, to_send: bool = False) -> dict[str, Any]:
+    """Return what stands in a command for a label's value that is hidden, and for a query.
+
+    A query may say what is in any column.
+    """
+    changes, params = dict[str, Any](), context.params
+    if params.get("positive") and any(one.positive == HIDDEN for one in result.evaluations):
+        changes["positive"] = "VALUE"
+    if params.get("query") and (to_send or any(column.hidden for column in result.columns)):
+        changes["query"] = HIDDEN
+    return changes
 
 
-def without_hidden_label(context: typer.Context, result: Result) -> Result:
-    """Take a label's value that is hidden out of the command of a result."""
-    if changes := _hidden_label(context, result):
+def without_hidden(context: typer.Context, result: Result, *, to_send: bool = False) -> Result:
+    """Take what is hidden, or is not for those it is sent to, out of the command of a result."""
+    if changes := _hidden(context, result, to_send=to_send):
         return replace(result, command=reproduce(context, replacing=True, **changes))
     return result
 
@@ -105,7 +114,7 @@ def next_steps(
                 reproduce(
                     context,
                     **kept,
-                    **_hidden_label(context, result),
+                    **_hidden(context, result),
                     exclude=[*(params["exclude"] or ()), odd],
                     out=beside,
                     write_to=None,
@@ -118,9 +127,10 @@ def next_steps(
     words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
     by_line = top.line is not None and result.source.file_column is None
     words += ["--line", str(top.line)] if by_line else ["--row", row]
+    given = params | _hidden(context, result)
     for name in READING:
-        if params[name] != getattr(NoveltyOptions, name):
-            words += [flag_of(name), str(params[name])]
+        if given[name] != getattr(NoveltyOptions, name):
+            words += [flag_of(name), str(given[name])]
     if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
@@ -138,7 +148,7 @@ def next_steps(
                 + _missing(*table, beside),
                 reproduce(
                     context,
-                    **_hidden_label(context, result),
+                    **_hidden(context, result),
                     marks=marked,
                     out=beside,
                     write_to=None,
@@ -150,6 +160,7 @@ def next_steps(
 
 def command_line(words: list[str]) -> str:
     """Join words so that a shell reads them back, and a terminal obeys none of them."""
+    words = list(map(without_password, words))
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 

@@ -7,7 +7,7 @@ odd by themselves stand in another, or in another sheet.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -206,11 +206,26 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
         found = found_columns(result, slice(start, stop))
         added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
         added |= {name: values for name, values in found.items() if values is not None}
-        names, _ = input_names(shown, added)
-        own = part.frame.select(shown).rename(dict(zip(shown, names, strict=True)))
+        own = part.frame.select(shown).rename(_names_beside(shown, added))
         others = pl.DataFrame(added)
         yield pl.concat([others.select("row"), own, others.drop("row")], how="horizontal")
         start = stop
+
+
+def _names_beside(shown: Sequence[str], added: Iterable[str]) -> dict[str, str]:
+    """Name columns of the input as no other, where upper and lower case are the same.
+
+    >>> _names_beside(["Rank", "bird"], ["row", "rank"])
+    {'Rank': 'Rank_input', 'bird': 'bird'}
+    """
+    taken, names = {name.casefold() for name in added}, dict[str, str]()
+    for name in shown:
+        final = name
+        while final.casefold() in taken:
+            final += "_input"
+        taken.add(final.casefold())
+        names[name] = final
+    return names
 
 
 def found_columns(result: ScreeningResult, rows: slice = slice(None)) -> Added:

@@ -140,6 +140,22 @@ def test_a_missing_extra_is_named(
     assert_refused(kpca("screen", uri), 2, f'pip install ".[{extra}]"')
 
 
+@pytest.mark.release
+def test_a_query_tells_nothing_that_is_hidden_or_not_sent(kpca: Run, shop: Path) -> None:
+    words = ("sqlite:///shop.db", "--query", "SELECT * FROM birds WHERE name <> 'QZsecret'")
+    assert kpca("screen", *words, "--to-send", "--out", "sent").code == 0
+    assert kpca("screen", *words, "--hide", "name", "--out", "out").code == 0
+    assert kpca("score", "out/model.kpca", *words, "--out", "new").code == 0
+    texts = {
+        str(path): path.read_text("utf-8")
+        for path in shop.rglob("*")
+        if path.suffix in (".html", ".json", ".txt")
+    }
+    told = {path.removeprefix(f"{shop}/") for path in texts if "QZsecret" in texts[path]}
+    assert told == {"sent/report.html", "sent/result.json"}
+    assert "(hidden)" in result("out")["command"] and "(hidden)" in result("new")["command"]
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpca_apps.cli.commands import portable, reproduce, without_hidden_label
+from kpca_apps.cli.commands import portable, reproduce, without_hidden
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
@@ -284,7 +284,7 @@ def compare(
             result = compare_table(
                 rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
             )
-        result = without_hidden_label(context, result)
+        result = without_hidden(context, result)
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures

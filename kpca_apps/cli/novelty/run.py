@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 from joblib import cpu_count
 
-from kpca_apps.cli.commands import next_steps, without_hidden_label
+from kpca_apps.cli.commands import next_steps, without_hidden
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
@@ -226,7 +226,7 @@ def write_screening(
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening, render_to_send
 
-    result = without_hidden_label(context, result)
+    result = without_hidden(context, result)
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
     result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
     with run.working("Writing", table), folder as building:
@@ -248,7 +248,8 @@ def write_screening(
             pages = [(REPORT_FILE, render_screening(result, drawn))]
             figures = screening_figures(drawn)
             if run.options.to_send:
-                _write_to_send(building / TO_SEND, render_to_send(result, drawn), figures)
+                sent_on = without_hidden(context, result, to_send=True)
+                _write_to_send(building / TO_SEND, render_to_send(sent_on, drawn), figures)
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)

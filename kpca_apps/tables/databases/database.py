@@ -24,6 +24,11 @@ _BEFORE = re.compile(
     r"Execution error \[\w+\]: |(ERROR|FATAL): +|(\w+ Error|Error): )+",
     re.DOTALL,
 )
+# Errors of single cells, which they show: in quotation marks, in parentheses, as numbers.
+_OF_CELLS = ("ConversionException", "OutOfRangeException", "InvalidInputException")
+_CELL = re.compile(
+    r"""(?<!\w)["'(](?:.*["')](?=[\s.!,:;]|\Z)|.*)|(?<=\bvalue )-?\d\S*|0x[0-9a-fA-F]+""", re.DOTALL
+)
 _OF_PASSWORDS = ("no password supplied", "password authentication failed")
 
 
@@ -144,7 +149,17 @@ def told(kind: str) -> Iterator[None]:
         library = type(error).__module__.split(".")[0]
         if library not in _LIBRARIES and not isinstance(error, OSError | UnicodeDecodeError):
             raise
-        raise InputError(_sentence(kind, str(error))) from None
+        text = str(error)
+        if _is_of_cells(error):
+            text = _CELL.sub("(a cell)", _BEFORE.sub("", text.strip()))
+        raise InputError(_sentence(kind, text)) from None
+
+
+def _is_of_cells(error: Exception) -> bool:
+    """Whether an error shows a cell: it may be of a column that is to be hidden."""
+    # PostgreSQL's class 22, which it does not tell once rows are on their way.
+    of_class = str(getattr(error, "sqlstate", None) or "").startswith("22")
+    return of_class or type(error).__name__ in _OF_CELLS or "[PGRES_" in str(error)
 
 
 def _sentence(kind: str, text: str) -> str:

@@ -21,7 +21,7 @@ _ROWS = 1 << 16  # of a batch
 _MEMORY = "400MB"
 _DATES = ("DATE", "TIMESTAMP")
 # What, inside of lists and records, has no place in Arrow, or none in a calendar.
-_AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIMESTAMP)")
+_AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
 # Whole numbers of more than 15 digits.
 _WHOLE = re.compile(r"DECIMAL\((1[6-9]|[23]\d),0\)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
@@ -55,9 +55,13 @@ class DuckDB:
             "temp_directory": str(self._folder.path),
             "memory_limit": _MEMORY,
             "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
         }
         try:
             self._connection = duckdb.connect(str(path), read_only=reading, config=options)
+            # A file that someone sent may hold views of files that are here.
+            self._connection.execute("SET enable_external_access = false")
+            self._connection.execute("SET lock_configuration = true")
         except BaseException:
             self._folder.close()
             raise
@@ -141,8 +145,6 @@ def _cell(alias: str, kind: str) -> Cell:
         return Cell(f"epoch({alias})", "seconds")
     if _WHOLE.fullmatch(kind) or kind in ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"):
         return Cell(f"{alias}::DOUBLE", "rounded")
-    if kind.startswith(("UNION", "ENUM", "BIT", "TIME WITH", "TIMETZ")) or (
-        nested and _AS_TEXT.search(kind)
-    ):
+    if kind.startswith(("UNION", "ENUM", "BIT", "TIME")) or (nested and _AS_TEXT.search(kind)):
         return Cell(f"{alias}::VARCHAR")
     return Cell(alias)

@@ -142,7 +142,7 @@ def _literal(text: str) -> str:
 
 def _cell(alias: str, kind: str) -> Cell:
     """Return how a column of a type is selected; what the driver gives as bytes comes as text."""
-    if kind in _PLAIN or kind in ("time", "bytea"):
+    if kind in _PLAIN or kind == "bytea":
         return Cell(alias)
     if kind in _DATES:
         return Cell(f"CASE WHEN {_FINITE.format(alias)} THEN {alias} END", "finite")

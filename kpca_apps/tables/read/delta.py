@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +13,14 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, install_extra
+from kpca_apps.errors import ConfigError, InputError, KpcaError, about, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.system.addresses import address_of
-from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, reason
+from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
+from kpca_apps.tables.read.parquet import refuse_damaged
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, as_arrow, as_polars
 
@@ -50,7 +52,9 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         table = DeltaTable(address, storage_options=_storage(address))
         if isinstance(options.as_of, int | datetime):
             _go_back(table, options.as_of)
-        _refuse_elsewhere(pa.table(table.get_add_actions())["path"].to_pylist())
+        paths = pa.table(table.get_add_actions())["path"].to_pylist()
+        _refuse_elsewhere(paths)
+        _refuse_damaged(address, paths)
         # One partition: several would be read side by side, in any order.
         query = QueryBuilder().register("delta", table)
         query.execute("set datafusion.execution.target_partitions = 1")
@@ -94,6 +98,20 @@ def _refuse_elsewhere(paths: list[str]) -> None:
                 f'its log names a file outside of it, "{one_line(path, 100)}", as that of a '
                 "shallow clone does; make a deep clone."
             )
+
+
+def _refuse_damaged(address: str, paths: list[str]) -> None:
+    """Refuse a version with a damaged file, on which the library may end the process."""
+    place = place_of(address) if address_of(address) else None
+    for path in paths:
+        name = unquote(path)
+        with about(f"{address}/{name}"):
+            if place is None:
+                with pa.OSFile(os.fsencode(Path(address, name))) as file:
+                    refuse_damaged(file)
+            else:
+                with place.inside(name).system.open_input_file(place.inside(name).path) as file:
+                    refuse_damaged(file)
 
 
 def _storage(address: str) -> dict[str, str] | None:

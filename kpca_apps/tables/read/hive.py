@@ -14,9 +14,10 @@ from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 
 _NAME = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # also what is no UTF-8
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 # As they are written back: an identifier with leading zeros is no number.
-_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def is_partition(name: str) -> bool:
@@ -77,6 +78,10 @@ def _below(
                     "is not named after one more column, such as year=2024, as the folders of "
                     "this table are; put it elsewhere.",
                     item,
+                )
+            if _UNREADABLE.search(unquote(item.name)):
+                raise InputError(
+                    "its name holds characters that no column can; name it after a text.", item
                 )
             value = None if named[2] == _MISSING else unquote(named[2])
             yield from _below(item, {**values, unquote(named[1]): value}, suffixes)

@@ -136,7 +136,7 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
         first = bisect.bisect_right(starts, offset) - 1
         last = bisect.bisect_left(starts, offset + length)
         groups = [k for k in range(first, last) if starts[k] < starts[k + 1]]
-        texts, worst = _looked_at(metadata, groups, file)
+        texts, worst = _looked_at(metadata, groups, file.size)
     n_rows = min(max(_BATCH_BYTES // max(worst, 1), _LEAST_ROWS), _BATCH_ROWS)
     # Where no dictionary helps, they are counted before any of them is kept.
     for is_kept in (False, True) if worst * length > _BATCH_BYTES else (True,):
@@ -157,6 +157,16 @@ def _read(file: KnownFile, offset: int, length: int) -> Iterator[pa.RecordBatch]
                 raise ValueError(f"it promises {metadata.num_rows} rows and has fewer")
 
 
+def refuse_damaged(file: pa.NativeFile) -> None:
+    """Refuse a file whose footer cannot be read, or says what cannot be."""
+    import pyarrow.parquet as pq
+
+    with damage_refused("Parquet"):
+        metadata = pq.ParquetFile(file).metadata
+        _group_starts(metadata)
+        _looked_at(metadata, range(metadata.num_row_groups), file.size())
+
+
 def _group_starts(metadata: pq.FileMetaData) -> list[int]:
     """Return the first row of each group, and the number of all rows."""
     heights = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
@@ -166,7 +176,7 @@ def _group_starts(metadata: pq.FileMetaData) -> list[int]:
 
 
 def _looked_at(
-    metadata: pq.FileMetaData, groups: Sequence[int], file: KnownFile
+    metadata: pq.FileMetaData, groups: Sequence[int], n_bytes: int
 ) -> tuple[list[str], int]:
     """Refuse groups whose sizes cannot be.
 
@@ -179,7 +189,7 @@ def _looked_at(
         for group in map(metadata.row_group, groups):
             column = group.column(k)
             name, unpacked = column.path_in_schema, column.total_uncompressed_size
-            if not 0 <= column.total_compressed_size <= file.size or unpacked < 0:
+            if not 0 <= column.total_compressed_size <= n_bytes or unpacked < 0:
                 raise ValueError("a column of impossible size")
             largest = max(largest, unpacked)
             encodings = " ".join(column.encodings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
-from kpca_apps.names import in_prose, one_line, suggest
+from kpca_apps.names import in_prose, one_line, suggest, without_password
 from kpca_apps.system.addresses import address_of
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 # One letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-# A word, or the value of an option, that begins as an address does; after the colon no port.
-_WITH_PASSWORD = re.compile(
-    r"\A(--[\w-]+=)?[A-Za-z][A-Za-z0-9+.-]+://[^/?#@:]*:(?!\d+([/?#,]|\Z)|/|\Z).*@", re.DOTALL
-)
 _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
 _OTHER_DATABASES = ("mysql", "mariadb", "mssql", "sqlserver", "oracle", "snowflake", "bigquery",
@@ -68,11 +64,12 @@ def refuse_password(text: str) -> None:
     >>> refuse_password("postgresql://ada:rosebud@db/shop")
     Traceback (most recent call last):
     kpca_apps.errors.ConfigError: an address holds a password, which others could read in lists of \
-processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file or a service.
+processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file or a service. \
+An @ in a name is written %40.
     """
     if "://" not in text:
         return
-    is_secret = _WITH_PASSWORD.search(text) is not None
+    is_secret = without_password(text) != text
     if not is_secret and "?" in text:
         try:
             fields = parse_qsl(urlsplit(text).query, keep_blank_values=True)
@@ -85,7 +82,7 @@ processes and in logs; leave it out, and give it by PGPASSWORD, a .pgpass file o
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which others could read in lists of processes and in "
-            f"logs; leave it out, and give it by {by}."
+            f"logs; leave it out, and give it by {by}. An @ in a name is written %40."
         )
 
 

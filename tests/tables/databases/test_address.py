@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.cli.commands import command_line
+from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.tables.databases.address import address_of, quoted, table_name, typed
 from kpca_apps.tables.opening import expand, open_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
@@ -106,7 +107,10 @@ def test_a_query_ends_before_its_last_semicolon(end: str) -> None:
     assert address_of("sqlite:///a.db", query=query + end).query == query
 
 
-PASSWORDS = ("rosebud", "p/w", "a@b", "1234", "a b", "#x?", ":")
+PASSWORDS = (
+    "rosebud", "p/w", "a@b", "1234", "a b", "#x?", ":", "12,SECRET9", "2024?x", "12/abc",
+    "p@ss:word", "/x",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
@@ -115,14 +119,14 @@ PASSWORDS = ("rosebud", "p/w", "a@b", "1234", "a b", "#x?", ":")
     [
         "postgresql://ada:{}@h/shop", "--reference=postgresql://ada:{}@h:5432/shop",
         "postgres://ada@h/shop?password={}", "postgresql:///shop?sslmode=require&sslpassword={}",
-        "postgresql://:{}@/shop",
+        "postgresql://:{}@/shop", " postgresql://ada:{}@h/shop", "s3://AKIA:{}@bucket/rows.csv",
     ],
 )  # fmt: skip
 def test_a_password_is_refused_and_not_repeated(form: str, password: str) -> None:
     with pytest.raises(ConfigError) as refused:
         refuse_password(form.format(password))
     assert password in ":" or password not in str(refused.value).replace("a .pgpass", "")
-    if not form.startswith("--"):
+    if form.startswith("postgres"):
         with pytest.raises(ConfigError, match="PGPASSWORD"):
             open_table(form.format(password))
 
@@ -130,10 +134,23 @@ def test_a_password_is_refused_and_not_repeated(form: str, password: str) -> Non
 @pytest.mark.parametrize(
     "word",
     [
-        "postgresql://ada@h:5432/shop", "postgresql://h:5432", "postgresql://h:5432/a@b",
+        "postgresql://ada@h:5432/shop", "postgresql://h:5432", "postgresql://h:5432/a%40b",
+        "postgresql://a@h:5432,i:5432/shop",
         "postgresql:///shop?service=x&user=ada", "data/a:b@c.csv", "s3://bucket/a@b.csv",
+        "s3://bucket/a:b@c.csv", "sqlite:///a:b@c.db", "postgresql://ada@[::1]:5432/shop#a@b",
         "SELECT 'http://a:b@c'",
     ],
 )  # fmt: skip
 def test_an_address_without_a_password_passes(word: str) -> None:
     refuse_password(word)
+
+
+@pytest.mark.parametrize("password", ["rosebud", "p/w", "12,SECRET9", "1234"])
+def test_a_password_behind_another_at_is_in_no_command_and_no_message(password: str) -> None:
+    uri = f"postgresql://a@corp:{password}@h/shop"
+    with pytest.raises(ConfigError):
+        refuse_password(uri)
+    with pytest.raises(InputError) as told, about(uri):
+        raise InputError("cannot be read.")
+    assert "postgresql://a@corp:...@h/shop" in str(told.value)
+    assert command_line(["kpca", uri]) == "kpca postgresql://a@corp:...@h/shop"

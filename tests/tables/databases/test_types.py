@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from math import inf, isnan
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,35 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
     assert "secret" not in str(refused.value)
 
 
+def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("secret")
+    with duckdb_of(tmp_path / "a.duckdb") as connection:
+        connection.execute(f"CREATE VIEW a AS SELECT * FROM read_text('{tmp_path}/own.txt')")
+    for query in (None, f"SELECT * FROM read_text('{tmp_path}/own.txt')"):
+        with pytest.raises(InputError, match="Cannot access file"):
+            read_table(f"duckdb:///{tmp_path}/a.duckdb", query=query)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("text::INTEGER", "Could not convert string (a cell) to INT32"),
+        ("strptime(text, '%Y')", "Could not parse string (a cell)"),
+        ("whole::INTEGER", "Type INT64 with value (a cell) can't be cast"),
+        ("whole * 9000000000", "Overflow in multiplication of INT64 (a cell)"),
+    ],
+)
+def test_a_cell_of_duckdb_that_cannot_be_cast_is_not_shown(
+    what: str, said: str, tmp_path: Path
+) -> None:
+    with duckdb_of(tmp_path / "a.duckdb") as connection:
+        connection.execute("CREATE TABLE a AS SELECT 'sec\"re''t' AS text, 777777777777 AS whole")
+    with pytest.raises(InputError) as refused:
+        read_table(f"duckdb:///{tmp_path}/a.duckdb", query=f"SELECT {what} AS x FROM a")
+    assert said in str(refused.value)
+    assert "sec" not in str(refused.value) and "777" not in str(refused.value)
+
+
 def test_types_of_duckdb(tmp_path: Path) -> None:
     with duckdb_of(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('sad', 'fine')")
@@ -92,6 +121,7 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
             DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 10:00' AS at, NULL AS none,
             TIMESTAMPTZ '2024-02-29 10:00:00+02' AS zoned, 'infinity'::TIMESTAMP AS never,
             '-infinity'::DATE AS early, [INTERVAL '1 day'] AS spans, true AS yes,
+            TIME '24:00:00' AS late,
             union_value(k := 1) AS either, TIMESTAMP_S '2024-02-29 10:00' AS second,
             [DATE '2024-02-29', 'infinity'] AS days, {{'a': [TIMESTAMP 'infinity']}} AS moments,
             INTERVAL '25 months' AS years"""
@@ -103,10 +133,11 @@ def test_types_of_duckdb(tmp_path: Path) -> None:
         "whole": BIG, "huge": float(BIG), "digits": float(BIG), "price": 1.25, "small": 7,
         "inf": inf, "mood": "fine", "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
         "json": '{"a": 1}', "list": "[1, null]", "record": '{"a": [1]}',
-        "map": found["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": time(10),
+        "map": found["map"], "bits": "101", "blob": "ff", "span": 32 * 86400.0, "clock": "10:00:00",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10), "none": None,
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None,
-        "spans": "[1 day]", "yes": True, "either": "1", "second": datetime(2024, 2, 29, 10),
+        "spans": "[1 day]", "yes": True, "late": "24:00:00", "either": "1",
+        "second": datetime(2024, 2, 29, 10),
         "days": "[2024-02-29, infinity]", "moments": "{'a': [infinity]}",
         "years": (2 * 365.25 + 30) * 86400,
     }  # fmt: skip
@@ -139,7 +170,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS uuid, '{{"a": 1}}'::jsonb AS json,
         array[1, NULL] AS list, array[['a'], ['b']] AS square, row(1, 'x') AS record,
         '101'::bit(3) AS bits, '\\xff'::bytea AS blob, interval '1 month 2 days' AS span,
-        time '10:00' AS clock, timetz '10:00+01' AS zoned_clock, date '2024-02-29' AS day,
+        time '24:00' AS clock, timetz '10:00+01' AS zoned_clock, date '2024-02-29' AS day,
         timestamp '2024-02-29 10:00' AS at, timestamptz '2024-02-29 10:00+02' AS zoned,
         'infinity'::timestamp AS never, '-infinity'::date AS early,
         interval '25 months' AS years,
@@ -154,7 +185,7 @@ def test_types_of_postgresql(postgres: Server, monkeypatch: pytest.MonkeyPatch) 
         "uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "json": '{"a": 1}', "list": "[1,null]",
         "square": '[["a"],["b"]]', "record": "(1,x)", "bits": "101", "blob": "ff",
         "span": 32 * 86400.0, "years": (2 * 365.25 + 30) * 86400,
-        "clock": time(10), "zoned_clock": "10:00:00+01",
+        "clock": "24:00:00", "zoned_clock": "10:00:00+01",
         "day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 10),
         "zoned": datetime(2024, 2, 29, 8, tzinfo=UTC), "never": None, "early": None, "late": None,
         "gone": None, "address": "10.0.0.1/32", "money": 12.5, "span_of": "[1,5)",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
+from kpca_apps import screen_table
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.tables.databases.address import quoted
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
@@ -92,3 +93,13 @@ def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
         read_table(uri, table_name="scores")
     with pytest.raises(InputError, match="says"):
         check_new_table(uri, "nowhere.scores", force=False)
+
+
+@pytest.mark.release
+def test_a_key_is_written_whatever_its_name(make: Make) -> None:
+    rows = {"Rank": range(40), "size": [10.0 + k % 7 for k in range(40)]}
+    uri = make(pl.DataFrame(rows), key="Rank")
+    screen_table(uri, table_name="birds").save_scores(uri, "scores")
+    found = read_table(uri, table_name="scores").frame
+    assert found.columns[:2] == ["row", "Rank_input"] and "rank" in found.columns
+    assert sorted(found["Rank_input"].to_list()) == [*range(40)]

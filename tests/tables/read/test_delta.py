@@ -133,11 +133,19 @@ def test_only_delta_tables_have_versions(tmp_path: Path) -> None:
 def test_a_damaged_table_is_told_in_one_line(tmp_path: Path) -> None:
     write(tmp_path)
     next(tmp_path.glob("*.parquet")).write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match="the Delta table cannot be read") as caught:
+    with pytest.raises(InputError, match="not a readable Parquet file") as caught:
         open_table(tmp_path)
     assert "\n" not in str(caught.value)
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     with pytest.raises(InputError, match="its log is empty"):
+        open_table(tmp_path)
+
+
+def test_a_footer_of_impossible_size_does_not_end_the_process(tmp_path: Path) -> None:
+    write(tmp_path)
+    (file,) = tmp_path.glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-8] + struct.pack("<I", 2**31 - 1) + b"PAR1")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
         open_table(tmp_path)
 
 

@@ -15,6 +15,7 @@ import pytest
 from kpca_apps import screen_table
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table
+from kpca_apps.tables.read.hive import typed
 from kpca_apps.tables.table import Table
 
 ROWS = pl.DataFrame(
@@ -75,6 +76,10 @@ def test_values_are_of_the_type_that_all_have(tmp_path: Path) -> None:
     assert found.to_dict(as_series=False) == {
         "x": [0, 1, 2], "day": days, "name": names, "code": codes
     }  # fmt: skip
+
+
+def test_digits_of_other_scripts_are_text() -> None:
+    assert typed([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
 
 
 def test_columns_that_are_in_the_files_as_well_are_theirs(tmp_path: Path) -> None:
@@ -143,6 +148,8 @@ def _twice(folder: Path) -> None:
         (_beside, "zone=1: is a folder beside the tables of .*year=2023"),
         (_unlike, r"folders are named after other columns \(year, zone\) than those of year=2023"),
         (_twice, "more: is not named after one more column"),
+        (lambda folder: (folder / "a%00b=1").mkdir(), "its name holds characters"),
+        (lambda folder: (folder / "zone=\udcff").mkdir(), "its name holds characters"),
         (_iceberg, "this is an Iceberg table; read it with pyiceberg"),
         (lambda folder: None, "this is a folder without"),
     ],

@@ -181,6 +181,16 @@ def test_names_of_objects_lead_nowhere_else(
     assert [item.name for item in tmp_path.iterdir()] == ["rows.parquet"]
 
 
+def test_a_name_with_an_empty_part_overwrites_no_file(store: Any, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("a\n1\n")
+    for name in ("rows.parquet", str(mine)):
+        store.put_object(Bucket=BUCKET, Key=f"deep/year=1/{name}", Body=b"stolen")
+    with pytest.raises(InputError, match="has an empty part"):
+        open_table(f"s3://{BUCKET}/deep")
+    assert mine.read_text() == "a\n1\n"
+
+
 def test_no_store_is_told() -> None:
     with (
         s3_environment("http://127.0.0.1:9"),
