@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shlex
 import signal
@@ -83,6 +84,15 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
         assert_refused(done, 4, "something other than the scores")
     assert query(uri, "SELECT * FROM birds ORDER BY bird").equals(FRAME)
     assert not Path("x").exists() and not Path("next").exists()
+
+
+def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
+    asked = ("--query", "SELECT * FROM birds WHERE bird < 540 ORDER BY bird", "--timeout", 60)
+    done = kpca("rules", "sqlite:///shop.db", *asked, "--out", "rules.json")
+    assert done.code == 0, done.err
+    assert json.loads(Path("rules.json").read_text())["n_rows"] == 40
+    endless = ("--query", ENDLESS["sqlite:///shop.db"], "--timeout", 0.2)
+    assert_refused(kpca("rules", "sqlite:///shop.db", *endless), 3, "took longer than the 0.2 s")
 
 
 @pytest.mark.parametrize("uri", ENDLESS)

@@ -26,6 +26,7 @@ from kpca_apps.images.files import FORMATS
 from tests.cli.conftest import Run, assert_refused
 from tests.cli.conftest import result as result_of
 from tests.denoise.toy import contents
+from tests.images.dng import write_dng
 from tests.quick import quick
 
 FAST = ("--quality", "fast", "--jobs", 1)
@@ -321,9 +322,11 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     done = kpca("noise", "in")
     assert done.code == 5
     assert done.err.startswith("failed: bad.png: the file is empty")
-    head, *rows = done.out.splitlines()
+    first, _, in_channels = done.out.partition("\n\n")
+    head, *rows = first.splitlines()
     assert head.split()[:2] == ["file", "sigma"]
     assert [row.split()[0] for row in rows] == ["a.png", "c.tif", "sub/b.png"]
+    assert [row.split()[0] for row in in_channels.splitlines()[1:]] == ["sub/b.png"]
     expected = measure_noise(noisy(0)).sigma
     assert rows[0].split()[1] == f"{expected:.3g}"
     assert rows[0].endswith("28 x 24")
@@ -332,6 +335,17 @@ def test_noise_is_a_table_of_what_the_library_measures(kpca: Run) -> None:
     assert [one["status"] for one in told] == ["ok", "failed", "ok", "ok"]
     assert told[0]["sigma"] == expected
     assert len(told[3]["channel_sigma"]) == 3
+
+
+def test_raw_files_are_written_as_raw_files_where_that_is_asked(kpca: Run) -> None:
+    pytest.importorskip("rawpy", reason="raw files need the extra raw")
+    light = np.random.default_rng(0).normal(1200, 40, (96, 96)).astype(np.uint16)
+    write_dng(Path("a.dng"), light)
+    for words, name in (((), "a.tif"), (("--raw-out", "dng"), "a.dng")):
+        out = f"as-{name}"
+        assert kpca("run", "a.dng", *FAST, *words, "--out", out).code == 0
+        assert [one.name for one in Path(out, IMAGES).glob("a.*")] == [name]
+    assert_refused(kpca("run", "a.dng", "--raw-out", "png"), 2, "--raw-out")
 
 
 def test_a_preview_offers_three_strengths(kpca: Run) -> None:

@@ -126,8 +126,8 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
         raise InputError(
-            f"{one_line(str(one))}: this is an array of an OME-Zarr image; name "
-            f"{one_line(str(above))}."
+            f"{one_line(str(one), 200)}: this is an array of an OME-Zarr image; name "
+            f"{one_line(str(above), 200)}."
         )
     if _is_tree(path):
         base, files = path, list(_walk(path))
