@@ -19,7 +19,7 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
-from kpca_apps.system.addresses import address_of
+from kpca_apps.system.stores.addresses import address_of
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:

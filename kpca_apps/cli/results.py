@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
 from kpca_apps.report.document import Document
-from kpca_apps.system.addresses import address_of
+from kpca_apps.system.stores.addresses import address_of
 
 if TYPE_CHECKING:
     from kpca_apps.options import NoveltyOptions

@@ -26,9 +26,9 @@ from kpca_apps.errors import InputError, about, opening
 from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
-from kpca_apps.system.addresses import address_of
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.buckets import place_of
+from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column

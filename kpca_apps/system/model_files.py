@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.system.addresses import address_of
-from kpca_apps.system.buckets import here
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
+from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.buckets import here
 
 Model = TypeVar("Model")
 

@@ -19,7 +19,7 @@ from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.encoded import Accepted, Execution
 from kpca_apps.novelty.marks import LARGEST, Marks, find_marked, marks_of, read_marks, row_keys
 from kpca_apps.report.novelty.page import render_screening
-from kpca_apps.system.buckets import Place
+from kpca_apps.system.stores.buckets import Place
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table, parted
 

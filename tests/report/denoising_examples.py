@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from skimage import data
 
-from kpca_apps.denoise.batch.previews import make_previews
+from kpca_apps.denoise.batch.examine.previews import make_previews
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import denoise_with_info
 from kpca_apps.denoise.result import (

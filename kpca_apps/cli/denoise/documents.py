@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpca_apps.denoise.batch.measuring import MeasuredFile
+from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.batch.profile import KIND, KindNoise
 from kpca_apps.denoise.dictionary.choosing import LevelChoice
 from kpca_apps.report.document import Document, ListOf, Part

@@ -27,8 +27,8 @@ from kpca_apps.denoise.batch.dictionary import (
     read_examples,
     widest_range,
 )
+from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images
-from kpca_apps.denoise.batch.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.profile import check_target, kept
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line

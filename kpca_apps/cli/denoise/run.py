@@ -26,13 +26,13 @@ from kpca_apps.cli.results import (
 )
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
+from kpca_apps.denoise.batch.examine.measuring import with_same_noise
 from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
-from kpca_apps.denoise.batch.measuring import with_same_noise
+from kpca_apps.denoise.batch.one_image.work import BUG
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.denoise.batch.run import make_folder, run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
-from kpca_apps.denoise.batch.work import BUG
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
@@ -122,7 +122,7 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     denoiser = chosen_denoiser(context, options)
     baselines: tuple[str, ...] = ()
     if options.compare:
-        from kpca_apps.denoise.batch.comparing import BASELINES
+        from kpca_apps.denoise.batch.examine.comparing import BASELINES
 
         baselines = tuple(BASELINES)
     out = options.out

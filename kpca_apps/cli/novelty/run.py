@@ -26,10 +26,10 @@ from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
-from kpca_apps.system.bucket_output import output_folder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
+from kpca_apps.system.stores.output import output_folder
 from kpca_apps.tables.databases.address import SCHEMES, address_of
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import open_table, read_table

@@ -55,7 +55,7 @@ class CleanedMosaic:
 class SameNoise:
     """The noise of all images of one kind: its laws, its levels if it is white, or raw curves."""
 
-    kind: str  # as `kpca_apps.denoise.batch.pages.kind_of` says
+    kind: str  # as `kpca_apps.denoise.batch.one_image.pages.kind_of` says
     sigma: tuple[float, ...] | None = None
     laws: tuple[NoiseLaw, ...] = ()
     curves: tuple[tuple[float, float], ...] = ()  # of raw files, as `clean_mosaic` takes them

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from kpca_apps.denoise.batch.examine.previews import encoded
 from kpca_apps.denoise.batch.inputs import find_images
-from kpca_apps.denoise.batch.pages import colours_of
-from kpca_apps.denoise.batch.previews import encoded
+from kpca_apps.denoise.batch.one_image.pages import colours_of
 from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
 from kpca_apps.errors import InputError

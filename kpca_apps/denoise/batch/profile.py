@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from kpca_apps.denoise.batch.denoisers import SameNoise
-from kpca_apps.denoise.batch.evidence import kept_law
+from kpca_apps.denoise.batch.examine.evidence import kept_law
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.result import FoundLaw
 from kpca_apps.errors import InputError, RefusedError, opening

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from kpca_apps import __version__
-from kpca_apps.denoise.batch.comparing import BASELINES
-from kpca_apps.denoise.batch.elsewhere import Returned, done_here, received, sent, work_on_sent
+from kpca_apps.denoise.batch.examine.comparing import BASELINES
 from kpca_apps.denoise.batch.inputs import Planned, find_references, plan_outputs
 from kpca_apps.denoise.batch.manifest import (
     MANIFEST,
@@ -28,7 +27,14 @@ from kpca_apps.denoise.batch.manifest import (
     remove_result,
     sync_folder,
 )
-from kpca_apps.denoise.batch.work import Denoise, Done, Run, Task, lost, work
+from kpca_apps.denoise.batch.one_image.elsewhere import (
+    Returned,
+    done_here,
+    received,
+    sent,
+    work_on_sent,
+)
+from kpca_apps.denoise.batch.one_image.work import Denoise, Done, Run, Task, lost, work
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError, InputError, RefusedError

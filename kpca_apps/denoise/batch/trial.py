@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
-from kpca_apps.denoise.batch.evidence import evidence_of
-from kpca_apps.denoise.batch.pages import (
+from kpca_apps.denoise.batch.examine.evidence import evidence_of
+from kpca_apps.denoise.batch.examine.previews import make_previews, places_for, turned
+from kpca_apps.denoise.batch.one_image.pages import (
     as_stored,
     both,
     colours_of,
@@ -21,7 +22,6 @@ from kpca_apps.denoise.batch.pages import (
     read_mask,
     without_holes,
 )
-from kpca_apps.denoise.batch.previews import make_previews, places_for, turned
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.options import Options, Window

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, install_extra
 from kpca_apps.names import one_line
-from kpca_apps.system.addresses import address_of
-from kpca_apps.system.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
 from kpca_apps.system.interrupts import heard_while
+from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.read.parquet import refuse_damaged

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.names import in_prose, one_line, suggest, without_password
-from kpca_apps.system.addresses import address_of
+from kpca_apps.system.stores.addresses import address_of
 
 if TYPE_CHECKING:
     from kpca_apps.tables.input_file import ReadOptions

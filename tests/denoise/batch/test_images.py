@@ -14,7 +14,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from kpca_apps.denoise.batch.pages import _singly
+from kpca_apps.denoise.batch.one_image.pages import _singly
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import ImageFile, Metadata, Page
 from tests.denoise.batch.test_run import folder, run

@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.measuring import measure_file
+from kpca_apps.denoise.batch.examine.measuring import measure_file
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.options import Options

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
-from kpca_apps.denoise.batch.measuring import measure_file, pooled
+from kpca_apps.denoise.batch.examine.measuring import measure_file, pooled
 from kpca_apps.denoise.batch.profile import KIND, VERSION, kept, read_profile
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options

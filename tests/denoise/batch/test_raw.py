@@ -13,8 +13,8 @@ from skimage.data import astronaut
 
 from kpca_apps import denoise_kpca
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.examine.measuring import measure_file
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.measuring import measure_file
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.options import Options

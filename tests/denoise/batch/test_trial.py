@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.previews import make_previews
+from kpca_apps.denoise.batch.examine.previews import make_previews
 from kpca_apps.denoise.batch.trial import strengths_of, try_strengths
 from kpca_apps.denoise.noise.choose import MODELS
 from kpca_apps.denoise.options import Options

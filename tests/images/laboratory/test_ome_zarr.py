@@ -11,8 +11,8 @@ import imagecodecs
 import numpy as np
 import pytest
 
-from kpca_apps.denoise.batch.elsewhere import _contents
 from kpca_apps.denoise.batch.inputs import find_images
+from kpca_apps.denoise.batch.one_image.elsewhere import _contents
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.system import buckets
+from kpca_apps.system.stores import buckets
 from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import PartedTable, Table
 from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.system import buckets
-from kpca_apps.system.bucket_output import output_folder
+from kpca_apps.system.stores import buckets
+from kpca_apps.system.stores.output import output_folder
 from tests.stores import BUCKET, moto_store, s3_environment
 
 pytestmark = pytest.mark.release

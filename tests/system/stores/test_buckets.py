@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.system.addresses import address_of
-from kpca_apps.system.buckets import place_of, reason
+from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.buckets import place_of, reason
 from kpca_apps.tables.opening import open_table
 from tests.stores import SECRET
 

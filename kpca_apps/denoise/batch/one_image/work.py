@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.comparing import compare, measure_residual, read_reference
-from kpca_apps.denoise.batch.evidence import evidence_of
+from kpca_apps.denoise.batch.examine.comparing import compare, measure_residual, read_reference
+from kpca_apps.denoise.batch.examine.evidence import evidence_of
+from kpca_apps.denoise.batch.examine.previews import make_previews, used_range
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
 from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_result, sync_tree
-from kpca_apps.denoise.batch.pages import (
+from kpca_apps.denoise.batch.one_image.pages import (
     denoised_pages,
     kind_of,
     shown_page,
@@ -31,7 +32,6 @@ from kpca_apps.denoise.batch.pages import (
     without_holes,
     write_negative,
 )
-from kpca_apps.denoise.batch.previews import make_previews, used_range
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.batch.comparing import (
+from kpca_apps.denoise.batch.examine.comparing import (
     BASELINES,
     compare,
     measure_residual,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.denoise.batch.elsewhere import done_here, received, sent, work_on_sent
 from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.work import Done, Run, Task, work
+from kpca_apps.denoise.batch.one_image.elsewhere import done_here, received, sent, work_on_sent
+from kpca_apps.denoise.batch.one_image.work import Done, Run, Task, work
 from kpca_apps.errors import InputError
 from tests.denoise.toy import SETTINGS, picture, save, smooth
 

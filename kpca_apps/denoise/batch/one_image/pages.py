@@ -190,7 +190,7 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
             yield made.pop(number), wholes[image.copies[number]][1]
             continue
         if page.is_large:
-            from kpca_apps.denoise.batch.large import denoised_in_bands
+            from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
 
             bands, info = denoised_in_bands(image, number, denoise, folder)
             beside = [one for one, whole in image.copies.items() if whole == number]

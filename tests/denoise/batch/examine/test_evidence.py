@@ -10,7 +10,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from skimage import data
 
-from kpca_apps.denoise.batch.evidence import FLAT, RISING, WHITE, evidence_of
+from kpca_apps.denoise.batch.examine.evidence import FLAT, RISING, WHITE, evidence_of
 from kpca_apps.denoise.denoiser import DenoiseInfo, clean_image, measure_noise
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import Evidence

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skimage.data import brick
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.large import _filling
+from kpca_apps.denoise.batch.one_image.large import _filling
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
@@ -33,8 +33,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("images.types.MAX_PIXELS", "denoise.batch.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
-    monkeypatch.setattr("kpca_apps.denoise.batch.large.ROWS", 56)
-    monkeypatch.setattr("kpca_apps.denoise.batch.large.COLUMNS", 84)
+    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.ROWS", 56)
+    monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.COLUMNS", 84)
 
 
 def run(folder: Path, denoiser: GroupDenoiser = DRAFT, **options: Any) -> ImageOutcome:

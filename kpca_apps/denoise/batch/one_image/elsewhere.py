@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import partial_path, sync_tree
-from kpca_apps.denoise.batch.work import (
+from kpca_apps.denoise.batch.one_image.work import (
     Done,
     Run,
     Task,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
-from kpca_apps.denoise.batch.evidence import evidence_of
+from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.pages import both, colours_of, data_of, kind_of, read_mask
+from kpca_apps.denoise.batch.one_image.pages import both, colours_of, data_of, kind_of, read_mask
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw

@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
-from kpca_apps.system.addresses import address_of
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.spools import spool
+from kpca_apps.system.stores.addresses import address_of
 
 T = TypeVar("T")
 

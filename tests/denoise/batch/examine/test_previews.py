@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from kpca_apps.denoise.batch.previews import CROP, LONGEST, THUMB, VIEW, make_previews, turned
+from kpca_apps.denoise.batch.examine.previews import (
+    CROP,
+    LONGEST,
+    THUMB,
+    VIEW,
+    make_previews,
+    turned,
+)
 from kpca_apps.denoise.result import Preview
 from tests.denoise.toy import picture
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.system.addresses import address_of
-from kpca_apps.system.buckets import CHUNK, place_of
 from kpca_apps.system.output import MARKER, TOOL, OutputFolder, foreign, listed
 from kpca_apps.system.spools import spool_folder
+from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.buckets import CHUNK, place_of
 from kpca_apps.system.temporary import TemporaryPath
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.

@@ -11,15 +11,15 @@ from PIL import Image
 from skimage import data
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
-from kpca_apps.denoise.batch.inputs import plan_outputs
-from kpca_apps.denoise.batch.measuring import (
+from kpca_apps.denoise.batch.examine.measuring import (
     KnownNoise,
     measure_file,
     pooled,
     typical_law,
     with_same_noise,
 )
-from kpca_apps.denoise.batch.pages import kind_of
+from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.one_image.pages import kind_of
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.denoiser import DenoiseInfo, measure_noise
 from kpca_apps.denoise.estimate.law import NoiseLaw
