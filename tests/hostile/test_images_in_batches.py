@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from kpca_apps.denoise.batch import work
+from kpca_apps.denoise.batch.one_image import work
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options

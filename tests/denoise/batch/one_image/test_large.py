@@ -30,7 +30,7 @@ TILES = {"tile": (32, 48), "compression": "zlib", "metadata": None}
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take pages of some thousand pixels for large."""
-    for name in ("images.types.MAX_PIXELS", "denoise.batch.large.SQUARE"):
+    for name in ("images.types.MAX_PIXELS", "denoise.batch.one_image.large.SQUARE"):
         monkeypatch.setattr(f"kpca_apps.{name}", 128 if "SQUARE" in name else 60_000)
     monkeypatch.setattr("kpca_apps.images.bands.ROWS", 64)
     monkeypatch.setattr("kpca_apps.denoise.batch.one_image.large.ROWS", 56)
