@@ -20,6 +20,7 @@ system says against a file or a disk becomes such a line as well.
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import re
 import sys
@@ -129,6 +130,15 @@ def install_extra(name: str) -> str:
     'pip install ".[lake]" in the checkout'
     """
     return f'pip install ".[{name}]" in the checkout'
+
+
+def require_library(module: str, extra: str, what: str, label: str = "") -> None:
+    """Refuse to read a kind of thing whose library, of an extra, is not installed."""
+    if importlib.util.find_spec(module) is None:
+        where = f"{label}: " if label else ""
+        raise ConfigError(
+            f"{where}reading {what} needs an extra; install it with: {install_extra(extra)}"
+        )
 
 
 class InputError(KpcaError, ValueError):

@@ -1,4 +1,4 @@
-"""The kinds of image files: known by their first bytes, read by a file of this folder, or refused.
+"""Kinds of image files: known by their first bytes, read by a file below this folder, or refused.
 
 To read another kind, write a file here with its `Format`, and enter that in `FORMATS`.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,3 +33,8 @@ class LargeFile:
 
 
 Content: TypeAlias = bytes | LargeFile
+
+
+def to_open(data: Content) -> BytesIO | str:
+    """Return what libraries open: a large file they read themselves, as far as they need it."""
+    return BytesIO(data) if isinstance(data, bytes) else str(data.path)

@@ -8,7 +8,6 @@ Adobe, Digital Negative Specification 1.7 (2023), tag NoiseProfile.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import struct
@@ -16,7 +15,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +23,9 @@ from numpy.typing import NDArray
 from PIL import ImageCms
 from tifffile import TiffFile
 
-from kpca_apps.errors import ConfigError, InputError, install_extra
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.dng import negative_tags
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tags import (
     DESCRIBING,
     DNG_VERSION,
@@ -71,11 +69,7 @@ def _read_raw(data: Content, label: str) -> ImageFile:
 
     That is upright, of 16 bits, in sRGB, with the camera's white balance, as bright as exposed.
     """
-    if importlib.util.find_spec("rawpy") is None:
-        raise ConfigError(
-            f"{label}: reading raw files of cameras needs an extra; install it with: "
-            f"{install_extra('raw')}"
-        )
+    require_library("rawpy", "raw", "raw files of cameras", label)
     with _opened(data, label) as raw:
         sizes = raw.sizes
         wrong = _wrong(raw, is_plain=_is_plain_tiff(data))
@@ -102,11 +96,6 @@ def _read_raw(data: Content, label: str) -> ImageFile:
     )
 
 
-def _to_open(data: Content) -> BytesIO | str:
-    """Return what libraries open: a large file they read themselves, as far as they need it."""
-    return BytesIO(data) if isinstance(data, bytes) else str(data.path)
-
-
 @contextmanager
 def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
     """Open a raw file with LibRaw, its pixels decoded, and refuse damage in one line."""
@@ -115,7 +104,7 @@ def _opened(data: Content, label: str) -> Iterator[rawpy.RawPy]:
     with damage_refused(label):
         try:
             with _without_stderr():
-                raw = rawpy.imread(_to_open(data))
+                raw = rawpy.imread(to_open(data))
             with raw:
                 promised = raw.sizes.raw_height, raw.sizes.raw_width
                 check_size(label, promised, 2, len(data), DEFLATE_RATIO)
@@ -156,7 +145,7 @@ def _is_plain_tiff(data: Content) -> bool:
     """
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
-    with suppress(Exception), TiffFile(_to_open(data)) as file:
+    with suppress(Exception), TiffFile(to_open(data)) as file:
         pages = [one for top in file.pages for one in (top, *(top.pages or ()))]
         return not any(DNG_VERSION in one.tags or MAKE in one.tags for one in pages)
     return False
@@ -261,7 +250,7 @@ def _noise_profile(data: Content) -> NDArray[np.float64] | None:
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return None
     # Whatever is wrong with the tags, the noise can be measured.
-    with suppress(Exception), TiffFile(_to_open(data)) as file:
+    with suppress(Exception), TiffFile(to_open(data)) as file:
         for page in [one for top in file.pages for one in (top, *(top.pages or ()))]:
             tag = page.tags.get(NOISE_PROFILE)
             if tag is None or len(tag.value) not in (2, 6):

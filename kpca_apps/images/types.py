@@ -10,13 +10,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError, install_extra
+from kpca_apps.errors import InputError
 from kpca_apps.images.tags import Directory, exif_orientation
 from kpca_apps.names import one_line
 
@@ -41,7 +40,7 @@ class Page:
     height: int
     width: int
     channels: int  # 1 to 4: grey or RGB, alpha last
-    dtype: np.dtype[Any]  # u1, u2 or, of TIFF alone, u4, i1, i2, i4, f2, f4 or f8
+    dtype: np.dtype[Any]  # u1, u2 or, of TIFF and laboratories' kinds, u4, i1, i2, i4, f2, f4 or f8
 
     @property
     def alpha(self) -> bool:
@@ -168,14 +167,6 @@ class Format(NamedTuple):
     size: Callable[[bytes], tuple[int, int]] | None
     written_as: str = ""  # the kind of what becomes of it, if that is another
     is_folder: bool = False
-
-
-def require_library(label: str, module: str, extra: str, what: str) -> None:
-    """Refuse a kind of file whose library, of an extra, is not installed."""
-    if find_spec(module) is None:
-        raise ConfigError(
-            f"{label}: reading {what} needs an extra; install it with: {install_extra(extra)}"
-        )
 
 
 def rewrite(file: Any, pages: Iterable[NDArray[Any]], like: ImageFile) -> None:

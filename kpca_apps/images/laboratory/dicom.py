@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, require_library
 from kpca_apps.images.laboratory.in_place import Scaling
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
     Format,
@@ -27,7 +27,6 @@ from kpca_apps.images.types import (
     Page,
     check_size,
     damage_refused,
-    require_library,
 )
 from kpca_apps.names import one_line
 
@@ -40,12 +39,12 @@ _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 def read_dicom(data: Content, label: str) -> ImageFile:
     """Read the frames of a DICOM file as pages; MONOCHROME1 comes out counting from black."""
-    require_library(label, "pydicom", "lab", "DICOM images")
+    require_library("pydicom", "lab", "DICOM images", label)
     import pydicom
     from pydicom.pixels import get_decoder
 
     with damage_refused(label):
-        source = _source(data)
+        source = to_open(data)
         with pydicom.config.disable_value_validation():
             if _is_deflated(data):  # pydicom would unpack all of it at once
                 raise InputError(
@@ -97,13 +96,10 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         from pydicom.pixels import pixel_array
 
         with damage_refused(label):
-            pixels = np.asarray(pixel_array(_source(data), index=number))
-            if pixels.dtype != stored and pixels.dtype.itemsize > stored.itemsize:
+            pixels = np.asarray(pixel_array(to_open(data), index=number))
+            if pixels.dtype.itemsize > stored.itemsize or pixels.shape != page.shape:
                 raise ValueError("its pixels do not fit its header")
-            found = values(pixels.astype(stored, copy=False), number)
-            if found.shape != page.shape:
-                raise ValueError("its pixels do not fit its header")
-        return found
+            return values(pixels.astype(stored, copy=False), number)
 
     notes = ["Written without what the file says of a patient; what its pixels show stays."]
     if meaning == "MONOCHROME1":
@@ -116,7 +112,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         page=frame,
         notes=tuple(notes),
         directories=ome_directories([series]),
-        groups=groups_of([series]) if frames > 1 and series.axes != "C" else None,
+        groups=groups_of([series]),
     )
 
 
@@ -134,10 +130,6 @@ def _is_deflated(data: Content) -> bool:
         )
         list(first)  # an element that cannot be read so would have pydicom read it in another way
         return bool(first.get("TransferSyntaxUID", "") == "1.2.840.10008.1.2.1.99")
-
-
-def _source(data: Content) -> Any:
-    return io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
 
 
 def _scalings(said: Any, frames: int, *, grey: bool) -> list[Scaling]:

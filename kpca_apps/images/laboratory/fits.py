@@ -6,14 +6,13 @@ by astropy, of the extra "lab"; they, and tables, are kept to the byte.
 
 from __future__ import annotations
 
-import io
 import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import (
     MOST_PAGES,
     Plane,
@@ -22,13 +21,12 @@ from kpca_apps.images.laboratory.in_place import (
     write_in_place,
 )
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.types import (
     Format,
     ImageFile,
     Metadata,
     damage_refused,
-    require_library,
     rewrite,
 )
 from kpca_apps.names import one_line
@@ -62,7 +60,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
 
     Integers that BSCALE and BZERO turn into other numbers are read as these.
     """
-    require_library(label, "astropy", "lab", "FITS files")
+    require_library("astropy", "lab", "FITS files", label)
     from astropy.io import fits
 
     planes: list[Plane] = []
@@ -71,7 +69,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     kept: list[str] = []
     packed = False
     with damage_refused(label):
-        where: Any = io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
+        where: Any = to_open(data)
         # As they are stored: neither scaled, nor unpacked.
         options = {"do_not_scale_image_data": True, "disable_image_compression": True}
         with fits.open(where, mode="readonly", **options) as file:

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import Plane, planes_of, write_in_place
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content
@@ -24,7 +24,6 @@ from kpca_apps.images.types import (
     ImageFile,
     Metadata,
     damage_refused,
-    require_library,
     rewrite,
 )
 
@@ -36,7 +35,7 @@ _MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}
 
 def read_mrc(data: Content, label: str) -> ImageFile:
     """Read an MRC file of integers of 8 or 16 bits, or floats of 16 or 32."""
-    require_library(label, "mrcfile", "lab", "MRC files")
+    require_library("mrcfile", "lab", "MRC files", label)
     from mrcfile.mrcinterpreter import MrcInterpreter
 
     with damage_refused(label):

@@ -7,7 +7,6 @@ of the extra "lab"; they, with affine matrices and extensions, are kept to the b
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -15,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, about
+from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.laboratory.in_place import Scaling, planes_of, write_in_place
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     FRONT,
@@ -26,7 +25,6 @@ from kpca_apps.images.types import (
     ImageFile,
     Metadata,
     damage_refused,
-    require_library,
     rewrite,
 )
 from kpca_apps.system.limits import require_memory
@@ -43,7 +41,7 @@ _COLOURS = {128: 3, 2304: 4}  # channels of 8 bits, by the code of the type
 
 def read_nifti(data: Content, label: str) -> ImageFile:
     """Read a NIfTI-1 or NIfTI-2 file of one part; integers with a slope are read as its values."""
-    require_library(label, "nibabel", "lab", "NIfTI files")
+    require_library("nibabel", "lab", "NIfTI files", label)
     packed = data[:2] == GZIP
     head = unpacked_head(data[:_HEADERS], _HEADERS)
     with damage_refused(label):
@@ -139,7 +137,7 @@ def _unpacked(
     with about(label):
         require_memory(promised, copies=2)
     with damage_refused(label):
-        source: Any = io.BytesIO(data) if isinstance(data, bytes) else str(data.path)
+        source: Any = to_open(data)
         with gzip.open(source) as file:
             content = file.read(promised + FRONT)
             if file.read(1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
-from kpca_apps.images.large import Content
+from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
@@ -24,7 +23,6 @@ from kpca_apps.images.types import (
     Page,
     check_size,
     damage_refused,
-    require_library,
 )
 
 _LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
@@ -34,7 +32,7 @@ _MOST_TIMED = 10_000  # frames of which the times are asked for, one after the o
 
 def read_nd2(data: Content, label: str) -> ImageFile:
     """Read an ND2 file: a series of pages for each position of the stage, each channel a page."""
-    require_library(label, "nd2", "lab", "ND2 files")
+    require_library("nd2", "lab", "ND2 files", label)
     with damage_refused(label), _opened(data) as file:
         sizes = {str(axis): int(side) for axis, side in file.sizes.items()}
         dtype, channels = np.dtype(file.dtype).newbyteorder("="), sizes.get("S", 1)
@@ -96,7 +94,7 @@ def read_nd2(data: Content, label: str) -> ImageFile:
 def _opened(data: Content) -> Iterator[Any]:
     from nd2 import ND2File
 
-    with ND2File(io.BytesIO(data) if isinstance(data, bytes) else str(data.path)) as file:
+    with ND2File(to_open(data)) as file:
         yield file
 
 

@@ -29,7 +29,7 @@ import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.bands import Bands
 from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
@@ -42,7 +42,6 @@ from kpca_apps.images.types import (
     Page,
     check_size,
     damage_refused,
-    require_library,
     rewrite,
 )
 from kpca_apps.names import one_line
@@ -85,7 +84,7 @@ def is_zarr(folder: Path) -> bool:
 
 def read_zarr(folder: Path, label: str) -> ImageFile:
     """Read an OME-Zarr folder that holds one image; its channels, slices and times are pages."""
-    require_library(label, "zarr", "lab", "OME-Zarr folders")
+    require_library("zarr", "lab", "OME-Zarr folders", label)
     held, links = _held(folder)
     if any(link.name in _SAID for link in links):
         raise InputError(f"{label}: keeps what it says of itself in a link; copy the file there.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, about
+from kpca_apps.errors import InputError, about, require_library
 from kpca_apps.images.photographs.heif import stated_size
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
@@ -18,7 +18,6 @@ from kpca_apps.images.types import (
     Page,
     check_size,
     damage_refused,
-    require_library,
 )
 from kpca_apps.system.limits import require_memory
 
@@ -30,7 +29,7 @@ _RATIO = 1 << 24
 
 def read_heic(data: bytes, label: str) -> ImageFile:
     """Read the main picture of a HEIC file, upright; 10 and 12 bits come out as 16."""
-    require_library(label, "pillow_heif", "heic", "HEIC images")
+    require_library("pillow_heif", "heic", "HEIC images", label)
     if data[8:12] in (b"hevc", b"hevx"):
         raise InputError(f"{label}: is a film of HEIC images; save its frames as PNG first.")
     with damage_refused(label):

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import one_line
-from kpca_apps.tables.databases.address import TableName, quoted
+from kpca_apps.tables.databases.address import TableName
 
 EXACT = 2**53  # floats hold all whole numbers below
 _LISTED = 5  # columns that a note names
@@ -54,9 +54,8 @@ class Selected:
 
 
 class Database(Protocol):
-    """A connection that sees one state of a database, and changes nothing in it."""
+    """A connection that sees one state of a database; only `write` and `commit` change it."""
 
-    kind: str
     in_stored_order: bool  # whether rows of a table come as they are stored, time and again
 
     def tables(self) -> Sequence[TableName]:
@@ -171,17 +170,3 @@ def _sentence(kind: str, text: str) -> str:
     if any(words in text for words in _OF_PASSWORDS):
         line += "; give the password by PGPASSWORD, a .pgpass file or a service"
     return f"{kind} says: {line}."
-
-
-def column_definitions(rows: pa.Schema, types: Sequence[tuple[Any, str]], other: str) -> str:
-    """Write the columns of a new table; the first type whose test holds is taken, else `other`."""
-    return ", ".join(
-        f"{quoted(field.name)} {next((sql for test, sql in types if test(field.type)), other)}"
-        for field in rows
-    )
-
-
-def as_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of batches as Python's objects."""
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

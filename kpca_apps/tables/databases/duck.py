@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, install_extra, opening
+from kpca_apps.errors import InputError, opening, require_library
 from kpca_apps.system.spools import spool_folder
 from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
@@ -35,14 +34,10 @@ _OF_TABLE = (
 class DuckDB:
     """A connection to a file."""
 
-    kind = "DuckDB"
     in_stored_order = True
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
-        if importlib.util.find_spec("duckdb") is None:
-            raise ConfigError(
-                f"reading DuckDB needs an extra; install it with: {install_extra('duckdb')}"
-            )
+        require_library("duckdb", "duckdb", "DuckDB")
         import duckdb
 
         path = Path(address.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, install_extra
+from kpca_apps.errors import InputError, require_library
 from kpca_apps.tables.databases.address import Address, TableName, quoted
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
 
@@ -39,14 +38,10 @@ ORDER BY array_position(i.indkey::int2[], a.attnum)"""
 class PostgreSQL:
     """A connection to a server."""
 
-    kind = "PostgreSQL"
     in_stored_order = False  # rows move where they are changed
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
-        if importlib.util.find_spec("adbc_driver_postgresql") is None:
-            raise ConfigError(
-                f"reading PostgreSQL needs an extra; install it with: {install_extra('db')}"
-            )
+        require_library("adbc_driver_postgresql", "db", "PostgreSQL")
         from adbc_driver_postgresql import dbapi
 
         # The driver begins a transaction with the first statement.

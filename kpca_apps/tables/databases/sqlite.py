@@ -15,13 +15,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening
 from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
-from kpca_apps.tables.databases.database import (
-    EXACT,
-    Cell,
-    Selected,
-    as_rows,
-    column_definitions,
-)
+from kpca_apps.tables.databases.database import EXACT, Cell, Selected
 from kpca_apps.tables.input_file import HEAD
 
 _ROWS = 1 << 13  # read at once
@@ -31,17 +25,11 @@ _KIND = (
     f"CASE WHEN typeof({{0}}) = 'integer' AND {{0}} NOT BETWEEN {1 - EXACT} AND {EXACT - 1} "
     "THEN 'long' ELSE typeof({0}) END"
 )
-_TYPES = (
-    (pa.types.is_boolean, "INTEGER"),
-    (pa.types.is_integer, "INTEGER"),
-    (pa.types.is_floating, "REAL"),
-)
 
 
 class SQLite:
     """A connection to a file."""
 
-    kind = "SQLite"
     in_stored_order = True
 
     def __init__(self, address: Address, *, reading: bool = True) -> None:
@@ -104,10 +92,13 @@ class SQLite:
         run("BEGIN IMMEDIATE")
         if replace:
             run(f"DROP TABLE IF EXISTS {place}")
-        run(f"CREATE TABLE {place} ({column_definitions(rows.schema, _TYPES, 'TEXT')})")
+        columns = ", ".join(f"{quoted(one.name)} {_type(one.type)}" for one in rows.schema)
+        run(f"CREATE TABLE {place} ({columns})")
         marks = ", ".join("?" * len(rows.schema))
-        values = (tuple(map(_stored, row)) for row in as_rows(rows))
-        self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
+        for batch in rows:
+            cells = ([_stored(cell) for cell in column.to_pylist()] for column in batch.columns)
+            values = zip(*cells, strict=True)
+            self._connection.executemany(f"INSERT INTO {place} VALUES ({marks})", values)
 
     def commit(self) -> None:
         """Keep what was written."""
@@ -151,6 +142,13 @@ def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch
         columns = zip(*found, strict=True)
         arrays = [pa.array(cells, kind) for cells, kind in zip(columns, schema.types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _type(kind: pa.DataType) -> str:
+    """Return the type of a column that holds a type of Arrow."""
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return "INTEGER"
+    return "REAL" if pa.types.is_floating(kind) else "TEXT"
 
 
 def _stored(value: object) -> object:

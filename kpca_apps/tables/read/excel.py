@@ -9,7 +9,6 @@ behind a line of JSON, and answers with a line of JSON and the sheet in Arrow's 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import io
 import json
 import logging
@@ -30,7 +29,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import ConfigError, InputError, KpcaError, MemoryLimitError, install_extra
+from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, require_library
 from kpca_apps.names import one_line, unique_names
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.limits import require_memory, require_table
@@ -91,10 +90,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
             "take (.xls); save it as .xlsx, or the sheet as CSV."
         )
     data = file.contents()
-    if importlib.util.find_spec("fastexcel") is None:
-        raise ConfigError(
-            f"reading Excel needs an extra; install it with: {install_extra('excel')}"
-        )
+    require_library("fastexcel", "excel", "Excel")
     unpacked = _bound_workbook(data)
     sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
