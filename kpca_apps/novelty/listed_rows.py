@@ -165,10 +165,10 @@ def list_table(model: NoveltyModel, verdict: Verdict, explain: int, id_column: s
     rows, n_flagged, n_explained = verdict.rows, int(verdict.flagged.sum()), 0
     if explain:
         n_explained = min(max(explain, min(n_flagged, MAX_FLAGGED_EXPLAINED)), rows.n_judged)
-    n_ranked = max(n_explained, MIN_LISTED, min(n_flagged, MAX_RANKED) if explain else 0)
-    n_ranked = min(n_ranked, rows.n_judged)
     # A flagged row scores higher than any other: they are the first of the list.
     n_listed = min(n_flagged, _most_listed(verdict))
+    n_ranked = max(n_explained, MIN_LISTED, min(n_listed, MAX_RANKED) if explain else 0)
+    n_ranked = min(n_ranked, rows.n_judged)
     first = top_rows(verdict.ranks, max(n_ranked, n_listed, MAX_DRAWN))
     taken = rows.take(first[: max(n_ranked, n_listed)])
     # What the ranked rows say of flagged ones is not sought again.
@@ -285,8 +285,8 @@ def list_rows(
             rare = rarity.describe(float(rarities[position]))
         why, hints = explained.get(place, ((), ()))
         is_whole = place < max(n_explained, MIN_LISTED)
-        shown = {*table.frame.columns[:MAX_CELLS], *(reason.column for reason in why)}
-        shown &= {*table.frame.columns} if is_whole else set()
+        odd = {reason.column for reason in why}
+        shown = {*table.frame.columns[:MAX_CELLS], *odd} if is_whole else set()
         cells = ((n, table.column(n).text(place)) for n in table.frame.columns if n in shown)
         listed.append(
             RankedRow(
