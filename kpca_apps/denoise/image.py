@@ -237,6 +237,14 @@ def _check_range(data_range: Any, low: float, high: float) -> None:
         )
 
 
+def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in the type of a file: of integers rounded, and within its range."""
+    if dtype.kind not in "ui":
+        return values.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.asarray(np.clip(np.rint(values), limits.min, limits.max), dtype)
+
+
 def dtype_range(dtype: np.dtype[Any]) -> float | None:
     """Return the range of values a dtype stands for: unsigned of 8 or 16 bits and booleans.
 

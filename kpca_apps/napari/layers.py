@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.one_image.pages import as_stored
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.progress import listening, part
 

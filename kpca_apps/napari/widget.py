@@ -166,9 +166,8 @@ class DenoiseWidget(QWidget):
         self.worker.returned.connect(show)
         self.worker.errored.connect(self._failed)
         self.worker.finished.connect(self._rest)
-        for button in (self.try_it, self.run):
-            button.setEnabled(False)
         self.cancel.setEnabled(True)
+        self._offer_work()
         self.worker.start()
 
     def _failed(self, error: Exception) -> None:
@@ -182,8 +181,12 @@ class DenoiseWidget(QWidget):
     def _rest(self) -> None:
         self.bar.setValue(0)
         self.cancel.setEnabled(False)
+        self._offer_work()
+
+    def _offer_work(self) -> None:
+        """Let work be started where there is an image, and none going on."""
         for button in (self.try_it, self.run):
-            button.setEnabled(self.layer.count() > 0)
+            button.setEnabled(self.layer.count() > 0 and not self.cancel.isEnabled())
 
     def _show(self, name: str, like: Image, pixels: Any, corner: Sequence[int]) -> None:
         """Show pixels of an image, from a corner on, as they lie in it."""
@@ -217,8 +220,7 @@ class DenoiseWidget(QWidget):
         self.layer.addItems(names)
         if chosen in names:
             self.layer.setCurrentText(chosen)
-        self.try_it.setEnabled(bool(names))
-        self.run.setEnabled(bool(names))
+        self._offer_work()
 
     def _offer(self, _: str = "") -> None:
         """Offer to take planes for a stack where there are several."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.one_image.pages import as_stored
+from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.result import Comparison, Quality, Residual
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.one_image.pages import as_stored, colours_of
+from kpca_apps.denoise.batch.one_image.pages import colours_of
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.options import STACK_NOISES

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.masks import Mask
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
@@ -113,14 +114,6 @@ def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
     return colours_of(rows[:, left : left + 2 * MIDDLE])
 
 
-def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in the type of a file: of integers rounded, and within its range."""
-    if dtype.kind not in "ui":
-        return values.astype(dtype)
-    limits = np.iinfo(dtype)
-    return np.asarray(np.clip(np.rint(values), limits.min, limits.max), dtype)
-
-
 def kind_of(image: ImageFile) -> str:
     """Return what distinguishes images whose noise may differ: camera and ISO, or the size."""
     page = image.pages[0]
@@ -218,7 +211,9 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:
     """Return where both masks have data."""
-    return one & other if one is not None and other is not None else one if other is None else other
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Iterator[Denoised]:
