@@ -66,15 +66,14 @@ class FinishedParts:
         content = io.BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         digest = hashlib.sha256(content.getvalue()).digest()
-        is_kept = False
-        while not is_kept:
+        while True:
             with storage_named(self.folder):
                 self.folder.mkdir(mode=0o700, exist_ok=True)
             try:
                 with atomic_write(self._path(key)) as file:
                     file.write(digest)
                     file.write(content.getvalue())
-                is_kept = True
+                return
             except InputError:
                 # Another run that came to its end may have removed the folder while it was empty.
                 if self.folder.is_dir():

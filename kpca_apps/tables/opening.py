@@ -53,9 +53,6 @@ from kpca_apps.tables.table import (
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
 FILE_READERS: list[Reader[InputFile]] = [PARQUET, ARROW, EXCEL]
 TEXT_READERS: list[Reader[Text]] = [JSON, DELIMITED]
-# What is named by a URI is known by its scheme.
-# Those of files in a store are added below: they take all others.
-URI_READERS: list[UriReader] = [DATABASES]
 _PATTERN = "*?["
 _FEW_SLASHES = re.compile(r"(sqlite|duckdb|postgres|postgresql):(/?[^/].*)", re.I | re.DOTALL)
 _MOST_NOTES = 20
@@ -532,4 +529,5 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         raise
 
 
-URI_READERS.append(UriReader(SCHEMES, "an object store", " ".join(READING), _open_address))
+# What is named by a URI is known by its scheme.
+URI_READERS = (DATABASES, UriReader(SCHEMES, "an object store", " ".join(READING), _open_address))

@@ -13,8 +13,8 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from kpca_apps.denoise.batch.one_image import work
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+from kpca_apps.denoise.batch.one_image import work
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult

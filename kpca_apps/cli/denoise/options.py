@@ -234,16 +234,7 @@ class RunOptions(Checked):
         if self.compare and self.reference is None:
             raise OptionError("compare", "needs clean images; name their folder by --reference")
         if self.model is not None:
-            for name in (
-                *METHOD,
-                "preview",
-                "stack",
-                "same_noise",
-                "per_image",
-                "mask",
-                "region",
-                "profile",
-            ):
+            for name in (*METHOD, *WITHOUT_MODEL):
                 if name in given:
                     raise OptionError(name, "cannot be used with --model; leave one of them out")
             if self.noise not in ("auto", "gaussian", "impulse"):

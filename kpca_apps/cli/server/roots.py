@@ -14,12 +14,7 @@ from kpca_apps.names import TABLE_SUFFIXES, one_line, suggest
 
 MEGABYTE = 1_000_000
 MOST_LISTED = 200  # files of a folder
-IMAGE_SUFFIXES = (
-    ".png", ".tif", ".tiff", ".jpg", ".jpeg", ".webp", ".jp2", ".jxl", ".bmp", ".pgm", ".ppm",
-    ".pnm", ".avif", ".heic", ".fits", ".mrc", ".nii", ".czi", ".nd2", ".dcm",
-)  # fmt: skip
 _RESULT = "result.json"
-_LISTED = (*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca")
 
 
 @dataclass(frozen=True)
@@ -88,12 +83,15 @@ class Roots:
         return [*islice(self._items(folder), MOST_LISTED)]
 
     def _items(self, folder: Path) -> Iterator[str]:
+        from kpca_apps.images.kinds import IMAGE_SUFFIXES  # not above: it loads what reads images
+
+        listed = {*TABLE_SUFFIXES, *IMAGE_SUFFIXES, ".kpca"}
         for item in sorted(folder.iterdir()):
             if item.name.startswith(".") or not self._inside(item):
                 continue
             if item.is_dir():
                 yield f"{self.shown(item)}/" + " (a run)" * (item / _RESULT).is_file()
-            elif item.suffix.lower() in _LISTED:
+            elif item.suffix.lower() in listed:
                 yield self.shown(item)
 
     def existing(self, name: str) -> Path:

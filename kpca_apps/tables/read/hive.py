@@ -124,7 +124,7 @@ def typed(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
 
 def _is_day(text: str) -> bool:
     try:
-        return len(text) == 10 and date.fromisoformat(text).isoformat() == text
+        return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
 

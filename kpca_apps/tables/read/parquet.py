@@ -360,9 +360,7 @@ def _read_files(
     source = replace(source, format="parquet", n_rows=n_rows, n_columns=n_columns)
     is_small = n_rows <= options.in_memory_rows
     size = n_rows if is_small else options.part_rows or part_size(n_columns)
-    rows = (
-        [values[number] for number in range(len(known))] if values.width else [values] * len(known)
-    )
+    rows = [values.slice(number, 1) for number in range(len(known))]
     loads = _loads(list(zip(known, heights, rows, strict=True)), size, as_text)
     if is_small:
         require_table(n_rows, n_columns)
