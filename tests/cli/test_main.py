@@ -45,6 +45,12 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
         assert done.stdout.startswith(f"kpca {__version__}\n")
 
 
+@pytest.mark.parametrize("group", [[], ["novelty"], ["denoise"], ["papers"]])
+def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> None:
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"]).output
+    assert "..." not in shown.split("Commands:")[1]
+
+
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
 READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
 OPTIONS = {
