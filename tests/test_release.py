@@ -21,7 +21,9 @@ def test_the_version_is_the_same_wherever_it_stands(repository: Path) -> None:
 @pytest.mark.parametrize("folder", ["datasets", "tests/oracles"])
 def test_the_notes_name_every_file_that_came_from_elsewhere(repository: Path, folder: str) -> None:
     notes = (repository / folder / "README.md").read_text(encoding="utf-8")
-    files = [path for path in (repository / folder).rglob("*.*") if path.suffix not in {".pyc", ".md"}]
+    files = [
+        path for path in (repository / folder).rglob("*.*") if path.suffix not in {".pyc", ".md"}
+    ]
     assert len(files) > 5
     assert [path.name for path in files if f"`{path.stem}" not in notes] == []
 

@@ -35,9 +35,9 @@ def mcp(
     """Serve assistants (Model Context Protocol).
 
     An assistant starts this command, speaks to it over standard input and output, and asks it to
-    screen and score tables, explain rows, accept rows and screen again, compare runs, find and check
-    rules, and preview denoising. Files outside the folders of --root are neither read nor written.
-    It needs the extra mcp.
+    screen and score tables, explain rows, accept rows and screen again, compare runs, find and
+    check rules, and preview denoising. Files outside the folders of --root are neither read nor
+    written. It needs the extra mcp.
     """
     if not _has_extra():
         raise ConfigError(f"kpca mcp needs an extra; install it with: {install_extra('mcp')}")
