@@ -26,6 +26,7 @@ from kpca_apps.system.stores.addresses import address_of
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes asked for at once
+PROBE = ".kpca-writable"  # an object that is made and removed, to see whether that may be
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 _CREDENTIALS = {
@@ -53,6 +54,7 @@ class Item:
 
     name: str  # relative to the place, parts separated by slashes
     is_folder: bool
+    modified: float  # seconds since 1970; 0 of folders
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,15 @@ class Place:
         chosen = FileSelector(self.path, recursive=recursive, allow_not_found=True)
         found = self._asked(lambda: self.system.get_file_info(chosen))
         start = len(self.path) + 1
-        items = [Item(one.path[start:], one.type == FileType.Directory) for one in found]
+        items = [
+            Item(one.path[start:], one.type == FileType.Directory, (one.mtime_ns or 0) / 1e9)
+            for one in found
+        ]
         return sorted((one for one in items if one.name), key=lambda one: one.name)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
-        before, n_bytes = self._info(), 0
-        file = self._asked(lambda: self.system.open_input_file(self.path))
+        before, n_bytes, file = self._info(), 0, self.opened()
         while chunk := self._asked(lambda: file.read(CHUNK)):
             n_bytes += len(chunk)
             yield chunk
@@ -98,6 +102,10 @@ class Place:
     def n_bytes(self) -> int:
         """Return the size of an object."""
         return int(self._info().size or 0)
+
+    def opened(self) -> Any:
+        """Open an object as a file of Arrow, which reads any of its bytes."""
+        return self._asked(lambda: self.system.open_input_file(self.path))
 
     def head(self, n_bytes: int) -> bytes:
         """Return the first bytes of an object."""
@@ -112,9 +120,25 @@ class Place:
             self._asked(partial(stream.write, chunk))
         self._asked(stream.close)
 
+    def upload(self, path: Path) -> None:
+        """Upload a file."""
+        with path.open("rb") as file:
+            self.write(iter(lambda: file.read(CHUNK), b""))
+
     def remove(self) -> None:
         """Remove an object."""
         self._asked(lambda: self.system.delete_file(self.path))
+
+    def remove_folder(self) -> None:
+        """Remove all objects of a folder, if there is one."""
+        if self.kind() == "folder":
+            self._asked(lambda: self.system.delete_dir(self.path))
+
+    def require_writable(self) -> None:
+        """Refuse a folder in which no object can be made."""
+        probe = self.inside(PROBE)
+        probe.write([])
+        probe.remove()
 
     def _info(self) -> Any:
         return self._asked(lambda: self.system.get_file_info(self.path))
