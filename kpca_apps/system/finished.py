@@ -27,7 +27,7 @@ from kpca_apps.errors import ConfigError, InputError, storage_named
 from kpca_apps.names import one_line
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.spools import COPIES_IN
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import Place, place_of
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
         )
     finished: FinishedParts
     copies: Place | None = None
-    if address_of(folder) is not None:
+    if store_address(folder) is not None:
         place = place_of(folder)
         place.require_writable()
         finished = FinishedObjects(place)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 def copy_folder() -> TemporaryPath:
     """Make a temporary folder for the copy of a table, where its workers see it, if on a disk."""
     place = COPIES_IN.get()
-    if place is None or address_of(place) is not None:
+    if place is None or store_address(place) is not None:
         return spool_folder()
     try:
         return TemporaryPath(Path(place, _SPOOL), folder=True)

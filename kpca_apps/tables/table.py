@@ -41,7 +41,7 @@ from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import COPIES_IN, copy_folder, require_disk
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
@@ -529,7 +529,7 @@ def _stored(
 def _uploaded(path: Path) -> str | None:
     """Copy a temporary file to where workers elsewhere find it, if that is in a store."""
     place = COPIES_IN.get()
-    if place is None or address_of(place) is None:
+    if place is None or store_address(place) is None:
         return None
     there = place_of(place).inside(f"{secrets.token_hex(8)}.arrow")
     there.upload(path)
