@@ -36,6 +36,11 @@ _CREDENTIALS = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
     "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
 }
+_PLACES = {
+    "s3": "AWS_ENDPOINT_URL",
+    "gs": "STORAGE_EMULATOR_HOST",
+    "az": "the name of the account",
+}
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
     r"HTTP status 40[13]|PERMISSION_DENIED|UNAUTHENTICATED|OAuth2|Authenti|Authoriz|CREDENTIAL|"
@@ -135,6 +140,8 @@ class Place:
 
     def remove_folder(self) -> None:
         """Remove all objects of a folder, if there is one."""
+        if self.kind() != "folder":
+            return
 
         def remove() -> None:
             # Google's store has no object for a folder, and misses it at the end.
@@ -306,15 +313,15 @@ def reason(text: str, address: str = "s3://") -> str:
         return f"the store did not answer for {REQUEST:g} s; try again later."
     if _CUT.search(text):
         return "the store broke off in the middle of the object; try again."
+    store = {"g": "gs", "a": "az"}.get(address[:1].lower(), "s3")
     if _DENIED.search(text):
-        store = {"g": "gs", "a": "az"}.get(address[:1].lower(), "s3")
         return (
             "access is denied (403): no credentials were found, or they do not allow it; set "
             f"{_CREDENTIALS[store]}."
         )
-    if re.search(r"SLOW_DOWN|HTTP status 50\d", text):
+    if re.search(r"SLOW_DOWN|HTTP status (code: )?50\d|\b50\d [A-Z]", text):
         return "the store is overloaded, or fails (5xx); try again later."
     if _UNREACHABLE.search(text):
-        return "the store cannot be reached; see to the network, and to AWS_ENDPOINT_URL."
+        return f"the store cannot be reached; see to the network, and to {_PLACES[store]}."
     told = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
     return f"the store refuses: {one_line(told.rstrip('.'), 160)}."
