@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,15 +121,20 @@ def _n_worthwhile() -> int:
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
+def _folder_of(tables: list[str]) -> str:
+    """Name the folder that several files, or those of a pattern, lie in."""
+    shared = Path(os.path.commonpath([Path(one).absolute().parent for one in tables]))
+    return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
+
+
 def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
     """Name the folder of a run, and refuse what cannot be written, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
-    # Of several files, or a pattern, the folder they lie in.
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
-    named = table[0].rstrip("/") if is_one else Path(table[0]).absolute().parent.name
+    named = table[0].rstrip("/") if is_one else _folder_of(table)
     if is_database(named):
         named = database_address(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
