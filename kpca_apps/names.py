@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -42,11 +43,24 @@ def visible(text: str) -> str:
         return text
     shown, n_marks = [], 0
     for char in text:
-        category = unicodedata.category(char)
-        n_marks = n_marks + 1 if category in ("Mn", "Me") else 0
-        hidden = category in _UNSHOWABLE or char in _BLANK or n_marks > _MOST_MARKS
+        n_marks = n_marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        hidden = _is_hidden(char) or n_marks > _MOST_MARKS
         shown.append(ascii(char)[1:-1] if hidden else char)
     return "".join(shown)
+
+
+def visible_json(text: str) -> str:
+    r"""Escape in JSON what `visible` writes out; whoever reads it gets the same texts.
+
+    >>> print(visible_json('{"a": "b\u202ec"}'))
+    {"a": "b\u202ec"}
+    """
+    hidden = [char for char in set(text) if char != "\n" and _is_hidden(char)]
+    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden})
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in _UNSHOWABLE or char in _BLANK
 
 
 def one_line(text: str, limit: int = 80) -> str:

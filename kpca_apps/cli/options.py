@@ -35,6 +35,27 @@ class HelpfulCommand(TyperCommand):
         arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option where another's value should stand, as behind an unset variable."""
+        options = {
+            flag: one
+            for one in self.get_params(ctx)
+            for flag in (*one.opts, *one.secondary_opts)
+            if flag.startswith("-")
+        }
+        waiting = ""
+        for word in args:
+            if waiting and word in options:
+                raise ConfigError(
+                    f"{waiting} needs a value, and {word} is an option: give one, or write "
+                    f"{waiting}={word} if it is meant"
+                )
+            takes_value = word in options and not options[word].is_flag
+            waiting = word if takes_value and not waiting else ""
+            if word == "--":
+                break
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options under their titles, then the names of those left out."""
         common: frozenset[str] = getattr(self.callback, "common", frozenset())
