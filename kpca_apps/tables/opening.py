@@ -47,6 +47,7 @@ from kpca_apps.tables.table import (
     as_arrow,
     collect,
     common_types,
+    typed_columns,
     require_same_columns,
 )
 
@@ -383,7 +384,7 @@ def _combined(
         for (name, table), of_file in zip(named, beside, strict=True):
             added = {**of_file, file_column: one_line(name, 200)}
             for part in table.tables():
-                frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
+                frame = typed_columns(part.frame, types)
                 frame = frame.with_columns(pl.lit(v).alias(k) for k, v in added.items())
                 yield as_arrow(frame, part.lines if has_lines else None)
 

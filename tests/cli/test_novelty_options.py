@@ -104,7 +104,7 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
         ("share = true", 2, "run.toml: share is True; give a value, not true or false"),
         ("quiet = 1", 2, "run.toml: quiet is 1; give true or false"),
         ("share = 0.1\ncount = 3", 2, "--share and --count exclude each other"),
-        ('encoding = "a\\u0000b"', 2, r'error: Unknown encoding "a\\x00b"'),
+        ('encoding = "a\\u0000b"', 2, r'error: --encoding "a\\x00b" is not known'),
         ("count = " + "9" * 5000, 3, "not valid TOML"),
         ("a = " + "[" * 5000, 3, "not valid TOML"),
         ("a = \x00", 3, "not valid TOML"),

@@ -49,12 +49,12 @@ class _Terminal(io.StringIO):
 def kpca(*words: object, code: int | None = 0) -> str:
     """Run a command, with a terminal for what it prints; keep what it said as files."""
     given = [str(word) for word in words]
+    OUT.mkdir(exist_ok=True)
     with (
         contextlib.redirect_stdout(_Terminal()) as out,
         contextlib.redirect_stderr(io.StringIO()) as err,
     ):
         ended = main(given)
-    OUT.mkdir(exist_ok=True)
     number = sum(1 for _ in OUT.glob("said-*"))
     text = out.getvalue() + err.getvalue()
     (OUT / f"said-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
@@ -289,7 +289,13 @@ def rule_files() -> None:
         listed += [
             {"rule": {"kind": "equal", "columns": [first, second]}, "says": first},
             {"rule": {"kind": "code", "columns": [first], "form": second}, "says": second},
-            {"rule": {"kind": "empty unless", "columns": [first, second], "values": [first, second]}},
+            {
+                "rule": {
+                    "kind": "empty unless",
+                    "columns": [first, second],
+                    "values": [first, second],
+                }
+            },
             {"rule": {"kind": "unique", "columns": [first, second]}},
         ]
     _check_rules(names, listed)
@@ -482,7 +488,12 @@ def words_of_calls() -> None:
     for text in TEXTS:
         for call in calls:
             kpca(*call.split()[:-1], f"{call.split()[-1]}={text}", code=None)
-        for call in ("papers run", "schema", "novelty", "novelty explain birds.csv birds.csv --row=1"):
+        for call in (
+            "papers run",
+            "schema",
+            "novelty",
+            "novelty explain birds.csv birds.csv --row=1",
+        ):
             kpca(*call.split(), *(() if "=" in call else ("--", text)), code=None)
 
 
@@ -533,7 +544,9 @@ def run_all(names: Sequence[str], keep: Path | None = None) -> int:
                 n_calls = counts.pop(".txt")
                 kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
                 n_seen = reached(out)
-            sys.stdout.write(f"{name}: {n_seen} of {len(TEXTS)} texts seen; {n_calls} calls, {kinds}\n")
+            sys.stdout.write(
+                f"{name}: {n_seen} of {len(TEXTS)} texts seen; {n_calls} calls, {kinds}\n"
+            )
             for fault in faults:
                 sys.stdout.write(f"  {fault}\n")
             sys.stdout.flush()

@@ -33,7 +33,9 @@ ADDRESS = re.compile(r"#[\w-]+\Z|(?:\.\./)?(?:details/\d{4}\.html|report\.html(?
 ISOLATING = {"bdi", "title", "code", "dt", "option", "text", "svg", "button", "output"}
 # A spreadsheet's formulas: the first sign that counts, behind what no one sees.
 STARTS = "=+-@\uff1d\uff0b\uff0d\uff20"
-NUMBER = re.compile(r"[+-]?(?:[0-9][0-9.,'\u2019\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?.{0,12})?\Z", re.DOTALL)
+NUMBER = re.compile(
+    r"[+-]?(?:[0-9][0-9.,'\u2019\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?.{0,12})?\Z", re.DOTALL
+)
 PNG_CHUNKS = {b"IHDR", b"IDAT", b"IEND", b"pHYs", b"PLTE", b"tRNS", b"sRGB", b"gAMA"}
 
 
@@ -180,7 +182,9 @@ def picture(data: bytes) -> list[str]:
 def document(data: bytes) -> list[str]:
     """Find what is no JSON, and signs that do what a reader of the file does not see."""
     text = data.decode("utf-8")
-    for line in text.splitlines() if "\n{" in text.strip() and not text.startswith("{\n") else [text]:
+    for line in (
+        text.splitlines() if "\n{" in text.strip() and not text.startswith("{\n") else [text]
+    ):
         json.loads(line)
     return [f"has {one}" for one in unshowable(text)]
 

@@ -160,7 +160,14 @@ UNSEEN = (
     "   ",
     "\u00a0",
 )
-LOOKALIKES = ("\u0430dmin", "p\u0430yp\u0430l.com", "\uff41\uff44\uff4d\uff49\uff4e", "\u2044etc", "\u2215x", "I1l|O0")
+LOOKALIKES = (
+    "\u0430dmin",
+    "p\u0430yp\u0430l.com",
+    "\uff41\uff44\uff4d\uff49\uff4e",
+    "\u2044etc",
+    "\u2215x",
+    "I1l|O0",
+)
 TERMINAL = (
     "\x1b[31mred\x1b[0m",
     "\x1b[2J\x1b[H",
@@ -194,6 +201,7 @@ NAMES = (
     "NaN",
     "true",
     "0x1F",
+    "^.*$",
     "1e999",
     "None",
 )
@@ -260,12 +268,17 @@ GROUPS = {
 TEXTS = tuple(dict.fromkeys(text for group in GROUPS.values() for text in group))
 
 
-def file_names(texts: tuple[str, ...] = TEXTS, *, suffix: str = "", longest: int = 200) -> list[str]:
+def file_names(
+    texts: tuple[str, ...] = TEXTS, *, suffix: str = "", longest: int = 200
+) -> list[str]:
     """Return the texts as names of files, those that are none left out; one is not UTF-8."""
     names = [text.replace("/", "\u2215")[:longest] for text in (*texts, "bad\udcff")]
     usable = [name for name in names if "\0" not in name and name.strip(".")]
-    return [f"{name}{suffix}" for name in dict.fromkeys(usable)
-            if len(f"{name}{suffix}".encode("utf-8", "surrogateescape")) <= 240]
+    return [
+        f"{name}{suffix}"
+        for name in dict.fromkeys(usable)
+        if len(f"{name}{suffix}".encode("utf-8", "surrogateescape")) <= 240
+    ]
 
 
 def sheet_names() -> list[str]:
