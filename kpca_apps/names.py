@@ -103,10 +103,20 @@ def safe_stem(filename: str) -> str:
     return stem or "table"
 
 
+def is_pattern(name: str) -> bool:
+    """Whether polars takes a name for a pattern of names, in which it may not find itself.
+
+    >>> is_pattern("^(a|b)$"), is_pattern("^a")
+    (True, False)
+    """
+    return name.startswith("^") and name.endswith("$")
+
+
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
-    Returns them with a sentence for each that was changed; of many, one says how many more.
+    A pattern gets an underscore at its end. Returns them with a sentence for each that was changed;
+    of many, one says how many more.
     """
     given = list(names)
     taken = set(given)
@@ -115,7 +125,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     result: list[str] = []
     notes: list[str] = []
     for position, name in enumerate(given, 1):
-        final = name if name.strip() else f"column_{position}"
+        final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
             # On from where the last search for this name ended: names may repeat in thousands.
             number = counters.get(final, 2)
@@ -124,7 +134,8 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
             counters[final] = number + 1
             final = f"{final}_{number}"
         if final != name:
-            what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
+            kind = "pattern of a" if is_pattern(name) else "repeated"
+            what = f'the {kind} name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'
             )
@@ -133,7 +144,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         result.append(final)
     if len(notes) > _MAX_NOTES:
         rest = len(notes) - _MAX_NOTES
-        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
+        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated, empty or patterns."]
     return result, notes
 
 

@@ -47,8 +47,8 @@ from kpca_apps.tables.table import (
     as_arrow,
     collect,
     common_types,
-    typed_columns,
     require_same_columns,
+    typed_columns,
 )
 
 # The first that knows a file reads it; what none knows is text, and the last reads any text.

@@ -45,6 +45,12 @@ def unshowable(text: str, allowed: str = "\n") -> list[str]:
     return [ascii(x) for x in {*text} - {*allowed} if unicodedata.category(x) in bad]
 
 
+def hidden_in(shown: str) -> list[str]:
+    """Return what cannot be seen of a text of a page, but for the isolation of our own captions."""
+    bare = re.sub("\u2068([^\u2068\u2069]*)\u2069", r"\1", shown)
+    return unshowable(bare, "\n\t")
+
+
 class _Page(HTMLParser):
     """Collects what is wrong with a page."""
 
@@ -111,7 +117,7 @@ class _Page(HTMLParser):
                 self.faults.append(f"style {value[:80]!a}")
 
     def _show(self, text: str, where: str) -> None:
-        if hidden := unshowable(text, "\n\t"):
+        if hidden := hidden_in(text):
             self.faults.append(f"{where} has {hidden[:4]}: {text[:60]!a}")
 
 

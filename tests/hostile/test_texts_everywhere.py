@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.everywhere import PLACES, SILENT, reached, visited
-from tests.hostile.outputs import faults_of, unshowable
+from tests.hostile.outputs import faults_of, hidden_in
 from tests.hostile.texts import TEXTS
 from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 
@@ -99,7 +99,7 @@ def test_pages_show_in_chromium_what_texts_are(
 ) -> None:
     for path in pages(place_of(place)):
         page = opened(path)
-        assert unshowable(page.evaluate(SHOWN), "\n\t\u00a0") == [], path
+        assert hidden_in(page.evaluate(SHOWN)) == [], path
         assert page.evaluate("window.pwned") is None, path
         page.context.close() if len(page.context.pages) > 1 else None
 
@@ -117,14 +117,14 @@ def test_a_list_is_worked_through_with_hostile_notes(
         page.locator("tr[aria-current] + tr input").fill(note[:300])
         page.keyboard.press("Escape")
         page.keyboard.press("j")
-    assert unshowable(page.evaluate(SHOWN), "\n\t\u00a0") == []
+    assert hidden_in(page.evaluate(SHOWN)) == []
     for name in ("Save page with marks", "to-fix.csv", "accept.csv"):
         with page.expect_download() as download:
             page.get_by_role("button", name=name).click()
         download.value.save_as(tmp_path / download.value.suggested_filename)
     assert [*faults_of(tmp_path)] == []
     again = opened(tmp_path / "report-marked.html")
-    assert unshowable(again.evaluate(SHOWN), "\n\t\u00a0") == []
+    assert hidden_in(again.evaluate(SHOWN)) == []
 
 
 @pytest.mark.browser
@@ -136,6 +136,6 @@ def test_pages_run_and_ask_nothing_in_firefox(
         watched(firefox, WATCH)
         firefox.navigate(path.as_uri())
         shown = firefox.execute_script(f"return ({SHOWN})()")
-        assert unshowable(shown, "\n\t\u00a0") == [], path
+        assert hidden_in(shown) == [], path
         assert firefox.execute_script("return window.wrappedJSObject.pwned === undefined"), path
         assert watched(firefox, COMPLAINTS) == [], path

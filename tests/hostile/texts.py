@@ -51,7 +51,7 @@ ATTRIBUTES = (
     f"` onclick={RUN} x=`",
     f"x onload={RUN} y",
     f'" style="background:url({ASK}/a.png)" x="',
-    f'" id="marks" data-rows="1" x="',
+    '" id="marks" data-rows="1" x="',
 )
 STYLES = (
     f"red;background:url({ASK}/b.png)",

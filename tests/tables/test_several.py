@@ -224,5 +224,8 @@ def test_names_that_polars_takes_for_patterns_are_names(tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.csv").write_text(f"*,^.*$,a\n{number},x,2\n3,y,4\n")
     frame = open_table(tmp_path).frame  # type: ignore[union-attr]
-    assert frame.columns == ["*", "^.*$", "a", "file"]
-    assert frame["^.*$"].to_list() == ["x", "y"] * 2
+    assert frame.columns == ["*", "^.*$_", "a", "file"]
+    assert frame["*"].to_list() == [0, 3, 1, 3]
+    pl.DataFrame({"^(a|b)$": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"pattern of names: rename it"):
+        open_table(tmp_path / "t.parquet")
