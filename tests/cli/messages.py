@@ -241,6 +241,11 @@ OF_DATABASES = [
 ]
 
 
+# What is told in the words of a library, which another version may put otherwise.
+OF_LIBRARIES = (
+    "Missing ", "No such command", "does not take a value", "is not one of", "not valid TOML",
+    "not a usable", " says: ",
+)  # fmt: skip
 # Options for which any text will do.
 ANY_TEXT = {("mcp", "--hide")}
 

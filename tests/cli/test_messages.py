@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.messages import ANY_TEXT, CALLS, TABLE, WRONG, as_table, each_command, made_in
+from tests.cli.messages import (
+    ANY_TEXT,
+    CALLS,
+    OF_LIBRARIES,
+    TABLE,
+    WRONG,
+    as_table,
+    each_command,
+    made_in,
+)
 
 FLAGS = {
     (command, flag): one
@@ -33,7 +42,12 @@ def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
     for case, said in found.items():
         assert said.out == "" and said.wrote == [], case
         assert said.err.startswith("error: ") and said.err.count("\n") == 1, (case, said.err)
-        assert said.code == 2 or said.code in (3, 4), case
+        assert said.code in (2, 3, 4), case
         assert said.err.rstrip("\n").isprintable(), case
     # New or changed lines are to be read before the table is written again (see messages.py).
-    assert as_table(found).splitlines() == TABLE.read_text("utf-8").splitlines()
+    assert ours(as_table(found)) == ours(TABLE.read_text("utf-8"))
+
+
+def ours(table: str) -> list[str]:
+    """Return the lines of a table without what is said in the words of libraries."""
+    return [line for line in table.splitlines() if not any(word in line for word in OF_LIBRARIES)]

@@ -28,8 +28,8 @@ NEVER = {
     "source", "portal", "foreignobject", "animate", "set", "marquee", "noscript", "template",
     "textarea", "math",
 }  # fmt: skip
-ADDRESS = re.compile(r"#[\w-]+\Z|(?:\.\./)?(?:details/\d{4}\.html|report\.html(?:#[\w-]+)?|\.\./report\.html)\Z"
-                     r"|(?:\.\./)*[\w.%~()!*'-]+(?:/[\w.%~()!*'-]+)*\Z")  # fmt: skip
+# Of a part of the page, or of a file near it: no scheme, no host, no root.
+ADDRESS = re.compile(r"(?:\.\./)*(?:[\w.%~()!*'-]+/)*[\w.%~()!*'-]*(?:#[\w-]+)?\Z")
 ISOLATING = {"bdi", "title", "code", "dt", "option", "text", "svg", "button", "output"}
 # A spreadsheet's formulas: the first sign that counts, behind what no one sees.
 STARTS = "=+-@\uff1d\uff0b\uff0d\uff20"

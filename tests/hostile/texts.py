@@ -1,6 +1,6 @@
 """Texts that try to be more than text: what runs, asks, hides, reorders, or closes what it is in.
 
-What would run sets `pwned`, here and in the pages of a browser; what would ask, asks `evil.invalid`.
+What would run sets `pwned` in a browser; what would ask, asks `evil.invalid`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ MARKUP = (
     f'"><img src={ASK}/x.png>',
     f"<svg onload={RUN}>",
     f"<svg><script>{RUN}</script></svg>",
-    f"<svg><use href=data:image/svg+xml;base64,PHN2Zy8+#x></svg><svg><a xlink:href=javascript:{RUN}>",
+    "<svg><use href=data:image/svg+xml;base64,PHN2Zy8+#x></svg>",
+    f"<svg><a xlink:href=javascript:{RUN}><text>press</text></a></svg>",
     f"<math><mtext></form><form><mglyph><style></math><img src onerror={RUN}>",
     f'<iframe srcdoc="<script>parent.{RUN}</script>">',
     f"<iframe src=javascript:parent.{RUN}>",
