@@ -109,7 +109,7 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
         ("a = " + "[" * 5000, 3, "not valid TOML"),
         ("a = \x00", 3, "not valid TOML"),
         ('label = "\\udfff"', 3, "not valid TOML"),
-        (None, 3, "cannot be read"),
+        (None, 3, "no such file"),
         ("/dev/zero", 3, "a regular file of less than 1 MB"),
     ],
 )
