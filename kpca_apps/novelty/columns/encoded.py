@@ -536,7 +536,7 @@ def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:
     Of n different rows two share a hash with a probability of n^2 / 2^65: of a billion, .03.
     """
     names = [spec.name for spec in encoder.plan.used]
-    return table.frame.select(names).hash_rows(seed=0).to_numpy()
+    return table.frame[names].hash_rows(seed=0).to_numpy()
 
 
 def _looked_through(

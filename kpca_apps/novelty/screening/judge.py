@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import ConfigError, ModelFileError
+from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Encoded,
@@ -504,7 +504,9 @@ def flag(
     """
     n, setting = len(scores), rule.setting
     if rule.name == "count" and set_before is None and setting >= n:
-        raise ConfigError(f"count {setting:g} would flag every one of the {n} rows: choose fewer")
+        raise OptionError(
+            "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
+        )
     value = set_before
     if value is None:
         value = rule.threshold(scores, calibration_scores)
