@@ -122,7 +122,11 @@ def _planes(data: Content, label: str, header: Any, shape: list[int], place: int
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
         raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
     blank = header.get("BLANK") if stored.kind in "ui" else None
-    scaling = Scaling(slope, offset, None if blank is None else int(blank))
+    if blank is not None:
+        limits = np.iinfo(stored)
+        # None of the pixels is a number that the type does not have.
+        blank = int(blank) if limits.min <= int(blank) <= limits.max else None
+    scaling = Scaling(slope, offset, blank)
     return planes_of(label, data, place, shape, stored, scaling=scaling)
 
 

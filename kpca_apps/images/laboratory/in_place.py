@@ -77,7 +77,7 @@ class Scaling:
         if self.blank is not None:
             is_blank = np.isnan(values)
             taken = (whole == self.blank) & ~is_blank
-            whole[taken] = self.blank + 1
+            whole[taken] += 1
             whole[is_blank] = self.blank
         return np.asarray(whole)
 
