@@ -127,15 +127,13 @@ def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like:
             f"{like.label}: the colours of its camera are not known, so that no DNG can be made of "
             "it; leave out --raw-out."
         )
-    longs = {254: [0]}
     shorts = {
         PATTERN_SIZE: [side, side],
         LAYOUT: [1],
         BLACK_SIZE: [side, side],
+        BLACK: negative.black.ravel().astype(int).tolist(),
+        WHITE: [negative.white],
     }
-    levels = {BLACK: negative.black.ravel().astype(int).tolist(), WHITE: [negative.white]}
-    # A level that no pixel reaches may be above 16 bits.
-    (shorts if negative.white < 1 << 16 else longs).update(levels)
     letters = bytes("RGB".index(letter) for letter in mosaic.pattern)
     tags = {
         **negative.tags.tags,
@@ -143,7 +141,7 @@ def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like:
         PLANE_COLOURS: Tag(BYTE, 3, bytes(range(3))),
     }
     directory = Directory(negative.tags.layout, tags, negative.tags.children)
-    directory = directory.with_integers(LONG, longs).with_integers(SHORT, shorts)
+    directory = directory.with_integers(LONG, {254: [0]}).with_integers(SHORT, shorts)
     height, width = light.shape
     page = Page(height, width, 1, np.dtype("u2"))
     written = ImageFile(like.label, "dng", (page,), Metadata(), like.page, directories=(directory,))

@@ -50,13 +50,16 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
     with atheris.instrument_imports(include=["kpca_apps"], exclude=NOT_INSTRUMENTED):
         from tests.benchmarks.fuzz_inputs import changed, seeds
         from tests.hostile.doors import enter
-    for number, data in enumerate(seeds(target)):
-        (corpus / f"seed-{number}").write_bytes(data)
+
+        folder = Path(tempfile.mkdtemp())
+        for number, data in enumerate(seeds(target)):
+            (corpus / f"seed-{number}").write_bytes(data)
+            with contextlib.suppress(BaseException):  # what is imported is imported now
+                enter(target, data, folder)
     # What is printed is not ours to see; libFuzzer speaks on the other stream.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with (found / "counts").open("r+b") as file:
         counts = mmap.mmap(file.fileno(), 0)
-    folder = Path(tempfile.mkdtemp())
     known = {path.stem for path in found.glob("*.txt")}
 
     def tried(data: bytes) -> None:
@@ -84,9 +87,6 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
     def mutate(data: bytes, most: int, seed: int) -> bytes:
         return changed(target, data, lambda own: atheris.Mutate(own, len(own) + 64), seed)[:most]
 
-    for data in seeds(target):  # imports, compiled code and caches take their memory once
-        with contextlib.suppress(BaseException):
-            enter(target, data, folder)
     words = [
         "fuzz", str(corpus), f"-max_total_time={seconds}", f"-timeout={HANGS}",
         "-rss_limit_mb=0", "-max_len=131072", "-len_control=0", f"-artifact_prefix={found}/",

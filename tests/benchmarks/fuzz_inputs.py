@@ -24,20 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import mutated_images, mutated_models, mutated_tables
-from tests.hostile.doors import (
-    IMAGES,
-    finished_batch,
-    finished_run,
-    sound_table,
-)
+from tests.hostile.doors import IMAGES, finished_batch, finished_run, sound_table
 
+TABLES = frozenset("csv jsonl json xlsx parquet arrow packed".split())
 MAX_BYTES = 1 << 16  # of a file to begin with
 Change = Callable[[bytes], bytes]  # of bytes by the fuzzer itself
 
 VALUES: tuple[Any, ...] = (
-    *mutated_models.HOSTILE, *mutated_models.NUMBERS, *mutated_models.WHOLE, 10**400, 255, 256,
-    "", "nan", "\0", "a\nb", [[]], {"": None}, False, 0.5, "2020-02-30",
+    None, True, False, 0, -1, 1, 2, 7, 255, 256, 10**6, 2**31, 2**53, 2**63 - 1, -(2**63), 2**70,
+    10**400, 0.0, 0.5, 1e-320, 1e100, 1e155, 1e308, -1e308, float("inf"), -float("inf"),
+    float("nan"), "", "x", "nan", "\0", "a\nb", "\ud800", "2020-02-30", "l" * 5000, [], {}, [[]],
+    {"": None},
 )  # fmt: skip
 TOKENS = (
     b"0", b"-1", b"1", b"255", b"256", b"65536", b"-32768", b"2147483648", b"18446744073709551616",
@@ -52,20 +49,29 @@ def seeds(target: str) -> list[bytes]:
 
 
 def _seeds(target: str) -> list[bytes]:
+    if target in ("model", "dictionary"):
+        return _models(target)
+    if target in TABLES:
+        from tests.benchmarks.mutated_tables import KINDS
+
+        made = [KINDS[target](random.Random(number)) for number in range(6)]
+        return [*made, *([_ods()] if target == "xlsx" else [])]
+    if target != "raw" and target in (*IMAGES, "zarr"):
+        from tests.benchmarks.mutated_images import originals
+
+        return originals(target)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if target in mutated_tables.KINDS:
-            made = [mutated_tables.KINDS[target](random.Random(number)) for number in range(6)]
-            return [*made, *([_ods()] if target == "xlsx" else [])]
-        if target == "raw":
-            return _raw(folder)
-        if target in (*IMAGES, "zarr"):
-            return mutated_images.originals(target)
-        if target in ("model", "dictionary"):
-            mutated_models.make_models(folder)
-            names = ["dictionary"] if target == "dictionary" else ["soft", "hard", "groups"]
-            return [(folder / one).read_bytes() for one in names]
         return _OTHERS[target](folder)
+
+
+def _models(target: str) -> list[bytes]:
+    from tests.benchmarks.mutated_models import make_models
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_models(Path(folder))
+        names = ["dictionary"] if target == "dictionary" else ["soft", "hard"]
+        return [Path(folder, one).read_bytes() for one in names]
 
 
 def _raw(folder: Path) -> list[bytes]:
@@ -112,8 +118,24 @@ def _ods() -> bytes:
     )
 
 
-def _zipped(members: dict[str, bytes]) -> bytes:
-    return mutated_models.joined(list(members.items()))
+def _zipped(members: dict[str, bytes], packing: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, packing)
+    return buffer.getvalue()
+
+
+def _packed_folder(folder: Path) -> bytes:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return _zipped({path.relative_to(folder).as_posix(): path.read_bytes() for path in files})
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return where each value of a document stands."""
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    return [one for key, own in items for one in ((*path, key), *_places(own, (*path, key)))]
 
 
 def _config(folder: Path) -> list[bytes]:
@@ -203,23 +225,27 @@ def _finished(folder: Path) -> list[bytes]:
 def _delta(folder: Path) -> list[bytes]:
     from deltalake import DeltaTable, write_deltalake
 
-    frame = mutated_tables.rows(12)
+    from tests.benchmarks.mutated_tables import rows
+
+    frame = rows(12)
     write_deltalake(str(folder / "t"), frame[:6].to_arrow())
     write_deltalake(str(folder / "t"), frame[6:].to_arrow(), mode="append")
     DeltaTable(str(folder / "t")).delete("n > 50")
     write_deltalake(str(folder / "p"), frame[:6].to_arrow(), partition_by=["flag"])
-    return [mutated_images.packed_folder(folder / one) for one in "tp"]
+    return [_packed_folder(folder / one) for one in "tp"]
 
 
 def _hive(folder: Path) -> list[bytes]:
-    frame = mutated_tables.rows(6)
+    from tests.benchmarks.mutated_tables import rows
+
+    frame = rows(6)
     for part in ("csv", "parquet"):
         for key in ("1", "x%20y"):
             place = folder / part / f"key={key}"
             place.mkdir(parents=True)
             write = frame.write_csv if part == "csv" else frame.write_parquet
             write(place / f"a.{part}")
-    return [mutated_images.packed_folder(folder / part) for part in ("csv", "parquet")]
+    return [_packed_folder(folder / part) for part in ("csv", "parquet")]
 
 
 def _sqlite(folder: Path) -> list[bytes]:
@@ -247,7 +273,7 @@ def _mask(folder: Path) -> list[bytes]:
 _OTHERS: dict[str, Callable[[Path], list[bytes]]] = {
     "config": _config, "accept": _accept, "marks": _marks, "rules": _rules, "profile": _profile,
     "per_image": _per_image, "finished": _finished, "delta": _delta, "hive": _hive,
-    "sqlite": _sqlite, "mask": _mask,
+    "sqlite": _sqlite, "mask": _mask, "raw": _raw,
     "manifest": lambda _: [(finished_batch() / "out" / "manifest.jsonl").read_bytes()],
     "marker": lambda _: [(finished_run() / "run.json").read_bytes()],
     "run": lambda _: [(finished_run() / "result.json").read_bytes()],
@@ -267,7 +293,9 @@ def changed(target: str, data: bytes, change: Change, seed: int) -> bytes:
 
 def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator) -> bytes:
     if target in ("model", "dictionary") and rng.random() < 0.7:
-        edits = list(mutated_models.EDITS.values())[2:]
+        from tests.benchmarks.mutated_models import EDITS
+
+        edits = list(EDITS.values())[2:]
         return edits[int(rng.integers(len(edits)))](data, rng)
     if data.startswith(b"PK"):
         return _member_changed(data, change, rng)
@@ -287,9 +315,11 @@ def _part_changed(
         return _tag_changed(data, rng)
     if data.startswith(b"SIMPLE  =") and rng.random() < 0.7:
         return _card_changed(data, rng)
-    if target in (*mutated_images.LABORATORY, "png", "jpeg", "tiff", "other"):
-        if target != "zarr" and rng.random() < 0.5:
-            return mutated_images.damaged(target, data, rng)[1]
+    if target in IMAGES:
+        from tests.benchmarks.mutated_images import damaged
+
+        if target != "raw" and rng.random() < 0.5:
+            return damaged(target, data, rng)[1]
         return _token_changed(data, rng, same_length=rng.random() < 0.8)
     if rng.random() < 0.6 and (found := _json_changed(data, rng)) is not None:
         return found
@@ -312,7 +342,7 @@ def _member_changed(data: bytes, change: Change, rng: np.random.Generator) -> by
     else:
         members[name] = _part_changed(members[name], change, rng)
     packing = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
-    return mutated_models.joined(list(members.items()), packing)
+    return _zipped(members, packing)
 
 
 def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
@@ -326,7 +356,7 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
     for start, stop in spans:
         try:
             document = json.loads(text[start:stop])
-            places = mutated_models.places(document)
+            places = _places(document)
         except (ValueError, RecursionError):
             continue
         if not places:
