@@ -281,9 +281,9 @@ _OTHERS: dict[str, Callable[[Path], list[bytes]]] = {
 
 
 def changed(target: str, data: bytes, change: Change, seed: int) -> bytes:
-    """Change a file of a target, half of the time by its structure, else by bytes alone."""
+    """Change a file of a target, most of the time by its structure, else by bytes alone."""
     rng = np.random.default_rng(seed)
-    if rng.random() < 0.5:
+    if rng.random() < 0.75:
         try:
             return _changed(target, data, change, rng)
         except Exception:  # it is damaged already
@@ -321,7 +321,7 @@ def _part_changed(
         if target != "raw" and rng.random() < 0.5:
             return damaged(target, data, rng)[1]
         return _token_changed(data, rng, same_length=rng.random() < 0.8)
-    if rng.random() < 0.6 and (found := _json_changed(data, rng)) is not None:
+    if rng.random() < 0.8 and (found := _json_changed(data, rng)) is not None:
         return found
     return _token_changed(data, rng)
 
@@ -372,7 +372,10 @@ def _json_changed(data: bytes, rng: np.random.Generator) -> bytes | None:
                 elif rng.random() < 0.1 and isinstance(parent, dict):
                     parent["more"] = parent[key]
                 else:
-                    parent[key] = VALUES[int(rng.integers(len(VALUES)))]
+                    own = type(parent[key])
+                    alike = [one for one in VALUES if isinstance(one, own)]
+                    kinds = alike if alike and rng.random() < 0.6 else VALUES
+                    parent[key] = kinds[int(rng.integers(len(kinds)))]
             except (KeyError, IndexError, TypeError):
                 continue
         written = json.dumps(document)
