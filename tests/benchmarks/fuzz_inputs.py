@@ -196,7 +196,7 @@ def _rules(folder: Path) -> list[bytes]:
 def _profile(folder: Path) -> list[bytes]:
     law = {
         "gain": 0.01, "constant": 1e-4, "blur": 0.0, "interval": [0.009, 0.011],
-        "established": True, "clipped": False, "log_odds_flat": 9.0, "log_odds_white": 9.0,
+        "established": True, "clipped": False, "rises": True, "shared": False, "log_odds_flat": 9.0, "log_odds_white": 9.0,
         "brightness": [0.1, 0.5, 0.9], "variances": [1e-3, 5e-3, 9e-3],
     }  # fmt: skip
     kinds = [

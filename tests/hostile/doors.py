@@ -13,6 +13,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -105,9 +106,12 @@ def _database(path: Path) -> None:
 def _image(path: Path) -> None:
     """Decode an image and write it again; of a raw file its mosaic, too."""
     from kpca_apps.images.dng import write_dng
-    from kpca_apps.images.files import encode_image, read_image
+    from kpca_apps.errors import ConfigError
+    from kpca_apps.images.files import FORMATS, encode_image, read_image
+    from kpca_apps.images.tags import camera_and_iso
 
     image = read_image(path, label="it")
+    camera_and_iso(image.metadata.exif)
     pages = [image.page(number) for number in range(min(len(image.pages), MOST_PAGES))]
     if image.mosaic is not None:
         mosaic = image.mosaic()
@@ -118,8 +122,10 @@ def _image(path: Path) -> None:
     if path.is_dir():
         with tempfile.TemporaryDirectory() as out:
             encode_image(Path(out), iter(pages), image)
-    else:
-        encode_image(io.BytesIO(), iter(pages), image)
+        return
+    for format in FORMATS:
+        with suppress(ConfigError):  # PNG cannot hold all images
+            encode_image(io.BytesIO(), iter(pages), image, format=format)
 
 
 def _mask(path: Path) -> None:
