@@ -39,8 +39,19 @@ VALUES: tuple[Any, ...] = (
 TOKENS = (
     b"0", b"-1", b"1", b"255", b"256", b"65536", b"-32768", b"2147483648", b"18446744073709551616",
     b"1e999", b"-1e308", b"1e-320", b"nan", b"inf", b"-inf", b"true", b"[]", b"{}", b"''", b'""',
-    b"1979-05-27", b"'a\\u0000b'", b"*", b"=1+1", b"\xff\xfe", b"\\ud800", b"", b"9" * 400, b"[" * 3000,
+    b"1979-05-27", b"'a\\u0000b'", b"*", b"=1+1", b"\xff\xfe", b"\\ud800", b"", b"9" * 400,
+    b"[" * 3000,
 )  # fmt: skip
+# Of TIFF: numbers of tags, of types, counts and values; of FITS: names of cards, and values.
+TAGS = (258, 259, 262, 266, 273, 277, 284, 317, 320, 322, 323, 324, 330, 338, 339, 347, 700, 33421,
+        33422, 34665, 34675, 50713, 50714, 50717, 50721, 50728)  # fmt: skip
+TAG_KINDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18)
+TAG_COUNTS = (0, 1, 2, 3, 4, 9, 1 << 16, (1 << 32) - 1)
+TAG_VALUES = (0, 1, 2, 3, 7, 8, 16, 32, 255, 65535, 1 << 20, (1 << 32) - 1)
+CARDS = b"""BLANK BSCALE BZERO NAXIS NAXIS1 NAXIS2 NAXIS3 BITPIX CTYPE3 EXTNAME ZIMAGE PCOUNT GCOUNT
+    GROUPS XTENSION DATAMIN CHECKSUM THEAP TFIELDS INHERIT""".split()
+CARD_VALUES = b"""0 1 -1 8 16 -32 64 255 -32768 99999 1E400 1E-320 1E300 NaN T F 'FREQ' 'TIME' ''
+    (1,2)""".split()
 
 
 def seeds(target: str) -> list[bytes]:
@@ -86,9 +97,13 @@ def _raw(folder: Path) -> list[bytes]:
 
 def _ods() -> bytes:
     """A small sheet of OpenDocument."""
-    cell = '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p></table:table-cell>'
-    rows = [["string", "", "a"], ["string", "", "b"]], *(
-        [["float", n, n], ["float", n * n, n * n]] for n in range(5)
+    cell = (
+        '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p>'
+        "</table:table-cell>"
+    )
+    rows = (
+        [["string", "", "a"], ["string", "", "b"]],
+        *([["float", n, n], ["float", n * n, n * n]] for n in range(5)),
     )
     body = "".join(
         f"<table:table-row>{''.join(cell.format(*one) for one in row)}</table:table-row>"
@@ -143,7 +158,7 @@ def _config(folder: Path) -> list[bytes]:
         b'share = 0.05\nexclude = ["a", "b"]\nid = "n"\nquiet = true\njobs = 2\n',
         b'alpha = 0.1\nkernel = "rbf"\nseed = 3\nlandmarks = 200\nby = ["g"]\nout = "o"\n',
         b'noise = "gaussian"\nsigma = "12"\nstrength = 0.5\nquality = "fast"\nregion = "0,0,9,9"\n',
-        b"quality = \"fast\"\nmask = 'm.png'\njobs = 1\nformat = \"png\"\nstack = true\njson = true\n",
+        b"mask = 'm.png'\njobs = 1\nformat = 'png'\nstack = true\njson = true\n",
     ]
 
 
@@ -196,7 +211,8 @@ def _rules(folder: Path) -> list[bytes]:
 def _profile(folder: Path) -> list[bytes]:
     law = {
         "gain": 0.01, "constant": 1e-4, "blur": 0.0, "interval": [0.009, 0.011],
-        "established": True, "clipped": False, "rises": True, "shared": False, "log_odds_flat": 9.0, "log_odds_white": 9.0,
+        "established": True, "clipped": False, "rises": True, "shared": False,
+        "log_odds_flat": 9.0, "log_odds_white": 9.0,
         "brightness": [0.1, 0.5, 0.9], "variances": [1e-3, 5e-3, 9e-3],
     }  # fmt: skip
     kinds = [
@@ -305,9 +321,7 @@ def _changed(target: str, data: bytes, change: Change, rng: np.random.Generator)
     return _part_changed(data, change, rng, target)
 
 
-def _part_changed(
-    data: bytes, change: Change, rng: np.random.Generator, target: str = ""
-) -> bytes:
+def _part_changed(data: bytes, change: Change, rng: np.random.Generator, target: str = "") -> bytes:
     """Change what stands plainly in a file."""
     if data.startswith(b"\x89PNG"):
         return _chunk_changed(data, change, rng)
@@ -422,45 +436,34 @@ def _chunk_changed(data: bytes, change: Change, rng: np.random.Generator) -> byt
 def _tag_changed(data: bytes, rng: np.random.Generator) -> bytes:
     """Give tags of a TIFF another number, type, count or value."""
     order, wide = "<" if data.startswith(b"II") else ">", data[2:3] == b"+" or data[3:4] == b"+"
-    place_code, entry = ("Q", 20) if wide else ("I", 12)
+    place, entry = ("Q", 20) if wide else ("I", 12)
     out = bytearray(data)
-    (first,) = struct.unpack_from(order + place_code, data, 8 if wide else 4)
+    (first,) = struct.unpack_from(order + place, data, 8 if wide else 4)
     (n_tags,) = struct.unpack_from(order + ("Q" if wide else "H"), data, first)
-    begin = first + (8 if wide else 2)
     for _ in range(int(rng.integers(1, 4))):
-        at = begin + entry * int(rng.integers(n_tags))
+        at = first + (8 if wide else 2) + entry * int(rng.integers(n_tags))
         what = int(rng.integers(5))
         if what == 0:
-            numbers = (258, 259, 262, 266, 273, 277, 284, 317, 320, 322, 323, 324, 330, 338, 339,
-                       347, 700, 33421, 33422, 34665, 34675, 50713, 50714, 50717, 50721, 50728)  # fmt: skip
-            struct.pack_into(order + "H", out, at, numbers[int(rng.integers(len(numbers)))])
+            struct.pack_into(order + "H", out, at, int(rng.choice(TAGS)))
         elif what == 1:
-            kinds = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18)
-            struct.pack_into(order + "H", out, at + 2, kinds[int(rng.integers(len(kinds)))])
+            struct.pack_into(order + "H", out, at + 2, int(rng.choice(TAG_KINDS)))
         elif what == 2:
-            counts = (0, 1, 2, 3, 4, 9, 1 << 16, (1 << 32) - 1)
-            struct.pack_into(
-                order + place_code, out, at + 4, counts[int(rng.integers(len(counts)))]
-            )
+            struct.pack_into(order + place, out, at + 4, int(rng.choice(TAG_COUNTS)))
         else:
-            value = int(rng.choice([0, 1, 2, 3, 7, 8, 16, 32, 255, 65535, 1 << 20, (1 << 32) - 1]))
-            if rng.random() < 0.3:
-                value = (1 << 32) - int(rng.integers(1, 64))  # below 0 of the signed types
-            struct.pack_into(order + place_code, out, at + 4 + entry - 4 - (8 if wide else 4), value)
+            below = (1 << 32) - int(rng.integers(1, 64))  # 0, of a signed type
+            value = below if rng.random() < 0.3 else int(rng.choice(TAG_VALUES))
+            struct.pack_into(order + place, out, at + (12 if wide else 8), value)
     return bytes(out)
 
 
 def _card_changed(data: bytes, rng: np.random.Generator) -> bytes:
     """Give a card of a FITS header another value, or name."""
-    names = (b"BLANK BSCALE BZERO NAXIS NAXIS1 NAXIS2 NAXIS3 BITPIX CTYPE3 EXTNAME ZIMAGE PCOUNT "
-             b"GCOUNT GROUPS XTENSION DATAMIN CHECKSUM THEAP TFIELDS INHERIT").split()  # fmt: skip
-    values = (b"0", b"1", b"-1", b"8", b"16", b"-32", b"64", b"255", b"-32768", b"99999", b"1E400",
-              b"1E-320", b"1E300", b"NaN", b"T", b"F", b"'FREQ'", b"'TIME'", b"''", b"(1,2)")  # fmt: skip
-    cards = [at for at in range(0, len(data) - 80, 80) if re.match(rb"[A-Z0-9_-]{1,8} *= ", data[at : at + 80])]
+    is_value = re.compile(rb"[A-Z0-9_-]{1,8} *= ").match
+    cards = [at for at in range(0, len(data) - 80, 80) if is_value(data[at : at + 80])]
     at = cards[int(rng.integers(1, len(cards)))]
     name = data[at : at + 8].strip()
     if rng.random() < 0.5:
-        name = names[int(rng.integers(len(names)))]
-    value = values[int(rng.integers(len(values)))]
+        name = CARDS[int(rng.integers(len(CARDS)))]
+    value = CARD_VALUES[int(rng.integers(len(CARD_VALUES)))]
     card = name.ljust(8) + b"= " + value.rjust(20)
     return data[:at] + card.ljust(80)[:80] + data[at + 80 :]

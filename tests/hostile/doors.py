@@ -105,8 +105,8 @@ def _database(path: Path) -> None:
 
 def _image(path: Path) -> None:
     """Decode an image and write it again; of a raw file its mosaic, too."""
-    from kpca_apps.images.dng import write_dng
     from kpca_apps.errors import ConfigError
+    from kpca_apps.images.dng import write_dng
     from kpca_apps.images.files import FORMATS, encode_image, read_image
     from kpca_apps.images.tags import camera_and_iso
 
