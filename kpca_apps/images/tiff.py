@@ -249,8 +249,7 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         tall, wide = min(integer(STRIP_ROWS, height), height), width
         places, sizes = integers(STRIPS), integers(STRIP_BYTES)
     packed = min(sum(sizes), n_bytes)
-    pixel_bytes = page.channels * page.dtype.itemsize
-    check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
+    check_size(label, (height, width), page.pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
     samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
     if _is_block(tall, wide, page):

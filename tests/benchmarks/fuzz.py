@@ -111,8 +111,8 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
 
     words = [
         "fuzz", str(corpus), f"-max_total_time={seconds}", f"-timeout={HANGS}",
-        "-rss_limit_mb=0", "-max_len=131072", "-mutate_depth=2", "-len_control=0", f"-artifact_prefix={found}/",
-        f"-seed={1 + sum(target.encode())}",
+        "-rss_limit_mb=0", "-max_len=131072", "-mutate_depth=2", "-len_control=0",
+        f"-artifact_prefix={found}/", f"-seed={1 + sum(target.encode())}",
     ]  # fmt: skip
     atheris.Setup(words, tried, custom_mutator=mutate)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
