@@ -108,6 +108,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         dtype = np.dtype(arrays[0].dtype)
         for array in arrays:
             _packing(array)
+            if 0 in (*array.chunks, *_outer(array)):
+                raise ValueError("chunks without pixels")
         chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
