@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -93,6 +94,14 @@ def test_tiles_of_sides_below_0_are_refused() -> None:
         content[at : at + 12] = struct.pack("<HHIi", number, 9, 1, -16)
     with pytest.raises(InputError, match="strips or tiles are damaged"):
         read_tiff(bytes(content), "it")
+
+
+def test_a_page_that_leads_to_pictures_without_end_is_read_without_them() -> None:
+    content = tiff(texture(40, 50), extratags=[(330, 4, 100_000, [0] * 100_000, True)])
+    began = time.process_time()
+    image = read_tiff(content, "it")
+    assert time.process_time() - began < 0.5
+    assert (image.within, image.page(0).shape) == (((),), (40, 50))
 
 
 def test_bits_the_other_way_round_are_turned() -> None:
