@@ -265,7 +265,7 @@ def _read(folder: Path) -> _Run:
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
         _rule(run)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
     if not known <= names or n_rows != table.source.n_rows:
         raise InputError(

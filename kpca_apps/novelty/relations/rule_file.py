@@ -259,6 +259,8 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
             raise ValueError("one coefficient is needed for each column but the first")
         case Product() if rule.per and rule.exponents[-1:] != (1.0,):
             raise ValueError("its rate has another exponent than 1")
+        case Product() if rule.per and not math.isfinite(1 / rule.per):
+            raise ValueError("its rate is too near 0")
         case Product() if len(rule.exponents) != len(rule.columns) - 1:
             raise ValueError("one exponent is needed for each column but the first")
         case PositiveOnlyIf() if not rule.values:
