@@ -21,10 +21,11 @@ os.environ["MPLBACKEND"] = "Agg"
 # The same examples in every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-# Each property at length, other examples each time: pytest --hypothesis-profile long
+# Each property at length, other examples each time: pytest --hypothesis-profile long. Of dear ones
+# fewer may do.
 settings.register_profile(
     "long",
-    max_examples=10_000,
+    max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

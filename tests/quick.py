@@ -25,5 +25,5 @@ def quick(cases: Iterable[Any], *in_each_run: Any) -> list[Any]:
 
 def examples(in_each_run: int) -> settings:
     """Let a property have so many examples in each run, and in a long one those of its profile."""
-    is_long = settings().max_examples >= settings.get_profile("long").max_examples
+    is_long = settings.get_current_profile_name() == "long"
     return settings() if is_long else settings(max_examples=in_each_run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,6 +15,11 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 # The libraries keep one number of threads for the process, whichever thread sets it; so the limit
 # is one for the process, too. It is listed once for each who relies on it.
 _LOCK, _LIMITS = Lock(), list[Any]()
+if hasattr(os, "register_at_fork"):
+    # Forked while another thread holds the lock, a child would wait for a thread that it has not.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 
 @contextmanager
