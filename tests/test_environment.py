@@ -34,7 +34,7 @@ COMMANDS = (
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A table with dates, times, decimal commas and letters beyond ASCII; an image."""
-    folder = tmp_path_factory.mktemp("Eingänge")
+    folder = tmp_path_factory.mktemp("inputs")
     head, *lines = TABLE.splitlines()
     rng, rows = np.random.default_rng(0), []
     for number in range(60):
@@ -42,10 +42,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         size = f"{rng.normal(5):.2f}".replace(".", ",")
         rows.append(";".join((size, f"{1 + number % 28:02d}{day[2:]}", clock, letter, price)))
     rows[7] = "99,5;05.02.2024;1999-03-31T02:30:00+02:00;I;9.999,5"
-    (folder / "Maße.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    (folder / "sizes.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
     noisy = 100 + 20 * rng.standard_normal((40, 48))
-    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(folder / "Bild.png")
-    return {"table": str(folder / "Maße.csv"), "image": str(folder / "Bild.png")}
+    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(folder / "image.png")
+    return {"table": str(folder / "sizes.csv"), "image": str(folder / "image.png")}
 
 
 def written(out: Path, inputs: dict[str, str], **environment: str | None) -> dict[str, bytes]:
@@ -110,6 +110,20 @@ def test_ascii_alone_changes_no_byte(
 ) -> None:
     settings = {"LC_ALL": name, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     same(written(tmp_path / "out", inputs, **settings), usual)
+
+
+@pytest.mark.release
+def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alone(
+    tmp_path: Path, inputs: dict[str, str], usual: dict[str, bytes]
+) -> None:
+    """What is told of the name may differ; the scores do not."""
+    named = {}
+    for kind, path in inputs.items():
+        named[kind] = str(tmp_path / f"Maße {kind}{Path(path).suffix}")
+        shutil.copy(path, named[kind])
+    settings = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    found = written(tmp_path / "out", named, **settings)
+    assert found["screened/scored.csv"] == usual["screened/scored.csv"]
 
 
 @pytest.mark.release
