@@ -6,21 +6,18 @@ import asyncio
 import hashlib
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from sklearn.model_selection import GridSearchCV
-from threadpoolctl import threadpool_info
 
 from kpca_apps import KernelPCA, KernelPCANovelty, denoise_kpca, screen_table
 from kpca_apps.engine.kernels import MeanRBF
@@ -212,36 +209,46 @@ done.set()
     assert forked(code) == "(50, 2)\n" * 5
 
 
-def blas_threads() -> list[int]:
-    found = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    return [one["num_threads"] for one in found]
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+from threadpoolctl import threadpool_info
+from tests.interrupts import HEARS_INTERRUPTS
+from tests.test_concurrency import work
+
+exec(HEARS_INTERRUPTS)
+def limits():
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+name, heard = sys.argv[1], 0
+expected, before, start = work(name), limits(), time.perf_counter()
+work(name)
+needed = time.perf_counter() - start
+for moment in np.random.default_rng(3).uniform(0.0, needed, 12):
+    timer = threading.Timer(moment, os.kill, [os.getpid(), signal.SIGINT])
+    try:
+        timer.start()
+        work(name)
+        timer.join()
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        heard += 1
+    assert limits() == before, (limits(), before)
+print(heard > 0, work(name) == expected)
+"""
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", WORK)
-def test_after_an_interrupt_anywhere_the_process_is_as_before(
-    name: str, alone: dict[str, str]
-) -> None:
+def test_after_an_interrupt_anywhere_the_process_is_as_before(name: str, repository: Path) -> None:
     """As of a cell of a notebook: its work is done again, by as many threads, to the same bits."""
-    before, threads = blas_threads(), threading.active_count()
-    start = time.perf_counter()
-    work(name)
-    needed = time.perf_counter() - start
-    heard = 0
-    for moment in np.random.default_rng(3).uniform(0.0, needed, 12):
-        timer = threading.Timer(moment, os.kill, [os.getpid(), signal.SIGINT])
-        timer.start()
-        try:
-            work(name)
-            timer.join()
-            time.sleep(0.01)
-        except KeyboardInterrupt:
-            heard += 1
-        assert blas_threads() == before
-    assert heard
-    assert work(name) == alone[name]
-    for _ in range(50):
-        if threading.active_count() <= threads:
-            break
-        time.sleep(0.1)
-    assert threading.active_count() <= threads + 1
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, name],
+        cwd=repository,
+        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("True True\n", 0), done.stderr
