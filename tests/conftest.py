@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import Server, running_server
 
@@ -23,6 +23,15 @@ os.environ["MPLBACKEND"] = "Agg"
 # The same examples in every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+# Each property at length, other examples each time: pytest --hypothesis-profile long. Of dear ones
+# fewer may do.
+settings.register_profile(
+    "long",
+    max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 # Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
 collect_ignore = ["benchmarks"]
