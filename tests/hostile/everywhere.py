@@ -299,12 +299,17 @@ def rule_files() -> None:
 
     rules: list[Any] = []
     for place, (first, second) in enumerate(zip(names, [*names[1:], names[0]], strict=True)):
-        kinds = (Equal((first, second)), Code((first,), second), Unique((first, second)),
-                 EmptyUnless((first, second), (first, second)))  # fmt: skip
+        both = (first, second)
+        kinds = (
+            Equal(columns=both),
+            Code(columns=(first,), form=second),
+            Unique(columns=both),
+            EmptyUnless(columns=both, values=both),
+        )
         rules.append(kinds[place % 4])
     held = tuple(HeldRule(rule, 30, 0, ()) for rule in rules)
     made = tuple(RuleColumn(name) for name in names)
-    save_rules(HeldRules(TEXTS[0], 30, held, made), "rules.json")
+    save_rules(HeldRules(TEXTS[0], 30, made, held), "rules.json")
     for word in ((), ("--json",), ("--dry-run",)):
         kpca("novelty", "rules", "names.csv", "--rules", "rules.json", *word, code=None)
     for kind in ("json", "sql", "py", "yaml", "txt"):
