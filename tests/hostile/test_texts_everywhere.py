@@ -110,7 +110,7 @@ def test_a_list_is_worked_through_with_hostile_notes(
 ) -> None:
     page = opened(place_of("cells") / "screened/report.html")
     page.keyboard.press("j")
-    notes = [text for text in TEXTS if not {*"\r\n"} & {*text}]
+    notes = [text for text in TEXTS if not {*"\r\n"} & {*text}][::2]
     for place, note in enumerate(notes):
         for key in ("fw"[place % 2], "c"):
             page.keyboard.press(key)
