@@ -42,6 +42,7 @@ from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.finished import FinishedParts, FinishedPass
+from kpca_apps.system.memory import give_back
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
@@ -110,6 +111,7 @@ class Execution:
                     finished.put(task.part.start, task.part.stop, result)
                 yield result
                 advance(task.n_rows)
+        give_back()
 
     def finished_pass(
         self,

@@ -104,7 +104,9 @@ class CellModel:
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
-        used = rows.features if learned.all() else rows.features[learned]
+        used = rows.features
+        if not learned.all():
+            used = rows.lines.take(np.flatnonzero(learned), axis=1).T
         residuals = ColumnResiduals.fit(used, features.group, is_wide=is_wide)
         flags = rows.lines[features.indicator]
         height = flags.max(axis=1, initial=0.0)[:, None]
