@@ -501,8 +501,8 @@ def view_exponents(
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
     [xs, -h, 1] and [zs, 1, shift - h']. Centring is what keeps the digits: lengths cancel in it.
-    The median, unlike the mean, stays among the rows when one of them lies very far out; that of a
-    few rows is near enough. Rows that are far out are compared by differences, which cancel nothing.
+    The median, unlike the mean, stays among the rows when one of them lies very far out, and that
+    of a few is near enough. Rows far out themselves are compared by differences: nothing cancels.
     """
     centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
     scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views

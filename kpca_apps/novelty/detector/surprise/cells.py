@@ -291,7 +291,7 @@ def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     if len(seen) and seen[0].any() and (seen == seen[0]).all():
-        alike = errors[:, seen[0]]
+        alike = errors.take(np.flatnonzero(seen[0]), axis=1)
         out[0] = np.median(alike, axis=1, keepdims=True)
         alike -= out[0]
         out[1] = np.median(np.abs(alike, out=alike), axis=1, keepdims=True) + LEAST_SCATTER
