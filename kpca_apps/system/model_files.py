@@ -38,7 +38,7 @@ from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, Refus
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import here
 
 Model = TypeVar("Model")
@@ -93,7 +93,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
     `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
-    label = one_line(address_of(path) or str(path), 200)
+    label = one_line(store_address(path) or str(path), 200)
     with here(path) as local, _opened(local, label) as file:
         try:
             with zipfile.ZipFile(file) as archive:

@@ -22,7 +22,7 @@ from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
-from kpca_apps.system.stores.addresses import SCHEMES, address_of
+from kpca_apps.system.stores.addresses import STORE_SCHEMES, store_address
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.databases.address import scheme_of_file
@@ -32,7 +32,7 @@ from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
 from kpca_apps.tables.read.delta import LOG, is_delta, read_delta
 from kpca_apps.tables.read.excel import EXCEL
-from kpca_apps.tables.read.hive import is_partitioned, partitioned_files
+from kpca_apps.tables.read.hive import is_partitioned, partitioned_files, visible
 from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
@@ -238,7 +238,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     for one in paths:
         text = str(one)
         _refuse_lost_slashes(one)
-        if scheme_of(one) in SCHEMES:
+        if scheme_of(one) in STORE_SCHEMES:
             found += expand_address(text)
         elif scheme_of(one) is not None:
             found.append(text)
@@ -298,8 +298,8 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 def _tables_in(folder: Path) -> list[Path]:
     """Name the files of a folder that are tables, by what they are called; none if it is closed."""
     try:
-        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
-    except OSError:
+        items = visible(folder)
+    except InputError:
         return []
     return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
 
@@ -310,8 +310,8 @@ def _folder(folder: Path) -> list[str | Path]:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
-        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
-    except OSError:
+        items = visible(folder)
+    except InputError:
         return [folder]  # what is wrong with it is said by who opens it
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
@@ -331,7 +331,7 @@ def _open_several(
     tables: list[Table | PartedTable] = []
     left = options.in_memory_rows
     for path in paths:
-        is_elsewhere = scheme_of(path) not in (None, *SCHEMES)
+        is_elsewhere = scheme_of(path) not in (None, *STORE_SCHEMES)
         if str(path) == "-" or is_elsewhere or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
@@ -507,7 +507,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
     if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
-        is_there = address_of(file.label) is not None
+        is_there = store_address(file.label) is not None
         name = one_line(file.name if is_there else file.label, 200)
         raise InputError(
             f"this is a database; {'copy it here, ' * is_there}name it {scheme}:///{name}, and one "
@@ -530,4 +530,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
 
 
 # What is named by a URI is known by its scheme.
-URI_READERS = (DATABASES, UriReader(SCHEMES, "an object store", " ".join(READING), _open_address))
+URI_READERS = (
+    DATABASES,
+    UriReader(STORE_SCHEMES, "an object store", " ".join(READING), _open_address),
+)

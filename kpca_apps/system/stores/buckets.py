@@ -21,7 +21,7 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.spools import spool
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class Place:
 @contextmanager
 def here(path: str | Path) -> Iterator[Path]:
     """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
-    if address_of(path) is None:
+    if store_address(path) is None:
         yield Path(path)
         return
     held = spool(place_of(path).chunks())
@@ -139,10 +139,10 @@ def here(path: str | Path) -> Iterator[Path]:
 
 
 def place_of(address: str | Path) -> Place:
-    """Find the store of an address; nothing is asked of it yet."""
+    """Find the store of an address; only Amazon is asked anything yet: where the bucket lies."""
     if _NO_BUCKET.match(str(address)):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", address)
-    scheme, _, rest = (address_of(address) or "").partition("://")
+    scheme, _, rest = (store_address(address) or "").partition("://")
     scheme, rest = scheme.lower(), rest.rstrip("/")
     bucket, _, key = rest.partition("/")
     store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
@@ -185,7 +185,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
         options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}
     elif region is None:
         try:
-            region = fs.resolve_s3_region(bucket)
+            region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
             region = None  # as the library finds it
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)

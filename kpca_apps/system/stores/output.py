@@ -8,21 +8,28 @@ from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.system.output import MARKER, TOOL, OutputFolder, foreign, listed
+from kpca_apps.system.output import (
+    LONGEST_MARKER,
+    MARKER,
+    TOOL,
+    OutputFolder,
+    exists,
+    foreign,
+    listed,
+)
 from kpca_apps.system.spools import spool_folder
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import CHUNK, place_of
 from kpca_apps.system.temporary import TemporaryPath
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
 _PROBE = ".kpca-writable"
-_LARGEST = 1 << 20
 
 
 def output_folder(path: str | Path, *, force: bool = False) -> OutputFolder:
     """Return the folder of results of a path, or of an address such as ``s3://bucket/folder``."""
-    kind = OutputFolder if address_of(path) is None else BucketFolder
+    kind = OutputFolder if store_address(path) is None else BucketFolder
     return kind(path, force=force)
 
 
@@ -62,15 +69,12 @@ class BucketFolder(OutputFolder):
 
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
-        ours = listed(self.place.inside(marker).head(_LARGEST)) if marker else []
+        ours = listed(self.place.inside(marker).head(LONGEST_MARKER)) if marker else []
         known = {*ours, MARKER, _BEGUN, _PROBE}
         if other := next((name for name in names if name not in known), ""):
             raise RefusedError(foreign(self._label, other))
         if marker == MARKER and not self.force:
-            raise RefusedError(
-                f"{self._label}: exists already; replace it with --force, or choose another folder "
-                "with --out."
-            )
+            raise RefusedError(exists(self._label))
 
     def _swap(self, building: Path) -> None:
         files = [item for item in building.rglob("*") if item.is_file()]
