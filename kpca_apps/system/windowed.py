@@ -27,7 +27,7 @@ class WindowedArray:
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
         """Return a copy of a part."""
-        part = self._values[window].copy()
+        part: NDArray[Any] = self._values[window].copy()
         self._release()
         return part
 

@@ -44,8 +44,8 @@ class Ends(NamedTuple):
 def ends_of(plane: NDArray[np.float32]) -> Ends:
     """Return the ends of the values of a plane."""
     low, high = plane.min(), plane.max()
-    counts = (int(np.count_nonzero(plane == end)) for end in (low, high))
-    return Ends(low, high, *counts, plane.size)
+    n_low, n_high = (int(np.count_nonzero(plane == end)) for end in (low, high))
+    return Ends(low, high, n_low, n_high, plane.size)
 
 
 def ends_of_all(parts: Sequence[Ends]) -> Ends:

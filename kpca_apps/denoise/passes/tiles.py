@@ -30,6 +30,7 @@ from kpca_apps.system.blas import one_blas_thread
 
 ROWS = 768  # of a tile
 
+Side = tuple[int, int]  # where it begins and ends
 Tile = tuple[Window, Planes]  # where it lies, and its planes (c, rows, columns)
 
 
@@ -70,7 +71,9 @@ def denoise_tiles(
         planes, levels, plan = scales.pop()
         estimate = room(planes.shape) if scales else None
         for window in windows(planes.shape):
-            if is_empty(tuple((one << len(scales), two << len(scales)) for one, two in window)):
+            (top, bottom), (left, right) = window
+            times = 1 << len(scales)
+            if is_empty(((times * top, times * bottom), (times * left, times * right))):
                 found = _part(planes, window)
             else:
                 with part(done, sum(counts)):
@@ -128,19 +131,24 @@ def _tile(
     """Denoise a tile, whose low frequencies are averaged with those of a coarser estimate."""
     if coarser is None:
         return denoise_strip(planes, variances, plan, window, [], n_jobs)[0][:, 0]
-    # Whole pixels of half the scale, and those around that the blur takes.
-    outer = tuple(
-        (max(0, begin // 2 - BLURRED), min(size // 2, (end + 1) // 2 + BLURRED))
-        for (begin, end), size in zip(window, planes.shape[2:], strict=True)
+    (rows, tall), (columns, wide) = (
+        _with_what_blurs(side, size) for side, size in zip(window, planes.shape[2:], strict=True)
     )
-    around = tuple(
-        (2 * begin, size if end == size // 2 else 2 * end)
-        for (begin, end), size in zip(outer, planes.shape[2:], strict=True)
-    )
+    around, halves = (tall, wide), (rows, columns)
     found = denoise_strip(planes, variances, plan, around, [], n_jobs)[0][:, 0]
-    average_low_frequencies(found, coarser[_places(outer)][:, 0])
+    average_low_frequencies(found, coarser[_places(halves)][:, 0])
     inside = (
         slice(begin - first, end - first)
         for (begin, end), (first, _) in zip(window, around, strict=True)
     )
     return np.array(found[:, *inside])
+
+
+def _with_what_blurs(side: Side, size: int) -> tuple[Side, Side]:
+    """Return the pixels of half the scale that a side of a tile takes, and its own of those.
+
+    >>> _with_what_blurs((100, 200), 205)
+    ((44, 102), (88, 205))
+    """
+    begin, end = max(0, side[0] // 2 - BLURRED), min(size // 2, (side[1] + 1) // 2 + BLURRED)
+    return (begin, end), (2 * begin, size if end == size // 2 else 2 * end)
