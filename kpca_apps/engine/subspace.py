@@ -139,10 +139,11 @@ class KernelSubspace:
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
         """Return `errors` by a triangular factor of the weights, times the roots of the gains."""
         self._require_psd()
-        kernel_rows, factors = self.kernel.against(self.points, precision), np.sqrt(self.gain)
-        norms = squared_norms(
+        factors = np.sqrt(self.gain)
+        order, norms = squared_norms(
             self.weights * factors, self.offset * factors, self.mean_weights, precision
         )
+        kernel_rows = self.kernel.against(self.points[order], precision)
 
         def errors(rows: Matrix) -> Matrix:
             squares, along = norms(kernel_rows(rows))

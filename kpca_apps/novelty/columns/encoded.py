@@ -34,10 +34,10 @@ from kpca_apps.engine.rows import (
     sample_positions,
 )
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
+from kpca_apps.novelty.columns.plan import UNKNOWN
 from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -538,7 +538,7 @@ def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:
     Of n different rows two share a hash with a probability of n^2 / 2^65: of a billion, .03.
     """
     names = [spec.name for spec in encoder.plan.used]
-    return table.frame.select(names).hash_rows(seed=0).to_numpy()
+    return table.frame[names].hash_rows(seed=0).to_numpy()
 
 
 def _looked_through(

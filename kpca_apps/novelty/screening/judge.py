@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import ConfigError, ModelFileError
-from kpca_apps.names import one_line
+from kpca_apps.errors import ModelFileError, OptionError
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Encoded,
     GroupKey,
@@ -22,7 +22,6 @@ from kpca_apps.novelty.columns.encoded import (
     some_rows,
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
@@ -510,7 +509,9 @@ def flag(
     """
     n, setting = len(scores), rule.setting
     if rule.name == "count" and set_before is None and setting >= n:
-        raise ConfigError(f"count {setting:g} would flag every one of the {n} rows: choose fewer")
+        raise OptionError(
+            "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
+        )
     value = set_before
     if value is None:
         value = rule.threshold(scores, calibration_scores)
