@@ -24,9 +24,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import tifffile
-import xlsxwriter
-from PIL import Image, PngImagePlugin
+from PIL import Image
 
 from kpca_apps import find_rules, screen_table
 from kpca_apps.cli.main import main
@@ -34,7 +32,7 @@ from kpca_apps.names import is_pattern, visible
 from kpca_apps.novelty.screening.model import load_model, save_model
 from tests.hostile.outputs import count_of, faults_of, texts_in
 from tests.hostile.tables import as_csv
-from tests.hostile.texts import NULS, TEXTS, file_names, sheet_names
+from tests.hostile.texts import NULS, TEXTS, file_names
 from tests.novelty.tables import frame_of
 
 OUT = Path("out")  # what is written and said, in the working folder
@@ -176,48 +174,6 @@ def other_files() -> None:
     (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
 
 
-def workbooks() -> None:
-    """Names of sheets, cells and what a workbook says of itself."""
-    names = sheet_names()[::2]
-    with xlsxwriter.Workbook("book.xlsx", {"strings_to_formulas": False}) as book:
-        book.set_properties({"title": TEXTS[0], "author": TEXTS[1], "comments": TEXTS[2]})
-        for name in names:
-            sheet = book.add_worksheet(name)
-            found = columns(30, ["a", name, "c"])
-            for place, (head, values) in enumerate(found.items()):
-                sheet.write_string(0, place, head)
-                sheet.write_column(1, place, values)
-    for name in names[::8]:
-        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}", "--dry-run")
-        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}?", "--dry-run", code=None)
-    for place, name in enumerate(names[::60]):
-        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}", *FLAGS, "--out", OUT / f"{place}")
-
-
-def file_tables() -> None:
-    """Names of files that are read as one table, or each by itself; of folders; in archives."""
-    import zipfile
-
-    Path("data").mkdir()
-    names = file_names(suffix=".csv")
-    for name in names:
-        write_csv(f"data/{name}", columns(12, ["a", "b"]))
-    kpca("novelty", "screen", "data", *FLAGS, "--out", OUT / "together")
-    kpca("novelty", "rules", "data")
-    each = [f"data/{name}" for name in names[::12]]
-    kpca("novelty", "screen", *each, "--each", "--dry-run", code=None)
-    for word in ((), ("--force",)):
-        kpca("novelty", "screen", *each, "--each", "--out", OUT / "each", *word, code=None)
-    data = Path("data", names[0]).read_bytes()
-    for name in names[::4]:
-        with zipfile.ZipFile("packed.zip", "w") as archive:
-            archive.writestr(zipfile.ZipInfo(ascii(name)[1:-1] if "\udcff" in name else name), data)
-        kpca("novelty", "screen", "packed.zip", "--dry-run", code=None)
-    for name in names[::4]:
-        kpca("novelty", "screen", f"./{name}", code=3)  # there is none of that name here
-        kpca("novelty", "score", f"data/{name}", "data", code=3)
-
-
 def databases() -> None:
     """Names of tables and columns of a database, its cells and what is written into it."""
     texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
@@ -349,27 +305,6 @@ def configs() -> None:
             kpca("novelty", "screen", "birds.csv", "--config", "c.toml", "--dry-run", code=None)
 
 
-def runs() -> None:
-    """Names of folders of runs, and texts of the results in them, compared."""
-    write_csv("cells.csv", cells_of(TEXTS))
-    write_csv("later.csv", cells_of([*TEXTS[5:], *TEXTS[:5]]))
-    folders = []
-    for place, name in enumerate(file_names(TEXTS[::50], longest=60)):
-        table = ("cells.csv", "later.csv")[place % 2]
-        kpca("novelty", "screen", table, "--id", "id", f"--out={name}", code=None)
-        folders += [name] if Path(name).is_dir() else []
-    kpca("novelty", "diff", "--out", OUT / "two", "--", *folders[:2])
-    kpca("novelty", "diff", "--out", OUT / "two by json", "--json", "--", *folders[1:3])
-    kpca("novelty", "diff", "--out", OUT / "several", "--", *folders, code=None)
-    told = Path(folders[0], "result.json").read_text("utf-8")
-    changed = json.loads(told)
-    changed["settings"] |= {text: text for text in TEXTS}
-    changed["sentence"] = TEXTS[0]
-    changed["source"]["name"] = TEXTS[1]
-    Path(folders[0], "result.json").write_text(json.dumps(changed), "utf-8")
-    kpca("novelty", "diff", "--out", OUT / "changed", "--", *folders[:2], code=None)
-
-
 def noisy(*shape: int) -> np.ndarray:
     """Return a small picture with noise."""
     draw = np.random.default_rng(1)
@@ -405,69 +340,6 @@ def image_files() -> None:
     kpca("denoise", "run", f"in/{names[3]}", *RUN, "--preview", "--out", out, code=None)
 
 
-def image_texts() -> None:
-    """What photographs, TIFF, FITS, DICOM and OME-Zarr say of themselves."""
-    Path("in").mkdir()
-    for place, text in enumerate(TEXTS[::3]):
-        exif = Image.Exif()
-        plain = text.replace("\0", "")[:400]
-        for tag in (0x010E, 0x010F, 0x0110, 0x0131, 0x013B, 0x8298):
-            exif[tag] = plain.encode("utf-8", "replace").decode("latin-1")
-        exif.get_ifd(0x8769)[0x8827] = 800
-        Image.fromarray(noisy(24, 24, 3)).save(f"in/{place}.jpg", exif=exif, comment=plain.encode())
-    info = PngImagePlugin.PngInfo()
-    for text in TEXTS:
-        info.add_text("Comment", text.encode("latin-1", "replace").decode("latin-1"))
-        info.add_itxt("Title", text)
-    Image.fromarray(noisy(16, 16)).save("in/a.png", pnginfo=info)
-    every = " ".join(TEXTS).replace("\0", " ")
-    tifffile.imwrite("in/a.tif", noisy(16, 16), description=every.encode("utf-8"), software="x<b>",
-                     extratags=[(315, 2, 0, every.encode("ascii", "replace").decode(), True)],
-                     metadata=None)  # fmt: skip
-    ome = {"axes": "CYX", "Name": TEXTS[0], "Channel": {"Name": [TEXTS[3], "\x1b[31m<b>"]}}
-    tifffile.imwrite("in/b.ome.tif", noisy(2, 16, 16), ome=True, metadata=ome)
-    _of_laboratories()
-    kpca("denoise", "noise", "in", "--save", OUT / "profile.json", code=None)
-    kpca("denoise", "run", "in", *RUN, "--same-noise", "--out", OUT / "all", "--json", code=None)
-    _profile()
-
-
-def _of_laboratories() -> None:
-    """Write a file of each kind that microscopes, telescopes and clinics have."""
-    from astropy.io import fits
-
-    hdu = fits.PrimaryHDU(noisy(16, 16).astype("f4"))
-    for place, text in enumerate(TEXTS):
-        told = "".join(x for x in text if " " <= x <= "~")[:40]
-        hdu.header[f"KEY{place}"] = told
-    extension = fits.ImageHDU(noisy(4, 4).astype("f4"), name="<B>=1+1")
-    fits.HDUList([hdu, extension]).writeto("in/a.fits")
-    from tests.images.laboratory.test_ome_zarr import SHAPE, made
-    from tests.images.laboratory.test_to_tiff import dicom
-
-    dicom(noisy(2, 16, 16), Path("in"), PatientName="\x1b[31m<b>", SeriesDescription=TEXTS[0][:60])
-    zarr_folder = made(Path("in/a.zarr"), noisy(*SHAPE))
-    meta = zarr_folder / "zarr.json"
-    told = json.loads(meta.read_text("utf-8"))
-    told["attributes"]["ome"]["omero"]["channels"] = [{"label": TEXTS[0]}, {"label": "\u202e=1"}]
-    told["attributes"] |= {text: text for text in TEXTS}
-    told["attributes"]["ome"]["multiscales"][0]["name"] = TEXTS[3]
-    meta.write_text(json.dumps(told), "utf-8")
-
-
-def _profile() -> None:
-    """Denoise with a profile whose kinds of images have hostile names."""
-    path = OUT / "profile.json"
-    if not path.is_file():
-        return
-    told = json.loads(path.read_text("utf-8"))
-    first = told["kinds"][0]
-    told["kinds"] = [{**first, "images": text} for text in TEXTS]
-    Path("bad.json").write_text(json.dumps(told), "utf-8")
-    kpca("denoise", "run", "in/0.jpg", *RUN, "--profile", "bad.json", "--out", OUT / "profile",
-         code=None)  # fmt: skip
-
-
 def words_of_calls() -> None:
     """Words of the command line itself, as a script may pass them on."""
     frame_of(60, odd=3).write_csv("birds.csv")
@@ -478,7 +350,7 @@ def words_of_calls() -> None:
         "novelty rules birds.csv --rules", "denoise run birds.csv --region",
         "denoise run birds.csv --sigma", "denoise run birds.csv --noise", "papers run usps --data",
     )  # fmt: skip
-    for text in TEXTS:
+    for text in TEXTS[::3]:
         for call in calls:
             kpca(*call.split()[:-1], f"{call.split()[-1]}={text}", code=None)
         for call in (
@@ -493,12 +365,10 @@ def words_of_calls() -> None:
 PLACES: dict[str, Callable[[], None]] = {
     one.__name__.replace("_", " "): one
     for one in (
-        column_names, cells, groups, other_files, workbooks, file_tables, databases, marks,
-        rule_files, models, configs, runs, image_files, image_texts, words_of_calls,
+        column_names, cells, groups, other_files, databases, marks,
+        rule_files, models, configs, image_files, words_of_calls,
     )
 }  # fmt: skip
-# Where texts are not to be shown at all: they stay in the files they came in.
-SILENT = {"image texts"}
 
 
 @contextlib.contextmanager

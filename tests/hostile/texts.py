@@ -280,15 +280,3 @@ def file_names(
         for name in dict.fromkeys(usable)
         if len(f"{name}{suffix}".encode("utf-8", "surrogateescape")) <= 240
     ]
-
-
-def sheet_names() -> list[str]:
-    """Return the texts that a workbook takes for the name of a sheet."""
-    taken, found = set[str](), list[str]()
-    for text in TEXTS:
-        name = "".join(sign for sign in text if sign not in "[]:*?/\\")[:31].strip("'")
-        printable = all(sign >= " " and sign not in "\ufffe\uffff" for sign in name)
-        if name.strip() and printable and name.casefold() not in taken | {"history"}:
-            taken.add(name.casefold())
-            found.append(name)
-    return found
