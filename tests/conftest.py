@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from tests.postgres import Server, running_server
 
 # Figures are drawn without a window, whatever the machine.
 os.environ["MPLBACKEND"] = "Agg"
+
+# What tests start is compiled once, also where Python was told to keep nothing of that.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
