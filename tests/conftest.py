@@ -31,7 +31,7 @@ settings.load_profile("repeatable")
 collect_ignore = ["benchmarks"]
 
 # Of a long list in a result so many are checked, at either end.
-CHECKED = 50
+CHECKED = 10
 
 ROOT = Path(__file__).resolve().parent.parent
 
