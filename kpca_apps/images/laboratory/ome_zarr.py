@@ -232,6 +232,11 @@ def _name(codec: Any) -> str:
     return type(codec).__name__.lower().removesuffix("codec")
 
 
+def _word(value: Any) -> Any:
+    """Return a setting of a codec, which was a member of an enumeration before zarr 3.4."""
+    return getattr(value, "value", value)
+
+
 def _check_chunks(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
     """Refuse a page of which a chunk is cut short, or would become more than a chunk.
 
@@ -265,8 +270,8 @@ def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
     size = 16 * count + 4 * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:
         raise ValueError("a shard is cut short")
-    file.seek(n_bytes - size if codec.index_location.value == "end" else 0)
-    orders = [one.endian.value for one in codec.index_codecs if _name(one) == "bytes"]
+    file.seek(n_bytes - size if _word(codec.index_location) == "end" else 0)
+    orders = [_word(one.endian) for one in codec.index_codecs if _name(one) == "bytes"]
     index = np.frombuffer(file.read(16 * count), ">u8" if orders == ["big"] else "<u8")
     for at, own in index.reshape(-1, 2).tolist():
         if (at, own) != (_EMPTY, _EMPTY):

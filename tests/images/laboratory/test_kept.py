@@ -142,6 +142,7 @@ def _bytes(hdu: object) -> bytes:
 @pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
 @pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # of mrcfile itself
 def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
     path = tmp_path / "a.mrc"
