@@ -182,7 +182,9 @@ def cases(seed: int, quality: str, only: str) -> Iterator[Case]:
             dtype, black, span = TYPES[(number + step + seed) % len(TYPES)]
             unit = span / 255.0
 
-            def stored(x: Image, dtype: str = dtype, black: float = black, unit: float = unit) -> Any:
+            def stored(
+                x: Image, dtype: str = dtype, black: float = black, unit: float = unit
+            ) -> Any:
                 x = x * unit + black
                 limits = np.iinfo(dtype) if dtype[0] == "u" else None
                 return (np.clip(np.rint(x), 0, limits.max) if limits else x).astype(dtype)
