@@ -15,6 +15,7 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
+_LISTED = 5  # names quoted in one sentence
 
 # Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
 # and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
@@ -53,6 +54,17 @@ def one_line(text: str, limit: int = 80) -> str:
     """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def quoted(name: str) -> str:
+    """Put a column's name, which may be any text, into one line of a message."""
+    return f'"{one_line(name, 60)}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Quote the first of some names, and say how many more there are."""
+    first = ", ".join(quoted(name) for name in names[:_LISTED])
+    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def in_prose(names: Sequence[str]) -> str:

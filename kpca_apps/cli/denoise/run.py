@@ -52,7 +52,7 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.system.output import OutputFolder
-from kpca_apps.system.workers import Workers
+from kpca_apps.system.workers import Workers, on_dask
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
@@ -175,7 +175,7 @@ def run_whole(batch: Batch) -> int:
                 "remove it, or choose another folder with --out"
             )
         workers = None
-        if options.workers == "dask" or options.scheduler is not None:
+        if on_dask(options.workers, options.scheduler):
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )

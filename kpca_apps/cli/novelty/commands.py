@@ -54,7 +54,7 @@ def screen(
         typer.Option("--reference", help="Table of rows known to be normal.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Rank the rows of a table, oddest first, with reasons and a threshold.
+    """Rank the rows of a table, oddest first, with reasons.
 
     Without --reference the table itself may hold outliers, and you choose how many rows to flag
     (--share 0.01). With a reference the threshold has a false-alarm rate (--alpha 0.05).
@@ -164,9 +164,10 @@ def fit(
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
 ) -> None:
-    """Score the rows of a table with a saved model, each independently of the others.
+    """Score the rows of a table with a saved model.
 
-    Rows are flagged by the model's threshold unless another is given.
+    Each row is judged independently of the others. Rows are flagged by the model's threshold unless
+    another is given.
     """
     from kpca_apps.cli.novelty.run import adjusted, finish, open_folder, refuse_too_wide, running
     from kpca_apps.novelty.screening.model import load_model
@@ -213,7 +214,7 @@ def explain(
         typer.Option("--line", help="The line of the file on which the row starts.", metavar="N"),
     ] = None,
 ) -> None:
-    """Explain one row: which columns make it odd, and what was expected instead."""
+    """Explain one row: what makes it odd, and what was expected."""
     from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
@@ -261,9 +262,9 @@ def compare(
     ],
     options: NoveltyOptions,
 ) -> None:
-    """Compare the detector with baselines on a table whose outliers are known.
+    """Compare the detector with others where outliers are known.
 
-    The baselines are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
+    The others are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
     outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
     2007).
     """
@@ -335,7 +336,7 @@ def rules(
         ),
     ] = None,
 ) -> None:
-    """Find the rules between the columns of a table, or check a table against rules.
+    """Find rules between columns, or check a table against them.
 
     A rule holds in nearly all rows: start <= end, total = net + tax, one city for each ZIP. Each is
     printed with the rows that break it. It is found, not known: read it before you rely on it.
@@ -362,7 +363,7 @@ RunsArgument = Annotated[
 
 @command(app, only="out force pdf json quiet config")
 def diff(context: typer.Context, runs: RunsArgument, options: NoveltyOptions) -> None:
-    """Compare two screenings, or several in their order: what changed from one to the next.
+    """Tell what changed from one screening to the next.
 
     Of two: rows newly flagged and no longer flagged, matched by identifier or else by their cells;
     columns whose distribution shifted; settings that differ. Of more: the share of flagged rows,

@@ -23,7 +23,7 @@ app = typer.Typer(
 
 @command(app, only="json")
 def list(options: PapersOptions) -> None:
-    """List the experiments: name, paper, what is shown, and the data each needs."""
+    """List the experiments, and the data each needs."""
     from kpca_apps.cli.papers.run import print_list
 
     print_list(options.json)
@@ -38,7 +38,7 @@ def run(
     ],
     options: PapersOptions,
 ) -> None:
-    """Run an experiment, or all of them, and write one page of figures and tables.
+    """Run an experiment, or all, and write a page.
 
     Each claim of a paper stands beside our value, with the tolerance and the outcome. Experiments
     whose data are missing are listed, the others run, and the exit code is 5. After an interrupt
@@ -62,7 +62,7 @@ def fetch(
     ],
     options: PapersOptions,
 ) -> None:
-    """Download data that we may not redistribute, into a folder for kpca papers run --data.
+    """Download the data of the papers, for kpca papers run --data.
 
     Five megabytes from public copies on GitHub. Each file is checked by its SHA-256; files that are
     there already are kept. The files state no licence: use them as their sources allow.

@@ -126,8 +126,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, and each is read as a whole; "
-            "save it in smaller ones first."
+            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, each of which is read as a "
+            "whole; save it in smaller ones first."
         )
     for array in arrays:
         pixels = array.shape[-2] * array.shape[-1]

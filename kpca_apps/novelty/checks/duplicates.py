@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat

@@ -34,10 +34,10 @@ from kpca_apps.engine.rows import (
     sample_positions,
 )
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
+from kpca_apps.novelty.columns.plan import UNKNOWN
 from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray

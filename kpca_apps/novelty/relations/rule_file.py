@@ -17,8 +17,7 @@ import msgspec
 import polars as pl
 
 from kpca_apps.errors import InputError, RefusedError, opening
-from kpca_apps.names import one_line, reason_of
-from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.names import one_line, quoted, reason_of
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import (
     AnyRule,

@@ -17,7 +17,7 @@ import numpy as np
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
-from kpca_apps.names import one_line
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Accepted,
     AnyTable,
@@ -38,8 +38,6 @@ from kpca_apps.novelty.columns.plan import (
     ColumnSpec,
     check_options,
     infer_plan,
-    listed,
-    quoted,
 )
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector

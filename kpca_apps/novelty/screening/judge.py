@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.errors import ConfigError, ModelFileError
-from kpca_apps.names import one_line
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Encoded,
     GroupKey,
@@ -22,7 +22,6 @@ from kpca_apps.novelty.columns.encoded import (
     some_rows,
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
