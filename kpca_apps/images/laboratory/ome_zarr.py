@@ -87,7 +87,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     require_library("zarr", "lab", "OME-Zarr folders", label)
     held, links = _held(folder)
     if any(link.name in _SAID for link in links):
-        raise InputError(f"{label}: keeps what it says of itself in a link or a pipe; copy the file there.")
+        raise InputError(
+            f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
+        )
     with damage_refused(label):
         told = _attributes(folder)
         scales = told.get("multiscales") or []
@@ -102,7 +104,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 )
             place = folder / path
             if any(place == one or place in one.parents or one in place.parents for one in links):
-                raise InputError(f"{label}: has links or pipes among its pixels; copy the files there.")
+                raise InputError(
+                    f"{label}: has links or pipes among its pixels; copy the files there."
+                )
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)

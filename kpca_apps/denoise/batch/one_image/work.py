@@ -237,7 +237,9 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     image = read_image(task.planned.source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference = read_reference(task.reference, name, image)
-    outcome = replace(earlier.outcome, own_settings=task.own, resumed=True)
+    # The file may have had another name, with the same result.
+    same = {"name": name, "output": output, "own_settings": task.own, "resumed": True}
+    outcome = replace(earlier.outcome, **same)
     if earlier.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
     return Done(_examined(outcome, image, stored, reference, run.baselines), earlier.key)
