@@ -82,6 +82,7 @@ def negative_tags(
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
+    # Version 1.4 has all of these tags, and none that a reader of 1.3 needs to know.
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)

@@ -46,11 +46,11 @@ from kpca_apps.images.tags import (
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     MAX_IN_BANDS,
-    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
     Page,
+    check_piece,
     check_size,
     damage_refused,
 )
@@ -316,12 +316,9 @@ def _decoded(
 ) -> NDArray[Any]:
     """Decode a page, or the rows from one up to another."""
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
+    if bottom is None:
+        check_piece(label, page)
     bottom = page.height if bottom is None else bottom
-    if (bottom - top) * page.width > MAX_PIXELS:
-        raise InputError(
-            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
-            "piece; cut it into smaller images."
-        )
     whole = np.empty((bottom - top, page.width, page.channels), page.dtype)
     down, across = -(-page.height // tall), -(-page.width // wide)
     decoded = _image_block if structure.packing in _IMAGES else _block

@@ -214,6 +214,15 @@ def check_size(
         )
 
 
+def check_piece(label: str, page: Page) -> None:
+    """Refuse to decode a page as a whole that is read in bands alone."""
+    if page.is_large:
+        raise InputError(
+            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
+            "piece; cut it into smaller images."
+        )
+
+
 @contextmanager
 def damage_refused(label: str) -> Iterator[None]:
     """Turn what a library raises on a damaged file, whatever that is, into one line."""

@@ -55,6 +55,7 @@ from kpca_apps.tables.table import (
     collect,
     common_types,
     require_same_columns,
+    typed_columns,
 )
 
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
@@ -398,8 +399,7 @@ def _combined(
     def pieces() -> Iterator[pa.Table]:
         for number, table in enumerate(tables):
             for part in table.tables():
-                frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
-                frame = beside(frame, of_files.slice(number, 1))
+                frame = beside(typed_columns(part.frame, types), of_files.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(

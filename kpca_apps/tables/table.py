@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -297,7 +297,7 @@ def extended(
                     frame = frame.filter(here)
                     lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
                 empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
-                frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
+                frame = typed_columns(frame.with_columns(empty), types)
                 yield as_arrow(frame, lines if has_lines else None)
 
     digest = hashlib.sha256(table.source.fingerprint.encode())
@@ -328,6 +328,14 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
             found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
         types[name] = next(iter(found), pl.String())
     return types
+
+
+def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Return columns of a frame, each of its type.
+
+    By an expression, polars would take the names ``*`` and ``^a.*$`` for patterns of names.
+    """
+    return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import typer
 
 from kpca_apps.cli.commands import portable, reproduce, without_hidden
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import command
+from kpca_apps.cli.options import command, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
@@ -62,7 +62,14 @@ def screen(
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
     holds rows of the table: share it as you would share the data.
     """
-    from kpca_apps.cli.novelty.run import finish, open_folder, print_plan, refuse_too_wide, running
+    from kpca_apps.cli.novelty.run import (
+        finish,
+        open_folder,
+        print_plan,
+        refuse_shared_input,
+        refuse_too_wide,
+        running,
+    )
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
 
     chosen = ScreeningOptions.of(options)
@@ -73,8 +80,7 @@ def screen(
         if screen_each(context, table, options, chosen, reference):
             raise typer.Exit(SOME_FAILED)
         return
-    if [reference, options.accept, *table].count("-") > 1:
-        raise ConfigError("only one of table, reference and accepted rows can come from stdin")
+    refuse_shared_input(reference, options.accept, *table)
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
@@ -211,7 +217,12 @@ def explain(
     ] = None,
     line: Annotated[
         int | None,
-        typer.Option("--line", help="The line of the file on which the row starts.", metavar="N"),
+        typer.Option(
+            "--line",
+            help="The line of the file on which the row starts.",
+            metavar="N",
+            parser=whole_number,
+        ),
     ] = None,
 ) -> None:
     """Explain one row: what makes it odd, and what was expected."""

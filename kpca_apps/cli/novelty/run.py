@@ -20,7 +20,7 @@ from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
-from kpca_apps.errors import OptionError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
@@ -146,6 +146,15 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
         if options.write_to is not None:
             check_new_table(table[0], options.write_to, force=options.force)
     return folder
+
+
+def refuse_shared_input(*paths: str | None) -> None:
+    """Refuse to read several things from standard input."""
+    if paths.count("-") > 1:
+        raise ConfigError(
+            "only one of TABLE, --reference and --accept can be - (standard input): name files for "
+            "the others"
+        )
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:

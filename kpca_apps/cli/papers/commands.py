@@ -9,7 +9,7 @@ import typer
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command
-from kpca_apps.cli.papers.options import PapersOptions, folder_name
+from kpca_apps.cli.papers.options import PapersOptions
 
 SOME_FAILED = 5
 
@@ -56,9 +56,7 @@ def run(
 def fetch(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR", help="Folder of the data files.", show_default=False, parser=folder_name
-        ),
+        typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False),
     ],
     options: PapersOptions,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kpca_apps.cli.options import whole_number
 from kpca_apps.errors import ConfigError, install_extra
 
 
@@ -29,7 +30,13 @@ def mcp(
         ),
     ] = None,
     largest: Annotated[
-        int, typer.Option("--largest", help="Largest file that is read, in MB.", metavar="MB")
+        int,
+        typer.Option(
+            "--largest",
+            help="Largest file that is read, in MB.",
+            metavar="MB",
+            parser=whole_number,
+        ),
     ] = 200,
 ) -> None:
     """Serve assistants (Model Context Protocol).

@@ -35,11 +35,11 @@ from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.types import (
     MAX_IN_BANDS,
-    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
     Page,
+    check_piece,
     check_size,
     damage_refused,
     rewrite,
@@ -156,11 +156,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
     def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
-        if (bottom - top) * width > MAX_PIXELS:
-            raise InputError(
-                f"{label}: has {width} x {height} pixels, too many to be looked at in one piece; "
-                "cut it into smaller images."
-            )
         with damage_refused(label):
             array = _opened(folder, paths[0], "r")
             _check_chunks(folder / paths[0], array, place, top, bottom)
@@ -169,12 +164,16 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 raise ValueError("its pixels do not fit its header")
         return pixels.astype(native, copy=False)
 
+    def whole(number: int) -> NDArray[Any]:
+        check_piece(label, page)
+        return rows(number, 0, height)
+
     return ImageFile(
         label=label,
         format="zarr",
         pages=(page,) * n_pages,
         metadata=Metadata(),
-        page=lambda number: rows(number, 0, height),
+        page=whole,
         rows=rows,
         block_rows=(_outer(arrays[0])[-2],) * n_pages,
         directories=directories,

@@ -17,7 +17,7 @@ import msgspec
 import polars as pl
 
 from kpca_apps.errors import InputError, RefusedError, opening
-from kpca_apps.names import one_line, quoted, reason_of
+from kpca_apps.names import one_line, quoted, reason_of, visible_json
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -113,7 +113,7 @@ def rules_to_json(rules: HeldRules) -> str:
             if kind in column:  # what is as usual goes without saying
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+    return visible_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
 def rules_schema() -> dict[str, Any]:

@@ -57,6 +57,27 @@ def test_nd2(tmp_path: Path) -> None:
     assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
+def test_nd2_of_a_microscope(papers_folder: Path) -> None:
+    """`cluster.nd2` of the source of pims_nd2 1.1, which an A1 of Nikon wrote."""
+    nd2, path = pytest.importorskip("nd2"), papers_folder / "cluster.nd2"
+    if not path.is_file():
+        pytest.skip("cluster.nd2 is not there")
+    with nd2.ND2File(path) as file:
+        pixels, size = file.asarray(), file.voxel_size()
+        names = [one.channel.name for one in file.metadata.channels]
+    ((axes, values),), xml = as_tiff(path)
+    assert axes == "TZCYX"
+    np.testing.assert_array_equal(values, pixels)
+    said = pixels_said(xml)
+    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (
+        size.x,
+        size.y,
+        size.z,
+    )
+    assert [one.name for one in said.channels] == names
+    assert len(said.planes) == 60
+
+
 def test_large_files_are_read_where_they_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
