@@ -238,8 +238,8 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     stored = read_image(run.folder / output, label=output)
     reference = read_reference(task.reference, name, image)
     # The file may have had another name, with the same result.
-    same = {"name": name, "output": output, "own_settings": task.own, "resumed": True}
-    outcome = replace(earlier.outcome, **same)
+    outcome = replace(earlier.outcome, name=name, output=output)
+    outcome = replace(outcome, own_settings=task.own, resumed=True)
     if earlier.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
     return Done(_examined(outcome, image, stored, reference, run.baselines), earlier.key)
