@@ -500,8 +500,9 @@ def screen_table(
         Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
         see the files: what they cannot read is sent to them.
     work_dir : str or Path, optional
-        Folder that all workers of Dask see: text is converted into it once, so that they read it
-        themselves, and a call that was killed goes on with the parts that were done.
+        Folder that all workers of Dask see, or the address of one in a store: text is converted
+        into it once, so that they read it themselves, and a call that was killed goes on with the
+        parts that were done.
     execution : Execution, optional
         Instead of these: workers that are kept from one call to the next, and progress.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -43,11 +44,24 @@ def visible(text: str) -> str:
         return text
     shown, n_marks = [], 0
     for char in text:
-        category = unicodedata.category(char)
-        n_marks = n_marks + 1 if category in ("Mn", "Me") else 0
-        hidden = category in _UNSHOWABLE or char in _BLANK or n_marks > _MOST_MARKS
+        n_marks = n_marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        hidden = _is_hidden(char) or n_marks > _MOST_MARKS
         shown.append(ascii(char)[1:-1] if hidden else char)
     return "".join(shown)
+
+
+def visible_json(text: str) -> str:
+    r"""Escape in JSON what `visible` writes out; whoever reads it gets the same texts.
+
+    >>> print(visible_json('{"a": "b\u202ec"}'))
+    {"a": "b\u202ec"}
+    """
+    hidden = [char for char in set(text) if char != "\n" and _is_hidden(char)]
+    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden})
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in _UNSHOWABLE or char in _BLANK
 
 
 def one_line(text: str, limit: int = 80) -> str:
@@ -101,10 +115,20 @@ def safe_stem(filename: str) -> str:
     return stem or "table"
 
 
+def is_pattern(name: str) -> bool:
+    """Whether polars takes a name for a pattern of names, in which it may not find itself.
+
+    >>> is_pattern("^(a|b)$"), is_pattern("^a")
+    (True, False)
+    """
+    return name.startswith("^") and name.endswith("$")
+
+
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
-    Returns them with a sentence for each that was changed; of many, one says how many more.
+    A pattern gets an underscore at its end. Returns them with a sentence for each that was changed;
+    of many, one says how many more.
     """
     given = list(names)
     taken = set(given)
@@ -113,7 +137,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     result: list[str] = []
     notes: list[str] = []
     for position, name in enumerate(given, 1):
-        final = name if name.strip() else f"column_{position}"
+        final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
             # On from where the last search for this name ended: names may repeat in thousands.
             number = counters.get(final, 2)
@@ -122,7 +146,8 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
             counters[final] = number + 1
             final = f"{final}_{number}"
         if final != name:
-            what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
+            kind = "pattern of a" if is_pattern(name) else "repeated"
+            what = f'the {kind} name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'
             )
@@ -131,7 +156,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         result.append(final)
     if len(notes) > _MAX_NOTES:
         rest = len(notes) - _MAX_NOTES
-        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
+        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated, empty or patterns."]
     return result, notes
 
 

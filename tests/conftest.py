@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import Server, running_server
 
@@ -21,6 +23,15 @@ os.environ["MPLBACKEND"] = "Agg"
 # The same examples in every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+# Each property at length, other examples each time: pytest --hypothesis-profile long. Of dear ones
+# fewer may do.
+settings.register_profile(
+    "long",
+    max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 # Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
 collect_ignore = ["benchmarks"]
@@ -33,6 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -130,3 +142,39 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that Firefox saves in."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def firefox(downloads: Path) -> Iterator[Any]:
+    """Firefox, driven over Marionette, which it speaks itself: no driver stands between."""
+    if FIREFOX is None:
+        pytest.skip("no Firefox on this machine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it asks in an old way which system this is
+        driver = pytest.importorskip(
+            "marionette_driver.marionette", reason="marionette_driver is not installed"
+        )
+    preferences = {
+        "browser.download.folderList": 2,
+        "browser.download.dir": str(downloads),
+        "browser.download.useDownloadDir": True,
+        "browser.download.alwaysOpenPanel": False,
+    }
+    client = driver.Marionette(
+        bin=FIREFOX,
+        headless=True,
+        port=0,
+        prefs=preferences,
+        gecko_log=str(downloads.with_suffix(".log")),
+    )
+    client.start_session()
+    yield client
+    client.cleanup()
+    del client
+    gc.collect()  # its profiles clear away after themselves, which is too late at the end

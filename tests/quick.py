@@ -1,4 +1,4 @@
-"""Which cases of a test belong to each run, and which are kept for a release."""
+"""What of a test belongs to each run, and what is kept for a release."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def quick(cases: Iterable[Any], *in_each_run: Any) -> list[Any]:
@@ -20,3 +21,9 @@ def quick(cases: Iterable[Any], *in_each_run: Any) -> list[Any]:
         )
         for case in cases
     ]
+
+
+def examples(in_each_run: int) -> settings:
+    """Let a property have so many examples in each run, and in a long one those of its profile."""
+    is_long = settings.get_current_profile_name() == "long"
+    return settings() if is_long else settings(max_examples=in_each_run)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from numpy.typing import NDArray
 
 from kpca_apps.engine.seeding import seeded_generator
@@ -237,7 +237,10 @@ def in_order(
     function: Callable[[int], Partial], starts: Iterable[int], n_jobs: int | None = None
 ) -> Iterator[Partial]:
     """Yield what a function makes of each start, in their order, on so many threads."""
-    if effective_n_jobs(n_jobs) == 1:
+    # Of threads: of processes joblib warns where there can be none, as in one of multiprocessing.
+    with parallel_config(backend="threading"):
+        is_one = effective_n_jobs(n_jobs) == 1
+    if is_one:
         # A thread's worth of work needs no scheduling, which costs as much as a small block.
         yield from map(function, starts)
     else:

@@ -139,10 +139,11 @@ class KernelSubspace:
     def _errors_by_factor(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
         """Return `errors` by a triangular factor of the weights, times the roots of the gains."""
         self._require_psd()
-        kernel_rows, factors = self.kernel.against(self.points, precision), np.sqrt(self.gain)
-        norms = squared_norms(
+        factors = np.sqrt(self.gain)
+        order, norms = squared_norms(
             self.weights * factors, self.offset * factors, self.mean_weights, precision
         )
+        kernel_rows = self.kernel.against(self.points[order], precision)
 
         def errors(rows: Matrix) -> Matrix:
             squares, along = norms(kernel_rows(rows))
@@ -278,5 +279,9 @@ def component_signs(columns: Matrix) -> Matrix:
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])
-    largest = np.abs(columns).argmax(axis=0)
-    return np.where(columns[largest, np.arange(columns.shape[1])] < 0.0, -1.0, 1.0)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    signs = np.where(-low > high, -1.0, 1.0)
+    # Of entries of opposite signs that are as large the first.
+    for k in np.flatnonzero(-low == high):
+        signs[k] = -1.0 if columns[np.abs(columns[:, k]).argmax(), k] < 0.0 else 1.0
+    return signs

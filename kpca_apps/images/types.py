@@ -58,9 +58,14 @@ class Page:
         return self.height * self.width > MAX_PIXELS
 
     @property
+    def pixel_bytes(self) -> int:
+        """Bytes of a pixel."""
+        return self.channels * self.dtype.itemsize
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of the pixels, decoded."""
-        return self.height * self.width * self.channels * self.dtype.itemsize
+        return self.height * self.width * self.pixel_bytes
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,9 +12,16 @@ from typing import Any
 import scipy.linalg  # noqa: F401  (its library must be there to be found)
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from kpca_apps.system.interrupts import interrupts_held
+
 # The libraries keep one number of threads for the process, whichever thread sets it; so the limit
 # is one for the process, too. It is listed once for each who relies on it.
 _LOCK, _LIMITS = Lock(), list[Any]()
+if hasattr(os, "register_at_fork"):
+    # Forked while another thread holds the lock, a child would wait for a thread that it has not.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 
 @contextmanager
@@ -23,22 +31,29 @@ def one_blas_thread() -> Iterator[None]:
     The limit holds for the whole process until the last who asked for it, in whatever thread, has
     left; then the number of threads is again what the first found.
     """
-    with _LOCK:
-        if _LIMITS:
-            _LIMITS.append(_LIMITS[0])
-        else:
-            _let_any_thread_set()
-            _LIMITS.append(_linear_algebra().limit(limits=1, user_api="blas"))
-            _let_any_thread_set()
+    is_held = False
     try:
+        with _LOCK:
+            if _LIMITS:
+                _LIMITS.append(_LIMITS[0])
+                is_held = True
+            else:
+                # Interrupted on the way, it would leave the limit to all that comes after.
+                with interrupts_held():
+                    _let_any_thread_set()
+                    _LIMITS.append(_linear_algebra().limit(limits=1, user_api="blas"))
+                    _let_any_thread_set()
+                    is_held = True
         yield
     finally:
-        with _LOCK:
-            limit = _LIMITS.pop()
-            if not _LIMITS:
-                _let_any_thread_set()
-                limit.restore_original_limits()
-                _let_any_thread_set()
+        if is_held:
+            with _LOCK:
+                limit = _LIMITS.pop()
+                if not _LIMITS:
+                    with interrupts_held():
+                        _let_any_thread_set()
+                        limit.restore_original_limits()
+                        _let_any_thread_set()
 
 
 def _let_any_thread_set() -> None:

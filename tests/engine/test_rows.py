@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import threading
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpca_apps.engine.rows import BLOCK, map_row_blocks, sum_row_blocks
+from kpca_apps.system import blas
 from kpca_apps.system.blas import one_blas_thread
 from tests.engine.examples import normal_rows
 
@@ -107,4 +109,26 @@ def test_one_blas_thread_is_given_back_after_an_error():
     before = blas_threads()
     with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
         raise KeyError
+    assert blas_threads() == before
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("step", ["limit", "restore_original_limits"])
+def test_one_blas_thread_is_given_back_after_an_interrupt_on_the_way(monkeypatch, step):
+    before = blas_threads()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        limits = blas._linear_algebra().limit(limits=None)
+        owner = type(limits if step == "restore_original_limits" else blas._linear_algebra())
+        plain = getattr(owner, step)
+
+        def interrupted(*given, **options):
+            signal.raise_signal(signal.SIGINT)
+            return plain(*given, **options)
+
+        patched.setattr(owner, step, interrupted)
+        with one_blas_thread():
+            pass
+    assert blas_threads() == before
+    with one_blas_thread():
+        assert blas_threads() == {1}
     assert blas_threads() == before

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
-from kpca_apps.errors import OptionError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
@@ -120,15 +121,20 @@ def _n_worthwhile() -> int:
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
+def _folder_of(tables: list[str]) -> str:
+    """Name the folder that several files, or those of a pattern, lie in."""
+    shared = Path(os.path.commonpath([Path(one).absolute().parent for one in tables]))
+    return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
+
+
 def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
     """Name the folder of a run, and refuse what cannot be written, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
-    # Of several files, or a pattern, the folder they lie in.
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
-    named = table[0].rstrip("/") if is_one else Path(table[0]).absolute().parent.name
+    named = table[0].rstrip("/") if is_one else _folder_of(table)
     if is_database(named):
         named = database_address(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
@@ -140,6 +146,15 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
         if options.write_to is not None:
             check_new_table(table[0], options.write_to, force=options.force)
     return folder
+
+
+def refuse_shared_input(*paths: str | None) -> None:
+    """Refuse to read several things from standard input."""
+    if paths.count("-") > 1:
+        raise ConfigError(
+            "only one of TABLE, --reference and --accept can be - (standard input): name files for "
+            "the others"
+        )
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:

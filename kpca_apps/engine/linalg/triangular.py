@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.linalg import qr
+from scipy.linalg import qr_multiply
 
-from kpca_apps.system.arrays import Matrix, Values
+from kpca_apps.system.arrays import Index, Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 WIDTH = 128
@@ -17,19 +17,21 @@ WIDTH = 128
 
 def squared_norms(
     C: Matrix, s: Matrix, beta: Matrix, dtype: DTypeLike
-) -> Callable[[Values], tuple[Values, Values]]:
+) -> tuple[Index, Callable[[Values], tuple[Values, Values]]]:
     """Fix C (p, q), 1 <= q <= p, s (q,) and beta (p,) in |C'k - s|^2 and beta'k of rows k (b, p).
 
-    With C' = QR the first is |Rk - Q's|^2, and R is upper triangular. The factorisation is stable
-    whatever the condition of C.
+    Returned are the order in which the p numbers of a row must come, and the map from such rows.
+    With C'P = QR, P that order, the first is |RP'k - Q's|^2, and R is upper triangular.
     """
     p, q = C.shape
     with one_blas_thread():
-        # Q's is what the factorisation makes of a further column s. Long rows go first: reflections
-        # then leave short ones their digits (Higham, Accuracy and Stability, section 19.4).
-        rows = np.column_stack([C.T, s])[np.argsort(-np.square(C).sum(axis=0), kind="stable")]
-        R = qr(rows, mode="r", check_finite=False, overwrite_a=True)[0]
-    lower, shift = R[:, :p].T, R[:, p].astype(dtype)
+        # Long rows go first, and columns are exchanged: reflections then leave short rows their
+        # digits (Higham, Accuracy and Stability, section 19.4), which neither does alone.
+        longest_first = np.argsort(-np.square(C).sum(axis=0), kind="stable")
+        rotated, R, order = qr_multiply(
+            C.T[longest_first], s[longest_first], mode="right", pivoting=True
+        )
+    lower, shift, beta = R.T, rotated.astype(dtype), beta[order]
     parts = []
     for first in range(0, q, WIDTH):
         of = slice(first, min(first + WIDTH, q))
@@ -50,4 +52,4 @@ def squared_norms(
         assert squares is not None and along is not None
         return squares, along
 
-    return norms
+    return order, norms

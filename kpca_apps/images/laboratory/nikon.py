@@ -51,7 +51,8 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_channels, n_positions = sizes.get("C", 1), loops.get("P", 1)
     n_frames = math.prod(loops.values())
     n_bytes = n_frames * n_channels * page.n_bytes
-    if not 1 <= n_frames <= MOST_PAGES or n_channels < 1 or n_bytes > DEFLATE_RATIO * len(data):
+    is_sound = min(sizes.values()) > 0 and n_frames <= MOST_PAGES
+    if not is_sound or n_bytes > DEFLATE_RATIO * len(data):
         raise InputError(
             f"{label}: its {n_frames} frames promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."

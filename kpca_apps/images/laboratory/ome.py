@@ -7,6 +7,7 @@ Biology 6:R47.
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from kpca_apps.images.types import Groups, Page
 
 _NO_UUID = uuid.UUID(int=0)
 _TEXT = 2  # TIFF's number for text
+# Characters that XML cannot hold, halves of surrogate pairs among them.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_PLAIN = 3 << 30  # bytes of pixels that a TIFF file of 4 GB holds with some to spare
 
 
@@ -79,7 +82,7 @@ def ome_directories(
             **one.said,
         )
     told = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
-    text = told.encode() + b"\0"
+    text = _NO_XML.sub("", told).encode() + b"\0"
     first = Directory(layout, {**plain.tags, DESCRIPTION: Tag(_TEXT, len(text), text)})
     return (first, *(plain,) * (n_pages - 1))
 

@@ -108,6 +108,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         dtype = np.dtype(arrays[0].dtype)
         for array in arrays:
             _packing(array)
+            if 0 in (*array.chunks, *_outer(array)):
+                raise ValueError("chunks without pixels")
         chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
@@ -124,7 +126,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, and each is read as a whole; "
+            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, and each is read as a whole; "
             "save it in smaller ones first."
         )
     for array in arrays:
@@ -217,6 +219,10 @@ def _packing(array: Any) -> str:
     found = [name for name in names if name in _PACKINGS]
     if not {*names} <= _PACKINGS | _STEPS or len(found) > 1:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
+    if not hasattr(told, "codecs"):
+        block: Any = np.zeros(1, array.dtype)
+        for one in codecs:  # with options that it takes: they are checked by none before
+            block = one.encode(block)
     if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
     return found[0] if found else ""

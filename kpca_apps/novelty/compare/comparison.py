@@ -80,8 +80,10 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
             (column,),
         )
     elif positive not in values:
-        text = f"{where} never says {quoted(positive)}.{suggest(positive, list(values))}"
-        raise ConfigError(Note(text, f"{where} never says that.", (column,)))
+        instead = "give --positive a value that it holds."
+        near = suggest(positive, list(values))
+        text = f"{where} never says {quoted(positive)}: {instead}{near}"
+        raise ConfigError(Note(text, f"{where} never says that: {instead}", (column,)))
     return Labels(
         column=column,
         positive=positive,

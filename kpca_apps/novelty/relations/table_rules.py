@@ -148,7 +148,7 @@ def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution)
 
 
 def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
-    return table.frame.select(names)
+    return table.frame[names]
 
 
 def listed_rows(

@@ -19,12 +19,11 @@ from kpca_apps.system.output import (
 )
 from kpca_apps.system.spools import spool_folder
 from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import CHUNK, place_of
+from kpca_apps.system.stores.buckets import PROBE, place_of
 from kpca_apps.system.temporary import TemporaryPath
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
-_PROBE = ".kpca-writable"
 
 
 def output_folder(path: str | Path, *, force: bool = False) -> OutputFolder:
@@ -48,9 +47,7 @@ class BucketFolder(OutputFolder):
     def check(self) -> None:
         """Refuse a place that may not be written or replaced; a run asks before it starts work."""
         self._refuse()
-        probe = self.place.inside(_PROBE)
-        probe.write([])
-        probe.remove()
+        self.place.require_writable()
 
     def _begun(self) -> TemporaryPath:
         self._refuse()
@@ -70,7 +67,7 @@ class BucketFolder(OutputFolder):
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
         ours = listed(self.place.inside(marker).head(LONGEST_MARKER)) if marker else []
-        known = {*ours, MARKER, _BEGUN, _PROBE}
+        known = {*ours, MARKER, _BEGUN, PROBE}
         if other := next((name for name in names if name not in known), ""):
             raise RefusedError(foreign(self._label, other))
         if marker == MARKER and not self.force:
@@ -88,13 +85,9 @@ class BucketFolder(OutputFolder):
             self.place.inside(MARKER).remove()
         for name in names:
             if name != MARKER:
-                self._upload(building, name)
+                self.place.inside(name).upload(building / name)
         for name in {*before} - {*names, _BEGUN}:
             self.place.inside(name).remove()
-        self._upload(building, MARKER)
+        self.place.inside(MARKER).upload(building / MARKER)
         with suppress(KpcaError):
             self.place.inside(_BEGUN).remove()
-
-    def _upload(self, building: Path, name: str) -> None:
-        with (building / name).open("rb") as file:
-            self.place.inside(name).write(iter(lambda: file.read(CHUNK), b""))

@@ -60,6 +60,11 @@ def test_in_an_empty_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.release
+def test_a_folder_that_cannot_be_made_is_passed_over() -> None:
+    assert asked(NUMBA_CACHE_DIR="/dev/null/numba")[0] == "True"
+
+
+@pytest.mark.release
 def test_code_just_compiled_gives_the_bits_of_code_that_was_kept(tmp_path: Path) -> None:
     folder = {"NUMBA_CACHE_DIR": str(tmp_path)}
     first, later = (asked(BITS, **folder) for _ in range(2))

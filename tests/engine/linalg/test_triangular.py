@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.linalg.triangular import WIDTH, squared_norms
+from tests.engine.examples import exact, normal_rows
 
 SIZES = [(1, 1), (40, 23), (WIDTH, WIDTH), (300, 2 * WIDTH + 1)]
 
@@ -15,7 +17,8 @@ def test_norms_are_those_of_the_plain_product(p, q, dtype, tolerance):
     rng = np.random.default_rng(p)
     C, s, beta = rng.normal(size=(p, q)), rng.normal(size=q), rng.normal(size=p)
     k = rng.normal(size=(17, p))
-    squares, along = squared_norms(C, s, beta, dtype)(k.astype(dtype))
+    order, norms = squared_norms(C, s, beta, dtype)
+    squares, along = norms(k[:, order].astype(dtype))
     expected = np.square(k @ C - s).sum(axis=1)
     assert_allclose(squares, expected, rtol=tolerance, atol=tolerance)
     assert_allclose(along, k @ beta, rtol=0, atol=20 * tolerance * np.sqrt(p))
@@ -28,5 +31,17 @@ def test_columns_of_very_different_lengths_keep_their_digits():
     lengths = np.logspace(0, 7, 60)
     # Rows that lie along the components as much as the lengths allow.
     k = (rng.normal(size=(9, 60)) / lengths) @ Q.T
-    squares, _ = squared_norms(Q * lengths, np.zeros(60), np.zeros(60), "float64")(k)
-    assert_allclose(squares, np.square((k @ Q) * lengths).sum(axis=1), rtol=1e-8)
+    order, norms = squared_norms(Q * lengths, np.zeros(60), np.zeros(60), "float64")
+    assert_allclose(norms(k[:, order])[0], np.square((k @ Q) * lengths).sum(axis=1), rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_short_columns_keep_their_digits_beside_long_ones(seed):
+    """As where one row lies far out: it takes a component, and others are divided by little."""
+    X = 1e-3 * normal_rows(12, 4, seed)
+    X[0] *= 1e3
+    subspace = exact(RBF(0.3), X)
+    C, s, k = subspace.weights, subspace.offset, subspace.kernel(X)
+    order, norms = squared_norms(C, s, subspace.mean_weights, "float64")
+    expected = np.square(k.astype(np.longdouble) @ C - s).sum(axis=1).astype(np.float64)
+    assert_allclose(norms(k[:, order])[0], expected, rtol=0, atol=1e-13)

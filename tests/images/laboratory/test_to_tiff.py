@@ -263,6 +263,24 @@ def test_dicom_packed_as_a_whole_is_refused(tmp_path: Path) -> None:
         read_image(dicom(np.zeros((1, 20, 30), "u1"), tmp_path, syntax=whole))
 
 
+def test_a_czi_that_leads_to_one_tile_many_times_is_refused(tmp_path: Path) -> None:
+    czi = pytest.importorskip("pylibCZIrw.czi")
+    path = tmp_path / "a.czi"
+    with czi.create_czi(str(path), compression_options="zstd0:ExplicitLevel=3") as file:
+        file.write(np.zeros((1000, 1000, 1), "u1"), plane={"C": 0, "Z": 0, "T": 0})
+    whole = bytearray(path.read_bytes())
+    (place,) = struct.unpack_from("<q", whole, 32 + 52)
+    begin = place + 32 + 128
+    (n_sides,) = struct.unpack_from("<i", whole, begin + 28)
+    entry = whole[begin : begin + 32 + 20 * n_sides]
+    listed = struct.pack("<i124x", 5000) + 5000 * entry
+    struct.pack_into("<q", whole, 32 + 52, len(whole))
+    whole += struct.pack("<16sqq", b"ZISRAWDIRECTORY", len(listed), len(listed)) + listed
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match="more pixels than its"):
+        read_image(path)
+
+
 def test_a_czi_tile_of_another_size_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = texture(40, 60)
     made = bytes(imagecodecs.jpegxr_encode(pixels))

@@ -1,0 +1,253 @@
+"""Drawn images of fourteen kinds in fifteen kinds of noise: whether denoising makes any worse.
+
+Each in sizes and types in turn, denoised as a user would, with `noise="auto"`, and with kind and
+level of the noise given where there is such a kind. Printed for each noise: images, how many came
+back farther from the clean one than they were, the mean gain, and the worst with its image. Without
+noise: how many came back as they were, and the largest mean change, in grey levels of 255.
+
+    python tests/benchmarks/synthetic_images.py [--seeds 1] [--quality fast] [--only stars]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+from scipy.spatial import cKDTree
+
+from kpca_apps.denoise.denoiser import denoise_with_info
+
+Image = NDArray[np.float64]
+Generator = np.random.Generator
+
+SIZES = ((16, 16), (33, 47), (64, 64), (96, 128))
+# Type of the image, values of black and white in it.
+TYPES = (("u1", 0.0, 255.0), ("u2", 0.0, 65535.0), ("f4", 0.0, 1.0), ("f8", -1000.0, 3000.0))
+
+
+def coordinates(shape: tuple[int, int]) -> tuple[Image, Image]:
+    """Return row and column of each pixel."""
+    rows, columns = np.indices(shape)
+    return rows.astype(float), columns.astype(float)
+
+
+def clouds(shape: tuple[int, int], rng: Generator) -> Image:
+    """Return light of all scales, as natural scenes have it."""
+    spectrum = np.fft.rfft2(rng.standard_normal(shape))
+    frequency = np.hypot(np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1]))
+    frequency[0, 0] = np.inf
+    light = np.fft.irfft2(spectrum / frequency, shape)
+    return 255.0 * (light - light.min()) / np.ptp(light)
+
+
+def patches(shape: tuple[int, int], rng: Generator) -> Image:
+    """Return flat areas of any shape."""
+    sites = rng.uniform(0, shape, (12, 2))
+    owner = cKDTree(sites).query(np.moveaxis(np.indices(shape), 0, -1))[1]
+    return rng.uniform(0, 255, 12)[owner]
+
+
+def letters(shape: tuple[int, int], rng: Generator) -> Image:
+    """Return short dark strokes in lines on white."""
+    page = np.full(shape, 255.0)
+    for row in range(2, shape[0] - 7, 10):
+        for column in range(2, shape[1] - 5, 6):
+            glyph = rng.random((3, 2)) < 0.6
+            page[row : row + 6, column : column + 4][np.kron(glyph, np.ones((2, 2))) > 0] = 20.0
+    return page
+
+
+def stars(shape: tuple[int, int], rng: Generator) -> Image:
+    """Return points of light on black."""
+    points = np.where(rng.random(shape) < 0.01, rng.uniform(500, 4000, shape), 0.0)
+    return np.minimum(gaussian_filter(points, 1.0), 255.0)
+
+
+KINDS: dict[str, Callable[[tuple[int, int], Generator], Image]] = {
+    "even": lambda shape, rng: np.full(shape, 90.0),
+    "ramp": lambda shape, rng: 255.0 * coordinates(shape)[1] / shape[1],
+    "steps": lambda shape, rng: 36.0 * (7 * coordinates(shape)[1] // shape[1]) + 15.0,
+    "checkers": lambda shape, rng: 60.0 + 140.0 * (sum(coordinates(shape)) // 5 % 2),
+    "stripes": lambda shape, rng: 128.0 + 90.0 * np.sin(2.1 * coordinates(shape)[0]),
+    "rings": lambda shape, rng: (
+        128.0 + 100.0 * np.cos(np.square(coordinates(shape)).sum(axis=0) / (1.5 * sum(shape)))
+    ),
+    "disc": lambda shape, rng: (
+        40.0 + 170.0 * (np.hypot(*(c - c.mean() for c in coordinates(shape))) < shape[0] / 3)
+    ),
+    "lines": lambda shape, rng: (
+        30.0 + 200.0 * ((coordinates(shape)[0] % 9 == 4) | (coordinates(shape)[1] % 11 == 5))
+    ),
+    "halftone": lambda shape, rng: (
+        255.0 * (clouds(shape, rng) / 255 > 0.5 + 0.4 * np.sin(sum(coordinates(shape))))
+    ),
+    "fur": lambda shape, rng: (
+        128.0 + 250.0 * gaussian_filter(rng.standard_normal(shape), (0.5, 4.0))
+    ),
+    "clouds": clouds,
+    "patches": patches,
+    "letters": letters,
+    "stars": stars,
+}
+
+
+class Noise(NamedTuple):
+    """A kind of noise on the scale 0..255: how it is added, and what a user may say of it."""
+
+    add: Callable[[Image, Generator], Image]
+    told: dict[str, Any] | None = None  # noise and sigma, in grey levels unless relative
+
+
+def white(sigma: float) -> Noise:
+    """Return Gaussian noise of a deviation."""
+    told = {"noise": "gaussian", "sigma": sigma}
+    return Noise(lambda x, rng: x + sigma * rng.standard_normal(x.shape), told)
+
+
+def photons(peak: float) -> Noise:
+    """Return the noise of so many photons where it is white."""
+    told = {"noise": "poisson", "sigma": 255.0 / peak**0.5}
+    return Noise(lambda x, rng: rng.poisson(np.maximum(x, 0) / 255 * peak) * 255.0 / peak, told)
+
+
+def speckle(sigma: float) -> Noise:
+    """Return noise that multiplies."""
+    told = {"noise": "speckle", "sigma": sigma}
+    return Noise(lambda x, rng: x * rng.gamma(sigma**-2, sigma**2, x.shape), told)
+
+
+def impulses(share: float) -> Noise:
+    """Return salt and pepper."""
+
+    def add(x: Image, rng: Generator) -> Image:
+        return np.where(rng.random(x.shape) < share, rng.choice([0.0, 255.0], x.shape), x)
+
+    return Noise(add, {"noise": "impulse", "sigma": 0.0})
+
+
+NOISES = {
+    "none": Noise(lambda x, rng: x),
+    "white 3": white(3.0),
+    "white 10": white(10.0),
+    "white 30": white(30.0),
+    "white 75": white(75.0),
+    "photons 200": photons(200.0),
+    "photons 30": photons(30.0),
+    "photons 5": photons(5.0),
+    "speckle .1": speckle(0.1),
+    "speckle .3": speckle(0.3),
+    "impulses 2%": impulses(0.02),
+    "impulses 20%": impulses(0.2),
+    "shared": Noise(
+        lambda x, rng: x + 30.0 * gaussian_filter(rng.standard_normal(x.shape), 0.7),
+        {"noise": "camera", "sigma": None},
+    ),
+    "uniform": Noise(
+        lambda x, rng: x + rng.uniform(-25, 25, x.shape), {"noise": "gaussian", "sigma": 14.4}
+    ),
+    "rows": Noise(lambda x, rng: x + 8.0 * rng.standard_normal((len(x), 1))),
+}
+
+
+class Case(NamedTuple):
+    """One image denoised in one way."""
+
+    noise: str
+    way: str
+    name: str
+    before: float  # mean squared errors on the scale 0..255
+    after: float
+    change: float  # mean modulus of it
+
+    @property
+    def gain(self) -> float:
+        """In dB; infinite where all noise went."""
+        return float(10 * np.log10(self.before / self.after)) if self.after else np.inf
+
+
+def cases(seed: int, quality: str, only: str) -> Iterator[Case]:
+    """Denoise every image in every noise."""
+    for number, (noise, kind) in enumerate((n, k) for n in NOISES for k in KINDS):
+        if only and only not in (kind, noise):
+            continue
+        for step, shape in enumerate(SIZES):
+            rng = np.random.default_rng([seed, number, step])
+            clean = np.clip(KINDS[kind](shape, rng), 0.0, 255.0)
+            dtype, black, span = TYPES[(number + step + seed) % len(TYPES)]
+            unit = span / 255.0
+
+            def stored(x: Image, dtype: str = dtype, black: float = black, unit: float = unit) -> Any:
+                x = x * unit + black
+                limits = np.iinfo(dtype) if dtype[0] == "u" else None
+                return (np.clip(np.rint(x), 0, limits.max) if limits else x).astype(dtype)
+
+            truth = stored(clean).astype(np.float64)
+            image = stored(NOISES[noise].add(clean, rng))
+            ways: dict[str, dict[str, Any]] = {"auto": {"noise": "auto"}}
+            told = NOISES[noise].told
+            if told is not None and told["noise"] not in ("poisson", "speckle") or not black:
+                ways["told"] = dict(told or {})
+            for way, options in ways.items():
+                if way == "told" and not options:
+                    continue
+                level = options.get("sigma")
+                if level is not None and options["noise"] != "speckle":
+                    options["sigma"] = level * unit
+                found = denoise_with_info(image, quality=quality, data_range=span, **options)[0]
+                before, after, moved = (
+                    (x.astype(np.float64) - y) / unit
+                    for x, y in ((image, truth), (found, truth), (found, image.astype(np.float64)))
+                )
+                name = f"{kind} {shape[0]} x {shape[1]} {dtype}"
+                errors = float(np.mean(before**2)), float(np.mean(after**2))
+                yield Case(noise, way, name, *errors, float(np.mean(np.abs(moved))))
+
+
+def main() -> int:
+    """Print a line for each noise and way; 1 where an image became worse."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--quality", default="fast")
+    parser.add_argument("--only", default="", help="one kind of image, or of noise")
+    parser.add_argument("--list", action="store_true", help="name every image that became worse")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
+    found: dict[tuple[str, str], list[Case]] = {}
+    for seed in range(arguments.seeds):
+        for case in cases(seed, arguments.quality, arguments.only):
+            found.setdefault((case.noise, case.way), []).append(case)
+    print(f"{'noise':14}{'way':6}{'images':>7}{'worse':>7}{'mean gain':>11}{'least':>8}")
+    n_worse = total = 0
+    for (noise, way), group in found.items():
+        total += len(group)
+        worst = min(group, key=lambda case: case.gain)
+        worse = [case for case in group if case.after > case.before * (1 + 1e-6)]
+        if noise == "none":
+            kept = sum(case.change == 0 for case in group)
+            most = max(group, key=lambda case: case.change)
+            print(
+                f"{noise:14}{way:6}{len(group):7}  as they were: {kept}, largest mean change "
+                f"{most.change:.2f} ({most.name})"
+            )
+        else:
+            n_worse += len(worse)
+            mean = np.mean([min(case.gain, 60.0) for case in group])
+            print(
+                f"{noise:14}{way:6}{len(group):7}{len(worse):7}{mean:11.2f}{worst.gain:8.2f}  "
+                f"({worst.name})",
+                flush=True,
+            )
+        for case in worse if arguments.list else ():
+            print(f"    {case.gain:8.3f} dB, rms {case.before**0.5:.2f} before: {case.name}")
+    print(f"{total} images, {n_worse} of them worse than before")
+    return int(n_worse > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,387 @@
+"""What holds of kernel PCA whatever the rows, within bounds that `rounding` derives.
+
+At length: ``pytest -n0 --hypothesis-profile long tests/engine/test_numerics.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kpca_apps.engine.kernel_pca import KernelPCA
+from kpca_apps.engine.kernels import RBF, Kernel, Laplacian, Linear
+from kpca_apps.engine.linalg.gram import centre_in_place
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.preimage.fixed_point import fixed_point
+from kpca_apps.engine.preimage.gradient import gradient_descent
+from tests.engine import rounding
+from tests.engine.examples import DISTANCE_KERNELS, PSD_KERNELS, exact
+from tests.quick import examples
+
+COLUMNS = 4
+EPS = float(np.finfo(np.float64).eps)
+KINDS = ("normal", "repeated", "line", "clusters", "far", "whole")
+
+any_kernel = st.sampled_from([*PSD_KERNELS.values()])
+distance_kernel = st.sampled_from([*DISTANCE_KERNELS.values()])
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
+    """Draw rows: all over, repeated, on a line, in clusters, one far out, of whole numbers."""
+    n, kind = draw(st.integers(least, most)), draw(st.sampled_from(KINDS))
+    rng = np.random.default_rng(draw(seeds))
+    X = rng.normal(size=(n, COLUMNS))
+    if kind == "repeated":
+        X = X[rng.integers(0, 1 + n // 3, n)]
+    elif kind == "line":
+        X = X[:, :1] * X[:1]
+    elif kind == "clusters":
+        X += 10.0 * rng.integers(0, 2, (n, 1))
+    elif kind == "far":
+        X[0] *= 1e3
+    elif kind == "whole":
+        X = np.round(2.0 * X)
+    return X * 10.0 ** draw(st.integers(-3, 3))
+
+
+def new_rows(X: np.ndarray, count: int = 5) -> np.ndarray:
+    """Return rows among others and somewhat beyond."""
+    rng = np.random.default_rng(len(X))
+    return np.ascontiguousarray(X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1)))
+
+
+def delta_of(kernel: Kernel) -> float:
+    return rounding.of_kernel(kernel, COLUMNS)
+
+
+@examples(30)
+@given(any_kernel, tables())
+def test_gram_matrices_are_positive_semi_definite(kernel, X):
+    K = kernel(X)
+    trace = float(np.trace(K))
+    least = np.linalg.eigvalsh((K + K.T) / 2)[0]
+    assert least >= -rounding.of_gram(trace, len(X), delta_of(kernel))
+
+
+@examples(30)
+@given(any_kernel, tables())
+def test_centring_takes_the_mean_away_and_twice_is_as_once(kernel, X):
+    K = kernel(X)
+    n, size = len(X), float(np.abs(K).max())
+    # A mean is right to n eps, and three of them are added.
+    bound = 4 * (n + 4) * EPS * size
+    H = np.eye(n, dtype=np.longdouble) - np.longdouble(1.0) / n
+    expected = (H @ K.astype(np.longdouble) @ H).astype(np.float64)
+    once = K.copy()
+    centre_in_place(once)
+    assert_allclose(once, expected, rtol=0, atol=bound)
+    assert np.abs(once.sum(axis=0)).max() <= n * bound
+    again = once.copy()
+    centre_in_place(again)
+    assert_allclose(again, once, rtol=0, atol=bound)
+
+
+@examples(30)
+@given(any_kernel, tables())
+def test_errors_are_never_negative_and_fall_with_each_component(kernel, X):
+    subspace, rows = exact(kernel, X), np.vstack([X, new_rows(X)])
+    slack = rounding.of_errors(subspace, rows, delta_of(kernel))
+    found = [
+        subspace.leading(q).reconstruction_error(rows, clip=False)
+        for q in range(subspace.n_components + 1)
+    ]
+    for error in found:
+        assert (error >= -slack).all()
+    for more, fewer in zip(found[1:], found[:-1], strict=True):
+        assert (more <= fewer + slack).all()
+
+
+@examples(30)
+@given(any_kernel, tables())
+def test_variances_and_what_is_left_add_up_to_the_total(kernel, X):
+    """And projections have no mean and are uncorrelated."""
+    subspace = exact(kernel, X)
+    n, T = len(X), subspace.project(X)
+    slack = rounding.of_errors(subspace, X, delta_of(kernel)).mean()
+    moved = rounding.of_gram(float(kernel.diagonal(X).sum()), n, delta_of(kernel)) / n
+    total = subspace.leading(0).reconstruction_error(X, clip=False).mean()
+    left = subspace.reconstruction_error(X, clip=False).mean()
+    # What was left out as rounding is no more than a thousand eps of the trace, each time.
+    assert abs(total - left - subspace.variances.sum()) <= 2 * slack + (n + 2) * moved
+    spread = np.sqrt(subspace.variances)
+    # T = n V L^(1/2) / n up to residuals of V, which one over a root of L makes larger.
+    bound = 2 * moved * (1.0 / spread[:, None] + 1.0 / spread) * np.maximum(spread[:, None], spread)
+    assert (np.abs(T.T @ T / n - np.diag(subspace.variances)) <= bound * 2).all()
+    assert (np.abs(T.mean(axis=0)) <= 2 * moved / spread).all()
+
+
+@examples(30)
+@given(any_kernel, tables(least=3), seeds)
+def test_the_order_of_rows_is_of_no_influence(kernel, X, seed):
+    order = np.random.default_rng(seed).permutation(len(X))
+    agree(kernel, exact(kernel, X), exact(kernel, X[order]), new_rows(X))
+
+
+def agree(kernel, one, other, rows, other_rows=None, moved=0.0):
+    """Assert that two fits of the same matrix explain the same, where eigenvalues lie apart."""
+    n, trace = len(one.points), float(kernel.diagonal(one.points).sum())
+    delta = delta_of(kernel)
+    moved += 2 * rounding.of_gram(trace, n, delta)
+    shared = min(one.n_components, other.n_components)
+    assert_allclose(one.variances[:shared], other.variances[:shared], rtol=0, atol=moved / n)
+    if not shared:
+        return
+    q, gap = rounding.widest_gap(n * one.variances)
+    if q > shared:
+        return
+    other_rows = rows if other_rows is None else other_rows
+    distance = one.leading(0).reconstruction_error(rows)
+    bound = rounding.of_projection(distance, moved, gap)
+    bound += rounding.of_errors(one.leading(q), rows, delta)
+    bound += rounding.of_errors(other.leading(q), other_rows, delta)
+    found = other.leading(q).reconstruction_error(other_rows, clip=False)
+    expected = one.leading(q).reconstruction_error(rows, clip=False)
+    assert (np.abs(found - expected) <= bound).all()
+
+
+@examples(30)
+@given(distance_kernel, tables(least=3), st.integers(-30, 30), st.booleans())
+def test_where_the_origin_lies_is_of_no_influence_on_kernels_of_a_distance(
+    kernel, X, exponent, is_negative
+):
+    # Of few binary digits, so that the sums are exact.
+    step = 2.0 ** (exponent - 20)
+    X = np.round(X / np.abs(X).max() * 2**20) * step if X.any() else X
+    far = (-1.0 if is_negative else 1.0) * 2.0**30 * step
+    rows = np.round(new_rows(X) / step) * step
+    agree(kernel, exact(kernel, X), exact(kernel, X + far), rows, rows + far)
+
+
+@pytest.mark.filterwarnings("ignore::kpca_apps.errors.KpcaWarning")
+@examples(20)
+@given(
+    st.sampled_from(["rbf", "laplacian", "cosine"]),
+    tables(least=3),
+    st.integers(-300, 300),
+    st.sampled_from([{}, {"method": "nystroem", "n_landmarks": 3}, {"ridge": 0.1}]),
+)
+def test_the_unit_is_of_no_influence_on_widths_chosen_from_the_rows(name, X, exponent, options):
+    assume((X != X[0]).any())  # else no width is better than another, and it is 1
+    unit = 2.0**exponent
+    model = KernelPCA(2, kernel=name, random_state=0, **options)
+    rows = new_rows(X)
+    found = []
+    for scale in (1.0, unit):
+        model.fit(X * scale)
+        found.append((model.transform(rows * scale), model.reconstruction_error(rows * scale)))
+    for one, other in zip(*found, strict=True):
+        assert_array_equal(one, other)
+
+
+@examples(30)
+@given(any_kernel, tables(least=3, most=8), st.lists(st.integers(1, 4), min_size=8, max_size=8))
+def test_repeated_rows_count_as_weights(kernel, X, counts):
+    weights = np.array(counts[: len(X)])
+    repeated = np.repeat(X, weights, axis=0)
+    subspace, rows, n = exact(kernel, repeated), new_rows(X), int(weights.sum())
+    values, errors = by_weights(kernel, X, weights, rows)
+    delta = delta_of(kernel)
+    trace = float(kernel.diagonal(repeated).sum())
+    moved = 2 * rounding.of_gram(trace, n, delta)
+    q = subspace.n_components
+    assert_allclose(n * subspace.variances, values[:q], rtol=0, atol=moved)
+    if not q:
+        return
+    q, gap = rounding.widest_gap(n * subspace.variances)
+    distance = subspace.leading(0).reconstruction_error(rows)
+    bound = rounding.of_projection(distance, moved, gap)
+    bound += 2 * rounding.of_errors(subspace.leading(q), rows, delta)
+    found = subspace.leading(q).reconstruction_error(rows, clip=False)
+    assert (np.abs(found - errors(q)) <= bound).all()
+
+
+def by_weights(kernel, X, weights, rows):
+    """Return the eigenvalues of weighted kernel PCA, and its errors by the number of components."""
+    share, root = weights / weights.sum(), np.sqrt(weights)
+    K, k = kernel(X), kernel(rows, X)
+    about = k - k @ share[:, None] - K @ share + share @ K @ share
+    centred = K - (K @ share)[:, None] - K @ share + share @ K @ share
+    values, vectors = np.linalg.eigh(root[:, None] * centred * root)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    distance = kernel.diagonal(rows) - 2 * k @ share + share @ K @ share
+
+    def errors(q: int) -> np.ndarray:
+        t = (about * root) @ vectors[:, :q] / np.sqrt(values[:q])
+        return distance - (t**2).sum(axis=1)
+
+    return values, errors
+
+
+@examples(30)
+@given(tables(), st.integers(-140, 140), st.sampled_from([0.0, 1.0, 2.0**10, -(2.0**20)]))
+def test_the_linear_kernel_is_pca_whatever_unit_and_origin(X, exponent, offset):
+    # Digits for the offset to leave alone, so that both see the same rows.
+    size = float(np.abs(X).max()) or 1.0
+    unit = 2.0**exponent
+    X = (np.round(X / size * 2**22) / 2**22 + offset) * unit
+    subspace = exact(Linear(), X)
+    about = X - X.mean(axis=0)
+    _, singular, axes = np.linalg.svd(about, full_matrices=False)
+    total = float((about**2).sum())
+    # A mean is right to n eps of its size, and the rows about it with it.
+    lost = 2 * len(X) * EPS * (float(np.abs(X).max()) * np.sqrt(X.size) * np.sqrt(total) + total)
+    moved = 2 * rounding.of_gram(total, len(X), delta_of(Linear())) + 2 * lost
+    q = subspace.n_components
+    assert_allclose(len(X) * subspace.variances, singular[:q] ** 2, rtol=0, atol=moved)
+    if not q:
+        return
+    q, gap = rounding.widest_gap(len(X) * subspace.variances)
+    T = subspace.leading(q).project(X)
+    turn = min(2 * moved / gap, 1.0)
+    explained = about @ axes[:q].T @ axes[:q]
+    # Sums of squares do not depend on the basis.
+    expected = (explained**2).sum(axis=1)
+    bound = 2 * turn * (about**2).sum(axis=1)
+    bound += rounding.of_errors(subspace.leading(q), X, delta_of(Linear())) + 4 * lost
+    assert (np.abs((T**2).sum(axis=1) - expected) <= bound).all()
+
+
+@examples(30)
+@given(any_kernel, tables(), tables())
+def test_float32_keeps_what_seven_digits_can(kernel, X, Z):
+    single, double = kernel.against(Z, np.float32)(X), kernel(X, Z)
+    delta = rounding.of_kernel(kernel, COLUMNS, np.float32)
+    sizes = np.sqrt(np.outer(kernel.diagonal(X), kernel.diagonal(Z)))
+    least = float(np.finfo(np.float32).tiny)
+    assert single.dtype == np.float32
+    assert (np.abs(single - double) <= delta * sizes + 2 * least).all()
+
+
+@examples(30)
+@given(any_kernel, tables(least=3))
+def test_errors_in_float32_are_those_of_float64_as_far_as_kernel_values_tell(kernel, X):
+    subspace, rows = exact(kernel, X), new_rows(X)
+    q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
+    subspace = subspace.leading(q)
+    delta = rounding.of_kernel(kernel, COLUMNS, np.float32)
+    delta += 2 * len(X) * float(np.finfo(np.float32).eps)
+    single, double = (
+        subspace.reconstruction_error(rows, clip=False, precision=precision)
+        for precision in ("float32", "float64")
+    )
+    assert (np.abs(single - double) <= rounding.of_errors(subspace, rows, delta)).all()
+
+
+@examples(30)
+@given(any_kernel, tables(least=3))
+def test_with_all_rows_as_landmarks_a_fit_through_them_is_exact(kernel, X):
+    reference = exact(kernel, X)
+    kernel = reference.kernel  # about the mean, where that keeps digits
+    basis = LandmarkBasis.from_eigen(kernel, X)
+    nystroem = subspace_from_sums(basis, CovarianceSums.of_rows(basis, X))
+    # Directions below 1e-10 of the largest eigenvalue are left out of the span.
+    cut = 1e-10 * float(kernel.diagonal(X).sum())
+    shared = min(reference.n_components, nystroem.n_components)
+    n, trace = len(X), float(kernel.diagonal(X).sum())
+    # Rounding of K_mm is divided by eigenvalues down to the cut, and counts by its root (Weyl).
+    delta = delta_of(kernel)
+    moved = 2 * rounding.of_gram(trace, n, delta)
+    moved += cut + 2 * np.sqrt(moved * trace)
+    assert_allclose(nystroem.variances[:shared], reference.variances[:shared], atol=moved / n)
+
+
+def strided(X: np.ndarray) -> np.ndarray:
+    wide = np.full((3 * len(X), 2 * X.shape[1]), np.nan)
+    wide[1::3, ::2] = X
+    return wide[1::3, ::2]
+
+
+def read_only(X: np.ndarray) -> np.ndarray:
+    fixed = X.copy()
+    fixed.setflags(write=False)
+    return fixed
+
+
+layouts = st.sampled_from(
+    [
+        np.asfortranarray,
+        strided,
+        read_only,
+        lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+        lambda X: X.astype(X.dtype.newbyteorder()),
+        lambda X: X.tolist(),
+    ]
+)
+
+
+@pytest.mark.filterwarnings("ignore::kpca_apps.errors.KpcaWarning")
+@examples(30)
+@given(tables(least=3), layouts, st.integers(0, 4), st.booleans())
+def test_layouts_of_memory_change_no_bit(X, layout, q, is_nystroem):
+    options = {"method": "nystroem", "n_landmarks": 4} if is_nystroem else {}
+    model = KernelPCA(min(q, len(X) - 1), gamma=0.3, random_state=0, **options)
+    rows = new_rows(X)
+    expected = fitted(model, X, rows)
+    for one, other in zip(fitted(model, layout(X), layout(rows)), expected, strict=True):
+        assert_array_equal(one, other)
+
+
+def fitted(model, X, rows):
+    model.fit(X)
+    T = model.transform(rows)
+    return T, model.reconstruction_error(rows), model.inverse_transform(T), model.eigenvalues_
+
+
+@examples(20)
+@given(tables(least=3, most=10), st.floats(0.01, 10.0), st.integers(-60, 60))
+def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, exponent):
+    gamma /= float(np.median(((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(len(X), 1)])) or 1
+    subspace = exact(RBF(gamma), X)
+    q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
+    subspace, start = subspace.leading(q), new_rows(X)
+    T = subspace.project(start)
+    found = fixed_point(subspace, T, start)
+    rho = distances(subspace, T)
+    slack = 2 * rounding.of_errors(subspace, np.vstack([start, found.points]), 4 * delta_of(RBF(1.0)))
+    assert (rho(found.points) <= rho(start) + slack.max() + 1e-9).all()
+    assert_allclose(found.residual, np.maximum(rho(found.points), 0.0), rtol=0, atol=slack.max())
+    unit = 2.0**exponent
+    scaled = exact(RBF(gamma / unit**2), X * unit).leading(q)
+    again = fixed_point(scaled, scaled.project(start * unit), start * unit)
+    assert_array_equal(again.points, found.points * unit)
+
+
+def distances(subspace, T):
+    """Return what maps rows to |phi(z) - P phi(x)|^2, written out."""
+    g = (T * subspace.gain) @ subspace.weights.T + subspace.mean_weights
+    K = subspace.kernel(subspace.points)
+
+    def rho(Z):
+        k = subspace.kernel(Z, subspace.points)
+        inner, norm = (k * g).sum(axis=1), np.einsum("ij,jk,ik->i", g, K, g)
+        return subspace.kernel.diagonal(Z) - 2 * inner + norm
+
+    return rho
+
+
+descents = st.sampled_from([Laplacian(0.5, "euclidean"), PSD_KERNELS["polynomial"], Linear()])
+
+
+@examples(20)
+@given(descents, tables(least=3, most=10))
+def test_descents_never_climb(kernel, X):
+    X = X / (np.abs(X).max() or 1.0)
+    subspace = exact(kernel, X)
+    q, _ = rounding.widest_gap(subspace.variances) if subspace.n_components else (0, 0.0)
+    subspace, start = subspace.leading(q), new_rows(X)
+    T = subspace.project(start)
+    rho, found = distances(subspace, T), gradient_descent(subspace, T, start)
+    both = np.vstack([start, found.points])
+    slack = 2 * rounding.of_errors(subspace, both, 4 * delta_of(kernel)).max()
+    assert (rho(found.points) <= rho(start) + slack).all()
+    assert_allclose(found.residual, np.maximum(rho(found.points), 0.0), rtol=0, atol=slack)

@@ -1,0 +1,254 @@
+"""The same bits from threads, forked and spawned processes, event loops, joblib and notebooks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.model_selection import GridSearchCV
+
+from kpca_apps import KernelPCA, KernelPCANovelty, denoise_kpca, screen_table
+from kpca_apps.engine.kernels import MeanRBF
+
+ROWS = np.random.default_rng(0).normal(size=(900, 4))
+NEW = np.random.default_rng(1).normal(size=(500, 4))
+IMAGE = 100 + 20 * np.random.default_rng(2).standard_normal((48, 64))
+
+if hasattr(os, "fork"):
+    STARTS = ["fork", "spawn"]
+else:
+    STARTS = ["spawn"]
+
+
+def digest(*arrays: Any) -> str:
+    return hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
+
+
+def exact() -> str:
+    model = KernelPCA(20, n_jobs=2, random_state=0).fit(ROWS)
+    T = model.transform(NEW)
+    return digest(T, model.reconstruction_error(NEW), model.inverse_transform(T[:60]))
+
+
+def landmarks() -> str:
+    kernel = MeanRBF(0.2)
+    options: dict[str, Any] = {"kernel": kernel, "method": "nystroem", "precision": "float32"}
+    model = KernelPCA(10, n_landmarks=80, n_jobs=2, random_state=0, **options).fit(ROWS)
+    return digest(model.transform(NEW), model.eigenvalues_)
+
+
+def novelty() -> str:
+    model = KernelPCANovelty(n_landmarks=60, n_jobs=2, random_state=0).fit(ROWS)
+    return digest(model.novelty_scores_, model.novelty_scores(NEW))
+
+
+def denoising() -> str:
+    return digest(denoise_kpca(IMAGE, sigma=20.0, data_range=255, quality="fast", n_jobs=2))
+
+
+def screening() -> str:
+    found = screen_table({"a": ROWS[:200, 0], "b": ROWS[:200, 1], "c": [*"xyxyz"] * 40})
+    return digest(found.scores, found.is_flagged)
+
+
+WORK: dict[str, Callable[[], str]] = {
+    one.__name__: one for one in (exact, landmarks, novelty, denoising, screening)
+}
+# Tables are read by threads that a fork leaves behind: api.py refuses them, at once.
+FORKABLE = [name for name in WORK if name != "screening"]
+
+
+def work(name: str) -> str:
+    """Do one piece of work, in whatever process this is."""
+    return WORK[name]()
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, str]:
+    """What each piece of work gives when nothing else runs."""
+    return {name: work(name) for name in WORK}
+
+
+def test_work_in_several_threads_at_once_gives_the_bits_of_work_alone(alone: dict[str, str]) -> None:
+    names = [*WORK] * 2
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(work, names)] == [alone[name] for name in names]
+
+
+def test_one_model_serves_several_threads() -> None:
+    """Of what is prepared at the first call, too: each thread may be the first."""
+    models = [KernelPCA(6, kernel=kernel).fit(ROWS[:80]) for kernel in ("rbf", "poly", "sigmoid")]
+    detector = KernelPCANovelty(random_state=0).fit(ROWS)
+
+    def use(_: int) -> str:
+        found = []
+        for model in models:
+            T = model.transform(NEW[:40])
+            found += [T, model.inverse_transform(T)]
+        return digest(*found, detector.novelty_scores(NEW))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(use, range(8)))) == 1
+
+
+def test_work_goes_on_in_an_event_loop(alone: dict[str, str]) -> None:
+    async def several() -> list[str]:
+        return await asyncio.gather(*(asyncio.to_thread(work, name) for name in WORK))
+
+    assert asyncio.run(several()) == [*alone.values()]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_joblib_works_with_any_backend(backend: str, alone: dict[str, str]) -> None:
+    names = FORKABLE if backend == "multiprocessing" else [*WORK]
+    with warnings.catch_warnings():
+        # Forking beside threads is what is tried here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = Parallel(n_jobs=2, backend=backend)(delayed(work)(name) for name in names)
+    assert found == [alone[name] for name in names]
+
+
+@pytest.mark.release
+def test_a_context_of_joblib_and_a_search_over_parameters_change_nothing(
+    alone: dict[str, str],
+) -> None:
+    for backend in ("threading", "loky"):
+        with parallel_config(backend=backend, n_jobs=2):
+            assert exact() == alone["exact"]
+            assert denoising() == alone["denoising"]
+    search = GridSearchCV(
+        KernelPCA(3, kernel="poly"),
+        {"gamma": [0.1, 1.0]},
+        scoring=lambda model, X, y=None: -float(model.reconstruction_error(X).mean()),
+        n_jobs=2,
+        cv=2,
+    ).fit(ROWS[:60])
+    one = GridSearchCV(**{**search.get_params(deep=False), "n_jobs": 1}).fit(ROWS[:60])
+    assert search.cv_results_["mean_test_score"].tolist() == one.cv_results_[
+        "mean_test_score"
+    ].tolist()
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("start", STARTS)
+def test_processes_that_are_forked_after_use_or_spawned_do_the_same(
+    start: str, alone: dict[str, str]
+) -> None:
+    names = FORKABLE if start == "fork" else [*WORK]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with multiprocessing.get_context(start).Pool(2) as pool:
+            found = pool.map_async(work, names).get(timeout=300)
+    assert found == [alone[name] for name in names]
+
+
+def forked(code: str) -> str:
+    """Return what a forked child prints, within a minute."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+FORKING = """
+import os, threading
+import numpy as np
+from kpca_apps import KernelPCA, KernelPCANovelty, denoise_kpca, screen_table
+
+def child(function):
+    number = os.fork()
+    if not number:
+        try:
+            print(function(), flush=True)
+        finally:
+            os._exit(0)
+    os.waitpid(number, 0)
+"""
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
+
+
+@needs_fork
+def test_a_child_forked_after_import_screens_tables() -> None:
+    assert forked("child(lambda: screen_table({'a': [*range(40)], 'b': [1, 2] * 20}).n_rows)") == "40\n"
+
+
+@needs_fork
+def test_children_forked_while_threads_limit_the_linear_algebra_are_not_stuck() -> None:
+    code = """
+from kpca_apps.system.blas import one_blas_thread
+done = threading.Event()
+def limit():
+    while not done.is_set():
+        with one_blas_thread():
+            pass
+threads = [threading.Thread(target=limit) for _ in range(2)]
+for thread in threads:
+    thread.start()
+X = np.random.default_rng(0).normal(size=(50, 3))
+for _ in range(5):
+    child(lambda: KernelPCA(2, gamma=.3).fit(X).transform(X).shape)
+done.set()
+"""
+    assert forked(code) == "(50, 2)\n" * 5
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+from threadpoolctl import threadpool_info
+from tests.interrupts import HEARS_INTERRUPTS
+from tests.test_concurrency import work
+
+exec(HEARS_INTERRUPTS)
+def limits():
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+name, heard = sys.argv[1], 0
+expected, before, start = work(name), limits(), time.perf_counter()
+work(name)
+needed = time.perf_counter() - start
+for moment in np.random.default_rng(3).uniform(0.0, needed, 12):
+    timer = threading.Timer(moment, os.kill, [os.getpid(), signal.SIGINT])
+    try:
+        timer.start()
+        work(name)
+        timer.join()
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        heard += 1
+    assert limits() == before, (limits(), before)
+print(heard > 0, work(name) == expected)
+"""
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", WORK)
+def test_after_an_interrupt_anywhere_the_process_is_as_before(name: str, repository: Path) -> None:
+    """As of a cell of a notebook: its work is done again, by as many threads, to the same bits."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, name],
+        cwd=repository,
+        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("True True\n", 0), done.stderr

@@ -1,0 +1,171 @@
+"""The same files whatever locale, time zone, home, temporary folder and rights a process has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+# A process that has taken its user's locale, as Qt and GTK do, and commands in it.
+WITH_LOCALE = """
+import json, locale, os, sys
+locale.setlocale(locale.LC_ALL, "")
+from kpca_apps.cli.main import main
+for words in json.loads(os.environ["COMMANDS"]):
+    if main([word.replace("{out}", sys.argv[1]).replace("{in}", sys.argv[2]) for word in words]):
+        sys.exit(1)
+"""
+TABLE = """Größe;Datum;Zeit;ı;Preis
+1,5;03.02.2024;2024-03-31T02:30:00+02:00;I;1.234,5
+2,5;04.02.2024;2024-03-31T03:30:00+02:00;ı;1.250,0
+"""
+COMMANDS = (
+    ("novelty", "screen", "{in}/sizes.csv", "--out", "{out}/screened", "--count", "2"),
+    ("denoise", "run", "{in}/image.png", "--out", "{out}/denoised", "--quality", "draft"),
+)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with dates, times, decimal commas and letters beyond ASCII; an image."""
+    folder = tmp_path_factory.mktemp("inputs")
+    head, *lines = TABLE.splitlines()
+    rng, rows = np.random.default_rng(0), []
+    for number in range(60):
+        size, day, clock, letter, price = lines[number % 2].split(";")
+        size = f"{rng.normal(5):.2f}".replace(".", ",")
+        rows.append(";".join((size, f"{1 + number % 28:02d}{day[2:]}", clock, letter, price)))
+    rows[7] = "99,5;05.02.2024;1999-03-31T02:30:00+02:00;I;9.999,5"
+    (folder / "sizes.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    noisy = 100 + 20 * rng.standard_normal((40, 48))
+    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(folder / "image.png")
+    return folder
+
+
+def written(out: Path, inputs: Path, **environment: str | None) -> dict[str, bytes]:
+    """Run the commands in an environment, None for what is not there; return all they wrote."""
+    out.mkdir()
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    present = {name: value for name, value in settings.items() if value is not None}
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_LOCALE, out, inputs],
+        env={**present, "COMMANDS": json.dumps(COMMANDS)},
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
+    assert b"Traceback" not in done.stderr
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        # Clock and host stand in these alone.
+        if path.is_file() and path.name not in ("run.json", "manifest.jsonl")
+    }
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, inputs: Path) -> dict[str, bytes]:
+    return written(tmp_path_factory.mktemp("usual") / "out", inputs)
+
+
+def same(found: dict[str, bytes], usual: dict[str, bytes]) -> None:
+    assert [*found] == [*usual]
+    assert [name for name in found if found[name] != usual[name]] == []
+
+
+@pytest.fixture(scope="session")
+def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Locales with decimal commas, with a dotless i, and of one byte a letter."""
+    if shutil.which("localedef") is None or not Path("/usr/share/i18n/locales/tr_TR").exists():
+        pytest.skip("this machine makes no locales")
+    folder = tmp_path_factory.mktemp("locales")
+    for name, charmap in (("de_DE", "UTF-8"), ("tr_TR", "UTF-8"), ("de_DE", "ISO-8859-1")):
+        target = str(folder / f"{name}.{charmap}")
+        subprocess.run(["localedef", "-i", name, "-f", charmap, target], check=True)
+    return folder
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", ["de_DE.UTF-8", "tr_TR.UTF-8", "de_DE.ISO-8859-1"])
+def test_no_locale_changes_a_byte(
+    name: str, locales: Path, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
+) -> None:
+    settings = {"LOCPATH": str(locales), "LC_ALL": name, "LANG": name}
+    same(written(tmp_path / "out", inputs, **settings), usual)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", ["C", "POSIX"])
+def test_ascii_alone_changes_no_byte(
+    name: str, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
+) -> None:
+    settings = {"LC_ALL": name, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    same(written(tmp_path / "out", inputs, **settings), usual)
+
+
+@pytest.mark.release
+def test_names_beyond_ascii_are_files_like_others_where_the_locale_has_ascii_alone(
+    tmp_path: Path, inputs: Path, usual: dict[str, bytes]
+) -> None:
+    """What is told of the name may differ; the scores do not."""
+    named = tmp_path / "Maße"
+    shutil.copytree(inputs, named)
+    settings = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    found = written(tmp_path / "out", named, **settings)
+    assert found["screened/scored.csv"] == usual["screened/scored.csv"]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/St_Johns", "EST5EDT", ":nowhere"])
+def test_no_time_zone_changes_a_byte(
+    zone: str, tmp_path: Path, inputs: Path, usual: dict[str, bytes]
+) -> None:
+    same(written(tmp_path / "out", inputs, TZ=zone), usual)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HOME": None, "XDG_CACHE_HOME": None, "XDG_CONFIG_HOME": None, "USER": None},
+        {"HOME": "/nonexistent/home"},
+        {"HOME": "/dev/null", "MPLCONFIGDIR": "/dev/null", "XDG_CACHE_HOME": "/dev/null"},
+        {"TMPDIR": "/dev/null", "TMP": "/dev/null", "TEMP": "/dev/null"},
+        {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "7", "PYTHONOPTIMIZE": "2"},
+    ],
+    ids=["no home", "home is missing", "home is a file", "no TMPDIR", "optimised"],
+)
+def test_no_home_or_folder_that_cannot_be_written_to_changes_a_byte(
+    environment: dict[str, str | None],
+    tmp_path: Path,
+    inputs: Path,
+    usual: dict[str, bytes],
+) -> None:
+    same(written(tmp_path / "out", inputs, **environment), usual)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of another kind")
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Path) -> None:
+    from kpca_apps import save_model, screen_table
+
+    before = os.umask(mask)
+    try:
+        found = screen_table({"a": [*range(40)], "b": [i % 7 for i in range(40)]})
+        found.save_tables(tmp_path / "out")
+        found.save_report(tmp_path / "report.html")
+        save_model(found.model, tmp_path / "model.kpca")
+    finally:
+        os.umask(before)
+    for path in tmp_path.rglob("*"):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert oct(mode) == oct((0o777 if path.is_dir() else 0o666) & ~mask), path.name

@@ -1,0 +1,79 @@
+"""A kernel of Jupyter: interrupted in the middle of a cell, asked again, started again."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+client = pytest.importorskip("jupyter_client", reason="jupyter_client is not installed")
+pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+
+FIRST = """
+import numpy as np
+from kpca_apps import KernelPCANovelty, denoise_kpca, screen_table
+rng = np.random.default_rng(0)
+X, image = rng.normal(size=(1500, 5)), 100 + 20 * rng.standard_normal((256, 256))
+def everything():
+    scores = KernelPCANovelty(n_jobs=2, random_state=0).fit(X).novelty_scores_
+    found = screen_table({str(j): X[:, j] for j in range(5)}).scores
+    clean = denoise_kpca(image, sigma=20.0, data_range=255, quality="fast", n_jobs=2)
+    return hash((scores.tobytes(), found.tobytes(), clean.tobytes()))
+print("ready")
+"""
+
+pytestmark = [
+    pytest.mark.release,
+    # Of the libraries that talk to the kernel.
+    pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning"),
+]
+
+
+@pytest.fixture
+def kernel() -> Iterator[Any]:
+    """A kernel, and what talks to it."""
+    manager, talk = client.manager.start_new_kernel(
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
+    )
+    yield manager, talk
+    talk.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def run(talk: Any, code: str) -> tuple[str, str]:
+    """Return what a cell prints, and the name of the error it ends with."""
+    printed: list[str] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "stream" and message["content"]["name"] == "stdout":
+            printed.append(message["content"]["text"])
+
+    answer = talk.execute_interactive(code, output_hook=hear, timeout=300)
+    return "".join(printed).strip(), answer["content"].get("ename", "")
+
+
+def test_a_cell_may_be_interrupted_and_the_kernel_started_again(kernel: tuple[Any, Any]) -> None:
+    manager, talk = kernel
+    assert run(talk, FIRST) == ("ready", "")
+    started = time.monotonic()
+    expected = run(talk, "print(everything())")
+    needed = time.monotonic() - started
+    assert not expected[1]
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        asked = talk.execute("everything()")
+        time.sleep(share * needed)
+        manager.interrupt_kernel()
+        while True:
+            reply = talk.get_shell_msg(timeout=300)
+            if reply["parent_header"]["msg_id"] == asked:
+                break
+        assert reply["content"].get("ename", "KeyboardInterrupt") == "KeyboardInterrupt"
+    assert run(talk, "print(everything())") == expected
+    manager.restart_kernel(now=True)
+    talk.wait_for_ready(timeout=300)
+    assert run(talk, FIRST) == ("ready", "")
+    assert run(talk, "print(everything())") == expected
