@@ -5,7 +5,7 @@ level of the noise given where there is such a kind. Printed for each noise: ima
 back farther from the clean one than they were, the mean gain, and the worst with its image. Without
 noise: how many came back as they were, and the largest mean change, in grey levels of 255.
 
-    python tests/benchmarks/synthetic_images.py [--seeds 1] [--quality fast] [--only stars]
+    python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--quality fast] [--only stars]
 """
 
 from __future__ import annotations
@@ -171,15 +171,16 @@ class Case(NamedTuple):
         return float(10 * np.log10(self.before / self.after)) if self.after else np.inf
 
 
-def cases(seed: int, quality: str, only: str) -> Iterator[Case]:
-    """Denoise every image in every noise."""
+def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
+    """Denoise every image in every noise, in so many sizes in turn."""
     for number, (noise, kind) in enumerate((n, k) for n in NOISES for k in KINDS):
         if only and only not in (kind, noise):
             continue
-        for step, shape in enumerate(SIZES):
+        for step in range(number, number + sizes):
+            shape = SIZES[step % len(SIZES)]
             rng = np.random.default_rng([seed, number, step])
             clean = np.clip(KINDS[kind](shape, rng), 0.0, 255.0)
-            dtype, black, span = TYPES[(number + step + seed) % len(TYPES)]
+            dtype, black, span = TYPES[(number + step // 4 + seed) % len(TYPES)]
             unit = span / 255.0
 
             def stored(x: Image, dtype: str = dtype, black: float = black, unit: float = unit) -> Any:
@@ -213,6 +214,7 @@ def main() -> int:
     """Print a line for each noise and way; 1 where an image became worse."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--sizes", type=int, default=4, help="of four; 1 is short")
     parser.add_argument("--quality", default="fast")
     parser.add_argument("--only", default="", help="one kind of image, or of noise")
     parser.add_argument("--list", action="store_true", help="name every image that became worse")
@@ -220,7 +222,7 @@ def main() -> int:
     warnings.simplefilter("ignore", UserWarning)
     found: dict[tuple[str, str], list[Case]] = {}
     for seed in range(arguments.seeds):
-        for case in cases(seed, arguments.quality, arguments.only):
+        for case in cases(seed, arguments.sizes, arguments.quality, arguments.only):
             found.setdefault((case.noise, case.way), []).append(case)
     print(f"{'noise':14}{'way':6}{'images':>7}{'worse':>7}{'mean gain':>11}{'least':>8}")
     n_worse = total = 0
