@@ -41,6 +41,7 @@ def _command(title: str, command: Any, underline: str) -> Iterator[str]:
     """Yield the section of one command."""
     label = title.replace(" ", "-")
     yield from ("", f".. _{label}:", "", title, underline * len(title), "")
+    yield from (f".. program:: {title}", "")
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     usage = " ".join([title, "[OPTIONS]", *(str(one.metavar) for one in arguments)])
     yield from (".. code-block:: text", "", f"   {usage}", "", *_escaped(command.help), "")
@@ -50,7 +51,10 @@ def _command(title: str, command: Any, underline: str) -> Iterator[str]:
 
 
 def _options(command: Any) -> Iterator[str]:
-    """Yield the options of a command, under the titles that its help has."""
+    """Yield the options of a command, under the titles that its help has.
+
+    As objects, so that each has an address, and the site's search finds it.
+    """
     panels: dict[str, list[Any]] = {}
     for one in command.params:
         if one.param_type_name == "option" and one.name != "help_all":
@@ -61,7 +65,7 @@ def _options(command: Any) -> Iterator[str]:
             metavar = "" if one.is_flag else f" {one.metavar}"
             flags = ", ".join(f"{flag}{metavar}" for flag in (*one.opts, *one.secondary_opts))
             default = "" if one.default in (None, False) else f" Default: ``{one.default}``."
-            yield from (f"``{flags}``", f"    {_escaped(one.help)[0]}{default}", "")
+            yield from (f".. option:: {flags}", "", f"    {_escaped(one.help)[0]}{default}", "")
 
 
 def _escaped(text: str) -> list[str]:

@@ -54,8 +54,8 @@ from kpca_apps.report.novelty.text import headline, is_missing, row_name
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.limits import require_table
 from kpca_apps.system.output import atomic_write
-from kpca_apps.system.workers import workers_for
-from kpca_apps.tables.databases.address import SCHEMES
+from kpca_apps.system.workers import on_dask, workers_for
+from kpca_apps.tables.databases.address import is_database
 from kpca_apps.tables.databases.writing import write_rows
 from kpca_apps.tables.frames import (
     Frame,
@@ -500,8 +500,9 @@ def screen_table(
         Address of a Dask scheduler, or a client of one, which is left open. Its workers need not
         see the files: what they cannot read is sent to them.
     work_dir : str or Path, optional
-        Folder that all workers of Dask see: text is converted into it once, so that they read it
-        themselves, and a call that was killed goes on with the parts that were done.
+        Folder that all workers of Dask see, or the address of one in a store: text is converted
+        into it once, so that they read it themselves, and a call that was killed goes on with the
+        parts that were done.
     execution : Execution, optional
         Instead of these: workers that are kept from one call to the next, and progress.
 
@@ -869,11 +870,7 @@ def check_rules(
     >>> check.to_frame().select("rule", "row", "cells").rows()
     [('low <= high', 2, 'low 5, high 3')]
     """
-    asked = {
-        "delimiter": delimiter, "encoding": encoding, "sheet": sheet, "skip_rows": skip_rows,
-        "bad_lines": bad_lines, "as_of": as_of, "query": query, "table_name": table_name,
-        "timeout": timeout,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in READING}
     with _in_python():
         if not isinstance(rules, HeldRules | str | Path):
             raise ConfigError(
@@ -932,8 +929,7 @@ def _reading(asked: Mapping[str, Any], *tables: TableLike) -> dict[str, Any]:
 
 def _of_reference(reading: Mapping[str, Any], reference: TableLike) -> dict[str, Any]:
     """Return how a reference is read: which rows of a database, is said of the table alone."""
-    is_database = isinstance(reference, str) and scheme_of(reference) in SCHEMES
-    kept = (*OF_FILES, *["timeout"] * is_database)
+    kept = (*OF_FILES, *["timeout"] * is_database(reference))
     return {name: value for name, value in reading.items() if name in kept}
 
 
@@ -999,9 +995,8 @@ def _working(
         raise ConfigError(
             "execution= has workers of its own: leave --workers, --scheduler and --work-dir out"
         )
-    on_dask = kind == "dask" or scheduler is not None
     with (
-        work_folder(work_dir, on_dask=on_dask) as finished,
+        work_folder(work_dir, on_dask=on_dask(kind, scheduler)) as finished,
         workers_for(kind, jobs, scheduler) as workers,
     ):
         yield Execution(workers, finished=finished)

@@ -108,10 +108,10 @@ class OptionError(ConfigError):
 
     def __init__(self, field: str, sentence: str, place: str | Path = "") -> None:
         super().__init__(f"{flag_of(field)} {sentence}", place)
-        self.field, self.sentence, self._parts = field, sentence, (field, sentence)
+        self.field, self.sentence = field, sentence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._parts, {"args": self.args}
+        return type(self), (self.field, self.sentence), {"args": self.args}
 
 
 def flag_of(field: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ TABLE_SUFFIXES = (
 )  # fmt: skip
 _MAX_STEM = 50
 _MAX_NOTES = 20
+_LISTED = 5  # names quoted in one sentence
 
 # Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
 # and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
@@ -42,17 +44,41 @@ def visible(text: str) -> str:
         return text
     shown, n_marks = [], 0
     for char in text:
-        category = unicodedata.category(char)
-        n_marks = n_marks + 1 if category in ("Mn", "Me") else 0
-        hidden = category in _UNSHOWABLE or char in _BLANK or n_marks > _MOST_MARKS
+        n_marks = n_marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        hidden = _is_hidden(char) or n_marks > _MOST_MARKS
         shown.append(ascii(char)[1:-1] if hidden else char)
     return "".join(shown)
+
+
+def visible_json(text: str) -> str:
+    r"""Escape in JSON what `visible` writes out; whoever reads it gets the same texts.
+
+    >>> print(visible_json('{"a": "b\u202ec"}'))
+    {"a": "b\u202ec"}
+    """
+    hidden = [char for char in set(text) if char != "\n" and _is_hidden(char)]
+    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden})
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in _UNSHOWABLE or char in _BLANK
 
 
 def one_line(text: str, limit: int = 80) -> str:
     """Show any text, even hostile, in one line of 4 characters or more, escaped and cut."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def quoted(name: str) -> str:
+    """Put a column's name, which may be any text, into one line of a message."""
+    return f'"{one_line(name, 60)}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Quote the first of some names, and say how many more there are."""
+    first = ", ".join(quoted(name) for name in names[:_LISTED])
+    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 def in_prose(names: Sequence[str]) -> str:
@@ -89,10 +115,20 @@ def safe_stem(filename: str) -> str:
     return stem or "table"
 
 
+def is_pattern(name: str) -> bool:
+    """Whether polars takes a name for a pattern of names, in which it may not find itself.
+
+    >>> is_pattern("^(a|b)$"), is_pattern("^a")
+    (True, False)
+    """
+    return name.startswith("^") and name.endswith("$")
+
+
 def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
-    Returns them with a sentence for each that was changed; of many, one says how many more.
+    A pattern gets an underscore at its end. Returns them with a sentence for each that was changed;
+    of many, one says how many more.
     """
     given = list(names)
     taken = set(given)
@@ -101,7 +137,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     result: list[str] = []
     notes: list[str] = []
     for position, name in enumerate(given, 1):
-        final = name if name.strip() else f"column_{position}"
+        final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
             # On from where the last search for this name ended: names may repeat in thousands.
             number = counters.get(final, 2)
@@ -110,7 +146,8 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
             counters[final] = number + 1
             final = f"{final}_{number}"
         if final != name:
-            what = f'the repeated name "{one_line(name)}"' if name.strip() else "an empty name"
+            kind = "pattern of a" if is_pattern(name) else "repeated"
+            what = f'the {kind} name "{one_line(name)}"' if name.strip() else "an empty name"
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'
             )
@@ -119,7 +156,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
         result.append(final)
     if len(notes) > _MAX_NOTES:
         rest = len(notes) - _MAX_NOTES
-        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated or empty."]
+        notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated, empty or patterns."]
     return result, notes
 
 

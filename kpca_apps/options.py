@@ -205,8 +205,9 @@ class NoveltyOptions(Options):
         "ADDRESS",
     )
     work_dir: Path | None = _work(
-        "Folder that all workers of Dask see: text is converted into it once, so that they read it "
-        "themselves, and a run that was killed goes on with the parts that were done.",
+        "Folder that all workers of Dask see, or one in a bucket: text is converted into it once, "
+        "so that they read it themselves, and a run that was killed goes on with the parts that "
+        "were done.",
         "DIR",
     )
     out: Path | None = files(

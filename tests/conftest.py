@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -139,3 +142,39 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that Firefox saves in."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def firefox(downloads: Path) -> Iterator[Any]:
+    """Firefox, driven over Marionette, which it speaks itself: no driver stands between."""
+    if FIREFOX is None:
+        pytest.skip("no Firefox on this machine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it asks in an old way which system this is
+        driver = pytest.importorskip(
+            "marionette_driver.marionette", reason="marionette_driver is not installed"
+        )
+    preferences = {
+        "browser.download.folderList": 2,
+        "browser.download.dir": str(downloads),
+        "browser.download.useDownloadDir": True,
+        "browser.download.alwaysOpenPanel": False,
+    }
+    client = driver.Marionette(
+        bin=FIREFOX,
+        headless=True,
+        port=0,
+        prefs=preferences,
+        gecko_log=str(downloads.with_suffix(".log")),
+    )
+    client.start_session()
+    yield client
+    client.cleanup()
+    del client
+    gc.collect()  # its profiles clear away after themselves, which is too late at the end

@@ -1,9 +1,18 @@
-"""Object stores for tests: moto's server, which is S3's interface, and one that misbehaves."""
+"""Object stores for tests: servers of the interfaces of S3, Google and Azure that are not ours.
+
+And one that misbehaves, in whatever interface it is asked.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +23,14 @@ from unittest.mock import patch
 
 import pytest
 
+from kpca_apps.system.stores.buckets import place_of
+
 BUCKET = "kpca-tests"
+# The account of Microsoft's emulator, which is the same everywhere.
+ACCOUNT = "devstoreaccount1"
+ACCOUNT_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 SECRET = "wJalrXUtnFEMIbPxRfiCYEXAMPLEKEY"
 
 
@@ -50,6 +66,73 @@ def moto_store(bucket: str = BUCKET) -> Iterator[Any]:
         server.stop()
 
 
+@contextmanager
+def google_store(bucket: str = BUCKET) -> Iterator[str]:
+    """Run an emulator of Google's store with one empty bucket; what is given is its address."""
+    if importlib.util.find_spec("gcp_storage_emulator") is None:
+        pytest.skip("needs gcp-storage-emulator")
+    words = ["-m", "gcp_storage_emulator", "start", "--in-memory", "--default-bucket", bucket]
+    with _started([sys.executable, *words], "--host", "--port") as port:
+        with patch.dict(os.environ, {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"}):
+            yield f"gs://{bucket}"
+
+
+@contextmanager
+def azure_store(container: str = BUCKET) -> Iterator[str]:
+    """Run Azurite, if it is installed, with one empty container; its address is given."""
+    program = shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("needs Azurite (npm install azurite)")
+    with tempfile.TemporaryDirectory() as folder:
+        words = [program, "--location", folder, "--skipApiVersionCheck", "--silent"]
+        with _started(words, "--blobHost", "--blobPort") as port:
+            with azure_environment(f"http://127.0.0.1:{port}"):
+                place_of(f"az://{container}").system.create_dir(container)
+                yield f"az://{container}"
+
+
+@contextmanager
+def azure_environment(url: str, key: str = ACCOUNT_KEY) -> Iterator[None]:
+    """Set where Azure's store is and who asks, as a user would."""
+    parts = {"AccountName": ACCOUNT, "AccountKey": key, "BlobEndpoint": f"{url}/{ACCOUNT}"}
+    text = ";".join(f"{name}={value}" for name, value in parts.items())
+    with patch.dict(os.environ, {"AZURE_STORAGE_CONNECTION_STRING": text}):
+        yield
+
+
+@contextmanager
+def _started(words: list[str], host: str, port: str) -> Iterator[int]:
+    """Run a server in a process of its own until it is no longer needed; give its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = free.getsockname()[1]
+    options = [host, "127.0.0.1", port, str(number)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*words, *options], **quiet)
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", number)) == 0:
+                    break
+            time.sleep(0.1)
+        yield number
+    finally:
+        process.kill()
+        process.wait()
+
+
+_OBJECT = (
+    b'{"name": "rows.csv", "bucket": "bucket", "size": "8000", "generation": "1", "metageneration":'
+    b' "1", "updated": "2015-10-21T07:28:00Z", "timeCreated": "2015-10-21T07:28:00Z"}'
+)
+_LIST = (
+    b'<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>rows.csv</Name>'
+    b"<Properties><Last-Modified>Wed, 21 Oct 2015 07:28:00 GMT</Last-Modified><Etag>x</Etag>"
+    b"<Content-Length>8000</Content-Length><BlobType>BlockBlob</BlobType></Properties></Blob>"
+    b"</Blobs><NextMarker /></EnumerationResults>"
+)
+
+
 class _Misbehaving(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     fault = ""
@@ -59,20 +142,40 @@ class _Misbehaving(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         region = {"x-amz-bucket-region": "eu-west-1"}
-        status, more = {"region": (301, region), "down": (503, {})}.get(self.fault, (200, {}))
+        failing = {"region": (301, region), "down": (503, {}), "denied": (403, {})}
+        status, more = failing.get(self.fault, (200, {}))
         self.send_response(status)
         self._end({"Content-Length": "8000" if status == 200 else "0", **more})
 
     def do_GET(self) -> None:
         if self.fault == "slow":
             time.sleep(3)
+        if self.fault in ("down", "denied"):
+            self.do_HEAD()
+            return
+        if self.path.startswith("/storage/v1/") and "alt=media" not in self.path:
+            # What Google's interface says of an object.
+            self.send_response(200)
+            self._end({"Content-Length": str(len(_OBJECT)), "Content-Type": "application/json"})
+            self.wfile.write(_OBJECT)
+            return
+        if "comp=list" in self.path:
+            # What Azure's interface says of the objects of a container.
+            self.send_response(200)
+            self._end({"Content-Length": str(len(_LIST)), "Content-Type": "application/xml"})
+            self.wfile.write(_LIST)
+            return
         self.send_response(206)
         self._end({"Content-Length": "8000", "Content-Range": "bytes 0-7999/8000"})
         self.wfile.write(b"a,b\n" * 1000)
         self.close_connection = True
 
     def _end(self, headers: dict[str, str]) -> None:
-        dated = {"Last-Modified": "Wed, 21 Oct 2015 07:28:00 GMT", "ETag": '"x"', **headers}
+        date = "Wed, 21 Oct 2015 07:28:00 GMT"
+        # Without those of its own, the library of Azure ends the process.
+        azure = {"x-ms-creation-time": date, "x-ms-blob-type": "BlockBlob"}
+        azure |= {"x-ms-server-encrypted": "true", "x-ms-lease-state": "available"}
+        dated = {"Last-Modified": date, "ETag": '"x"', **azure, **headers}
         for name, value in dated.items():
             self.send_header(name, value)
         self.end_headers()
@@ -86,7 +189,9 @@ def misbehaving_store(fault: str) -> Iterator[None]:
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        with s3_environment(f"http://127.0.0.1:{server.server_address[1]}"):
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        google = patch.dict(os.environ, {"STORAGE_EMULATOR_HOST": url})
+        with s3_environment(url), azure_environment(url), google:
             yield
     finally:
         server.shutdown()

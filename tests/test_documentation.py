@@ -1,10 +1,12 @@
 """Every code block of the README and of the documentation's pages runs as it stands.
 
 Blocks of ``sh`` and ``python`` are run, those of a page one after the other in an empty folder that
-has the repository's ``datasets``; what is only shown is marked ``text``. The README's two marked
-commands are run by ``.ci/run``. Tutorials are run when the site is built.
+has the repository's ``datasets``; what is only shown is marked ``text``, and what needs a library
+that may be missing says so. The README's two marked commands are run by ``.ci/run``. Tutorials are
+run when the site is built.
 """
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -25,18 +27,23 @@ PAGES = sorted(
     if "_build" not in page.parts
 )
 BLOCK = re.compile(
-    r"(<!-- command: \w+ -->\n)?^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(<!-- (?:command|needs): \w+ -->\n)?^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
     """Return language and text of what is to be run of a page; python blocks go on from another."""
-    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    python = "\n".join(code for marked, language, code in found if language == "python")
-    shell = [
-        (language, code) for marked, language, code in found if language == "sh" and not marked
-    ]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = [one for one in BLOCK.findall(text) if not is_left_out(one[0])]
+    python = "\n".join(code for _, language, code in found if language == "python")
+    shell = [(language, code) for _, language, code in found if language == "sh"]
     return [*shell, *([("python", python)] if python else [])]
+
+
+def is_left_out(mark: str) -> bool:
+    """Whether a block with a mark is run elsewhere, or needs a library that is not here."""
+    needed = re.search(r"needs: (\w+)", mark)
+    return bool(mark) and (needed is None or importlib.util.find_spec(needed[1]) is None)
 
 
 @pytest.mark.release

@@ -1,43 +1,71 @@
-"""The built site has a place for every public name, method and result."""
+"""The search of the built site finds every command, option, public name, method and result."""
 
 import dataclasses
 import inspect
-import zlib
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import kpca_apps
+from kpca_apps.cli.main import app
 from kpca_apps.novelty import result
 
-BUILT = Path(__file__).parents[1] / "docs" / "_build" / "objects.inv"
+SITE = Path(__file__).parents[1] / "docs" / "_build"
+INDEX = SITE / "searchindex.js"
 # What a screening holds that is more than a number.
 RESULTS = ("RankedRow", "Reason", "OddCell", "ColumnProfile", "ThresholdInfo", "DuplicateRows")
 
 
 @pytest.fixture(scope="module")
-def anchors() -> set[str]:
-    """Full names of the site's Python objects."""
-    if not BUILT.exists():
+def index() -> dict[str, Any]:
+    """What the search of the site looks into."""
+    if not INDEX.exists():
         pytest.skip("the site is not built: sphinx-build docs docs/_build")
-    # Sphinx's inventory, version 2: four lines, then compressed lines "name domain:role ...".
-    lines = zlib.decompress(BUILT.read_bytes().split(b"\n", 4)[4]).decode().splitlines()
-    return {line.split()[0] for line in lines if line.split()[1].startswith("py:")}
+    text = INDEX.read_text(encoding="utf-8")
+    return dict(json.loads(text.removeprefix("Search.setIndex(").removesuffix(")")))
 
 
-def test_every_public_name_and_method_has_a_place(anchors: set[str]) -> None:
+@pytest.fixture(scope="module")
+def found(index: dict[str, Any]) -> set[str]:
+    """Full names of what is found: of Python, and options behind their command."""
+    entries = index["objects"].items()
+    return {f"{prefix}.{entry[-1]}".lstrip(".") for prefix, some in entries for entry in some}
+
+
+def test_every_command_and_option_is_found(index: dict[str, Any], found: set[str]) -> None:
+    groups: Any = get_command(app)
+    commands = {
+        f"kpca {group} {name}".strip(): command
+        for group, one in groups.commands.items()
+        for name, command in getattr(one, "commands", {"": one}).items()
+    }
+    asked = {
+        f"{title.replace(' ', '-')}.{flag}"
+        for title, command in commands.items()
+        for option in command.params
+        if option.param_type_name == "option" and option.name != "help_all"
+        for flag in (*option.opts, *option.secondary_opts)
+    }
+    assert len(asked) > 200
+    assert asked - found == set()
+    assert {*commands} - {*index["alltitles"]} == set()
+
+
+def test_every_public_name_and_method_is_found(found: set[str]) -> None:
     asked = set()
     for name in {*kpca_apps.__all__} - {"__version__"}:
-        found = getattr(kpca_apps, name)
+        public = getattr(kpca_apps, name)
         asked.add(f"kpca_apps.{name}")
-        if inspect.isclass(found) and not issubclass(found, Exception):
+        if inspect.isclass(public) and not issubclass(public, Exception):
             asked |= {
                 f"kpca_apps.{name}.{method}"
-                for method, value in vars(found).items()
+                for method, value in vars(public).items()
                 if inspect.isfunction(value) and not method.startswith("_")
             }
-    assert asked - anchors == set()
+    assert asked - found == set()
 
 
 CUT = """Array.from(document.querySelectorAll(
@@ -54,11 +82,11 @@ CUT = """Array.from(document.querySelectorAll(
 @pytest.mark.browser
 @pytest.mark.release
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_title_and_no_formula_is_cut(browser: Any, anchors: set[str], width: int) -> None:
+def test_no_title_and_no_formula_is_cut(browser: Any, found: set[str], width: int) -> None:
     pages = [
         page
-        for page in sorted(BUILT.parent.rglob("*.html"))
-        if not page.relative_to(BUILT.parent).parts[0].startswith("_")
+        for page in sorted(SITE.rglob("*.html"))
+        if not page.relative_to(SITE).parts[0].startswith("_")
     ]
     shown = browser.new_page(viewport={"width": width, "height": 800})
     cut = {}
@@ -67,13 +95,13 @@ def test_no_title_and_no_formula_is_cut(browser: Any, anchors: set[str], width: 
         cut[page.stem] = shown.evaluate(CUT)
     shown.close()
     assert len(pages) > 50
-    assert {name: found for name, found in cut.items() if found} == {}
+    assert {name: texts for name, texts in cut.items() if texts} == {}
 
 
-def test_every_field_of_a_result_is_described(anchors: set[str]) -> None:
+def test_every_field_of_a_result_is_found(found: set[str]) -> None:
     asked = {
         f"kpca_apps.novelty.result.{name}.{field.name}"
         for name in RESULTS
         for field in dataclasses.fields(getattr(result, name))
     }
-    assert asked - anchors == set()
+    assert asked - found == set()

@@ -19,7 +19,7 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def portable(path: str) -> str:
     given, here = Path(path), Path.cwd()
     if path == "-":
         return PIPED
-    if (address := address_of(path)) is not None:
+    if (address := store_address(path)) is not None:
         return address
     if _is_cut(path):
         # A folder of results is named whole: the file in it alone would not be found.

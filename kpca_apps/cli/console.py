@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.names import one_line
+from kpca_apps.names import one_line, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task
@@ -49,8 +49,10 @@ class Console:
             _write("".join(f"{one_line(line, terminal_width())}\n" for line in lines))
 
     def data(self, text: str) -> None:
-        """Put data on stdout, as it is."""
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        """Put data on stdout: as it is for a program, and so that it steers no terminal."""
+        lines = text.rstrip("\n").split("\n")
+        shown = map(visible, lines) if sys.stdout.isatty() else lines
+        sys.stdout.writelines(f"{line}\n" for line in shown)
 
     def data_path(self, path: Path | str) -> None:
         """Put a path on stdout: as it is for a program, in one line that steers no terminal."""

@@ -22,7 +22,7 @@ from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
 from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
-from kpca_apps.cli.options import HelpfulCommand, paragraphs
+from kpca_apps.cli.options import HelpfulCommand, UsageError, paragraphs
 from kpca_apps.cli.papers import commands as papers
 from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
@@ -31,9 +31,6 @@ from kpca_apps.names import one_line
 from kpca_apps.tables.read.uri import refuse_password
 
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
-# Typer may carry its own copy of click; the base of its usage errors is found through what it
-# exports, whichever copy that is.
-UsageError = typer.BadParameter.__mro__[1]
 
 
 class _Work(TyperGroup):

@@ -7,15 +7,16 @@ import textwrap
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from kpca_apps.errors import ConfigError, InputError, flag_of
+from kpca_apps.errors import ConfigError, InputError, flag_of, opening
 from kpca_apps.names import one_line, suggest
 from kpca_apps.options import Options, files, general, panel
 
@@ -25,6 +26,26 @@ MAX_CONFIG_BYTES = 1_000_000
 
 
 _ALL = "kpca_apps.help_all"
+# Typer may carry its own copy of click; the base of its usage errors is found through what it
+# exports, whichever copy that is.
+UsageError = typer.BadParameter.__mro__[1]
+
+
+def number(text: object) -> float:
+    """Take a number from the command line or a config file."""
+    with suppress(ValueError):
+        return float(str(text))
+    raise typer.BadParameter(f"'{one_line(str(text), 40)}' is no number; give one.")
+
+
+def whole_number(text: object) -> int:
+    """Take a whole number from the command line or a config file."""
+    with suppress(ValueError):
+        return int(str(text))
+    raise typer.BadParameter(f"'{one_line(str(text), 40)}' is no whole number; give one.")
+
+
+_PARSERS: dict[type, Callable[[object], float]] = {float: number, int: whole_number}
 
 
 class HelpfulCommand(TyperCommand):
@@ -34,6 +55,40 @@ class HelpfulCommand(TyperCommand):
         """Return what follows the command's name: arguments as they are to be typed."""
         arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(one.metavar) for one in arguments)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an empty word, or an option for a value, as a variable that is not set leaves."""
+        options: dict[str, Any] = {
+            flag: one
+            for one in self.get_params(ctx)
+            for flag in (*one.opts, *one.secondary_opts)
+            if flag.startswith("-")
+        }
+        waiting = ""
+        given: dict[str, str] = {}  # of those that are said in two ways
+        for word in args:
+            flag, sign, value = word.partition("=")
+            if not word or (sign and not value and flag in options):
+                name = waiting or flag or "a word of the command"
+                raise ConfigError(f"{name} is empty: give a value, or leave it out")
+            found = options.get(word)
+            if waiting and found:
+                raise ConfigError(
+                    f"{waiting} needs a value, and {word} is an option: give one, or write "
+                    f"{waiting}={word} if it is meant"
+                )
+            if found and found.secondary_opts and given.setdefault(found.name, word) != word:
+                raise ConfigError(f"{given[found.name]} and {word} exclude each other: give one")
+            waiting = word if found and not found.is_flag else ""
+            if word == "--":
+                break
+        if waiting:
+            raise ConfigError(f"{waiting} needs a value: give one behind it, or leave it out")
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            error.ctx = error.ctx or ctx  # type: ignore[attr-defined]
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options under their titles, then the names of those left out."""
@@ -79,16 +134,14 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     name = one_line(path.name)
-    try:
+    with opening(name, path):
         if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
             raise InputError(f"{name}: a config file is a regular file of less than 1 MB.")
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror})") from error
+        content = path.read_bytes()
+    try:
+        values = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         # Besides bad TOML and bad UTF-8: numbers of thousands of digits, brackets without end.
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{name}: not valid TOML: {error}") from error
     parameters = {
         flag.removeprefix("--"): parameter
@@ -111,6 +164,8 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             expected = f'a list, as in {key} = ["..."]' if parameter.multiple else "one value"
         elif isinstance(value, bool) != bool(parameter.is_flag):
             expected = "true or false" if parameter.is_flag else "a value, not true or false"
+        if "" in items:
+            raise ConfigError(f"{name}: {key} is empty: give a value, or leave it out.")
         if expected:
             raise ConfigError(f"{name}: {key} is {one_line(str(value), 40)}; give {expected}.")
     context.default_map = {str(parameters[key].name): value for key, value in values.items()}
@@ -145,6 +200,9 @@ def command(
             if one.name in chosen:
                 flags = one.metadata["flags"] or (flag_of(one.name),)
                 more = dict(one.metadata["option"])
+                kind_of = {types[one.name], *get_args(types[one.name])} & {*_PARSERS}
+                if kind_of:
+                    more["parser"] = _PARSERS[kind_of.pop()]
                 if one.name == "config":
                     more |= {"is_eager": True, "callback": read_config}
                 default = typer.Option(one.default, *flags, **more)

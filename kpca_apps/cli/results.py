@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
 from kpca_apps.report.document import Document
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 
 if TYPE_CHECKING:
     from kpca_apps.options import NoveltyOptions
@@ -138,4 +138,4 @@ def print_result(console: Console, folder: Path, result: Result, as_json: bool) 
         console.data(result_to_json(result))
     else:
         report = near(folder) / REPORT_FILE
-        console.data_path(address_of(report) or report)
+        console.data_path(store_address(report) or report)

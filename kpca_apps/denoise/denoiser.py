@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.image import Axes, Picture, checked_image, read_picture, value_range
-from kpca_apps.denoise.masks import Mask, checked_mask
+from kpca_apps.denoise.masks import Mask, both, checked_mask
 from kpca_apps.denoise.noise.choose import MODELS, look, typical_laws
 from kpca_apps.denoise.noise.model import Measured
 from kpca_apps.denoise.options import (
@@ -347,8 +347,7 @@ def _opened(
     planes = axes.first(image)
     data = None if mask is None else checked_mask(mask, planes.shape[1:])
     if hidden is not None:
-        shown = np.asarray(~axes.first(hidden).any(axis=0))
-        data = shown if data is None else data & shown
+        data = both(data, np.asarray(~axes.first(hidden).any(axis=0)))
     return planes, axes, data
 
 
@@ -368,10 +367,7 @@ def _clean(
     piece = picture.cut(around)
     cleaned = _clean_all(piece, piece.cut(inside), options, sigma, known_laws)
     planes = picture.planes()
-    target, found = (
-        one.reshape(len(one), picture.n_pages, *part.size)
-        for one, part in ((planes, picture), (cleaned.planes, piece))
-    )
+    target, found = picture.pages_of(planes), piece.pages_of(cleaned.planes)
     (top, bottom), (left, right) = wanted
     (above, below), (before, behind) = inside
     target[..., top:bottom, left:right] = found[..., above:below, before:behind]

@@ -112,8 +112,8 @@ class Picture:
         """Return the planes with holes that go on smoothly from the data around them."""
         planes = self.planes()
         if self.data is not None:
-            pages = self._pages(planes)
-            for page, data in zip(np.moveaxis(pages, 1, 0), self._pages(self.data), strict=True):
+            pages = self.pages_of(planes)
+            for page, data in zip(np.moveaxis(pages, 1, 0), self.pages_of(self.data), strict=True):
                 for channel in page:
                     channel[...] = continued(channel, data)
         return planes
@@ -127,7 +127,7 @@ class Picture:
         (top, bottom), (left, right) = window
 
         def part(values: NDArray[Any]) -> NDArray[Any]:
-            piece = self._pages(values)[..., top:bottom, left:right]
+            piece = self.pages_of(values)[..., top:bottom, left:right]
             return piece.reshape(*values.shape[:-2], -1, piece.shape[-1])
 
         data = None if self.data is None else part(self.data)
@@ -138,7 +138,7 @@ class Picture:
         """Height and width of a page."""
         return self.colours.shape[1] // self.n_pages, self.colours.shape[2]
 
-    def _pages(self, values: NDArray[Any]) -> NDArray[Any]:
+    def pages_of(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view (..., pages, h, w) of values (..., pages * h, w)."""
         return values.reshape(*values.shape[:-2], self.n_pages, *self.size)
 
@@ -166,7 +166,7 @@ class Picture:
             np.copyto(out[: len(planes)], self.given, where=~self.data, casting="unsafe")
         if self.alpha is not None:
             out[-1] = self.alpha
-        return out.reshape(channels, self.n_pages, -1, out.shape[-1])
+        return self.pages_of(out)
 
 
 def checked_image(image: NDArray[Any]) -> NDArray[Any]:

@@ -44,6 +44,13 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
     return np.broadcast_to(given != 0, shape)
 
 
+def both(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return where both masks have data; None is everywhere."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
 def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
     """Return which pixels (pages, h, w) of planes (channels, pages, h, w) are data; None for all.
 
@@ -59,11 +66,10 @@ def data_pixels(planes: NDArray[Any], mask: Mask | None) -> Mask | None:
             if np.isfinite(channel.sum()) or np.isfinite(channel).all():
                 continue
         odd.append(number)
-        numbers = ~np.isnan(channel)
-        data = numbers if data is None else data & numbers
+        data = both(data, ~np.isnan(channel))
     if len(planes) == 4 and not (opaque := planes[3] != 0).all():
-        seen = opaque if data is None else data & opaque
-        data = seen if seen.any() else data
+        seen = both(data, opaque)
+        data = seen if seen is not None and seen.any() else data
     for number in odd:  # only now that all is known that is no data
         channel = planes[number]
         if (infinite := np.isinf(channel) & data).any():
@@ -87,8 +93,7 @@ def numbers_in(pixels: NDArray[Any], data: Mask | None, has_colours: bool) -> Ma
     """
     if pixels.dtype.kind != "f" or not (holes := np.isnan(pixels)).any():
         return data
-    numbers: Mask = ~(holes.any(axis=-1) if has_colours else holes)
-    return numbers if data is None else data & numbers
+    return both(data, ~(holes.any(axis=-1) if has_colours else holes))
 
 
 def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:

@@ -90,7 +90,9 @@ class Options:
                 raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
         if self.bandwidth is not None:
             if self.is_linear:
-                raise ConfigError("bandwidth is that of the RBF kernel; give kernel rbf with it")
+                raise ConfigError(
+                    "bandwidth is that of the RBF kernel; choose that kernel, rbf, too"
+                )
             if not LEAST_BANDWIDTH <= self.bandwidth < math.inf:
                 raise ConfigError(
                     f"bandwidth is {self.bandwidth}; give a finite number from {LEAST_BANDWIDTH:g} "

@@ -332,7 +332,7 @@ def subspace_from_sums(
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
         variances, vectors = variances[::-1], vectors[:, ::-1]
-        length = float(np.trace(sums.second_moment))
+        length = (sums.norm - sums.missed) / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
         # A Tikhonov filter gives components without variance no gain; kept, they complete the span.

@@ -279,5 +279,9 @@ def component_signs(columns: Matrix) -> Matrix:
     """
     if columns.size == 0:
         return np.ones(columns.shape[1])
-    largest = np.abs(columns).argmax(axis=0)
-    return np.where(columns[largest, np.arange(columns.shape[1])] < 0.0, -1.0, 1.0)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    signs = np.where(-low > high, -1.0, 1.0)
+    # Of entries of opposite signs that are as large the first.
+    for k in np.flatnonzero(-low == high):
+        signs[k] = -1.0 if columns[np.abs(columns[:, k]).argmax(), k] < 0.0 else 1.0
+    return signs

@@ -45,6 +45,7 @@ _OF_CAMERA = frozenset({
 # The same of the directory of the mosaic: crop, scale, and corrections of the lens that are made
 # after the levels were applied.
 _OF_MOSAIC = frozenset({50718, 50719, 50720, 50733, 50737, 50738, 50780, 51009, 51022, 51125})
+_MOST_OF_MATRIX = 1000.0  # what it holds is near 1; parts of a million of it fill 32 bits
 # LibRaw's numbers of how a mosaic is turned for viewing, as TIFF's.
 _ORIENTATIONS = {0: 1, 3: 3, 5: 8, 6: 6}
 
@@ -71,14 +72,17 @@ def negative_tags(
         model = (b" ".join(names) or b"unknown camera") + b"\0"
         tags[UNIQUE_MODEL] = Tag(ASCII, len(model), model)
     if MATRIX not in tags:
-        tags[MATRIX] = _ratios(SIGNED_RATIO, xyz_to_camera[:3].ravel(), base)
+        is_known = (np.abs(xyz_to_camera) < _MOST_OF_MATRIX).all()
+        matrix = xyz_to_camera[:3] if is_known else np.zeros((3, 3))
+        tags[MATRIX] = _ratios(SIGNED_RATIO, matrix.ravel(), base)
         found = found.with_integers(SHORT, {ILLUMINANT: [DAYLIGHT]})
         tags = dict(found.tags)
-        if white_balance[0] > 0 and white_balance[2] > 0:
+        if white_balance[0] > 0 and white_balance[2] > 0 and np.isfinite(white_balance[:3]).all():
             red, green, blue = (float(one) or 1.0 for one in white_balance[:3])
             neutral = np.array([green / red, 1.0, green / blue])
             tags[NEUTRAL] = _ratios(RATIO, neutral / neutral.max(), base)
     tags[NOISE_REDUCTION] = _ratios(RATIO, np.ones(1), base)
+    # Version 1.4 has all of these tags, and none that a reader of 1.3 needs to know.
     for number, version in ((DNG_VERSION, (1, 4, 0, 0)), (OLDEST_READER, (1, 3, 0, 0))):
         tags[number] = Tag(BYTE, 4, bytes(version))
     turned = _ORIENTATIONS.get(flip, 1)
@@ -96,6 +100,8 @@ def _own_tags(data: Content) -> dict[int, Tag]:
     except TiffError:
         below = []
     own = {number: tag for number, tag in first.tags.items() if number in _OF_CAMERA}
+    if MATRIX in own and (own[MATRIX].kind, own[MATRIX].count % 3) != (SIGNED_RATIO, 0):
+        del own[MATRIX]
     for directory in (first, *below):
         if directory.integer(MEANING, 1) == CFA:
             own |= {number: tag for number, tag in directory.tags.items() if number in _OF_MOSAIC}

@@ -7,13 +7,16 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from tifffile import TiffFile
 
+from kpca_apps.images.types import Groups
+
 # Axes along which pages resemble each other, the nearest first.
-_ALONG = ("Z", "T")
+ALONG = ("Z", "T")
 
 
-def page_groups(path: Path, n_pages: int) -> tuple[tuple[int, ...], ...] | None:
+def page_groups(path: Path, n_pages: int) -> Groups | None:
     """Return the pages of each stack: slices of a volume, or frames of a film.
 
     Each channel is a stack of its own, and so is each volume of a film of volumes. The axes are
@@ -41,10 +44,21 @@ def page_groups(path: Path, n_pages: int) -> tuple[tuple[int, ...], ...] | None:
         sizes = {axis: n for axis, n in zip(axes, shape, strict=True) if axis not in "YXS"}
         if "Q" in sizes:  # tifffile's name for axes that nobody named
             return None
-        if not sizes.keys() <= {*_ALONG, "C"} or math.prod(sizes.values()) != len(pages):
+        if not sizes.keys() <= {*ALONG, "C"} or math.prod(sizes.values()) != len(pages):
             return ()
         places = np.array(pages, dtype=np.int64).reshape(tuple(sizes.values()))
-        along = [number for axis in _ALONG for number, one in enumerate(sizes) if one == axis]
-        places = np.moveaxis(places, along[0], -1) if along else places[..., np.newaxis]
-        groups += [tuple(map(int, row)) for row in places.reshape(-1, places.shape[-1])]
+        groups += groups_along("".join(sizes), places)
     return tuple(groups)
+
+
+def groups_along(axes: str, places: NDArray[np.integer]) -> Groups:
+    """Return the pages of each stack: of slices, else of times; each by itself without either.
+
+    `places` has the number of each page, with an axis for each letter.
+
+    >>> groups_along("ZC", np.array([[0, 1], [2, 3]]))
+    ((0, 2), (1, 3))
+    """
+    along = next((axes.index(axis) for axis in ALONG if axis in axes), None)
+    rows = places[..., np.newaxis] if along is None else np.moveaxis(places, along, -1)
+    return tuple(tuple(map(int, row)) for row in rows.reshape(-1, rows.shape[-1]))

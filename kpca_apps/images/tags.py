@@ -131,10 +131,10 @@ def first_directory(data: Content | None) -> Directory | None:
 def directories_at(data: Content, directory: Directory, tag: int) -> list[Directory]:
     """Read the directories to whose places a tag of another leads; TiffError as above."""
     allowance = [min(_MAX_OVERLAP * len(data), _MAX_TAG_BYTES)]
-    return [
-        _read_directory(data, place, directory.layout, 0, allowance)[0]
-        for place in directory.integers(tag)
-    ]
+    places = directory.integers(tag)
+    if len(places) > _MAX_TAGS:
+        raise TiffError(f"{len(places):,} pictures inside of a page")
+    return [_read_directory(data, at, directory.layout, 0, allowance)[0] for at in places]
 
 
 def _read_directory(

@@ -46,11 +46,11 @@ from kpca_apps.images.tags import (
 from kpca_apps.images.types import (
     DEFLATE_RATIO,
     MAX_IN_BANDS,
-    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
     Page,
+    check_piece,
     check_size,
     damage_refused,
 )
@@ -249,14 +249,14 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
         tall, wide = min(integer(STRIP_ROWS, height), height), width
         places, sizes = integers(STRIPS), integers(STRIP_BYTES)
     packed = min(sum(sizes), n_bytes)
-    pixel_bytes = page.channels * page.dtype.itemsize
-    check_size(label, (height, width), pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
+    check_size(label, (height, width), page.pixel_bytes, packed, _RATIOS[packing], MAX_IN_BANDS)
     samples = 1 if integer(PLANAR, 1) == 2 else page.channels
     expected = 0
     if _is_block(tall, wide, page):
         expected = -(-height // tall) * -(-width // wide) * (page.channels // samples)
     places, sizes = places[:expected], sizes[:expected]
-    if not expected or len(places) < expected or len(sizes) < expected:
+    is_whole = 0 < expected == len(places) == len(sizes)
+    if not is_whole or min(min(places), min(sizes)) < 0:  # by a signed type
         raise InputError(f"{label}: its strips or tiles are damaged; fetch the file again.")
     if any(place + size > n_bytes for place, size in zip(places, sizes, strict=True)):
         raise InputError(f"{label}: its pixels are cut short; fetch the file again.")
@@ -265,7 +265,8 @@ def _structure(directory: Directory, n_bytes: int, label: str) -> _Structure:
 
 def _is_block(tall: int, wide: int, page: Page) -> bool:
     """Tell whether strips or tiles of this size are not far larger than their page."""
-    return 0 < tall * wide <= 4 * page.height * page.width + (1 << 20)
+    # Tags of signed types may hold sides below 0, of which two make a positive product.
+    return min(tall, wide) > 0 and tall * wide <= 4 * page.height * page.width + (1 << 20)
 
 
 def _page(directory: Directory, label: str) -> Page:
@@ -315,12 +316,9 @@ def _decoded(
 ) -> NDArray[Any]:
     """Decode a page, or the rows from one up to another."""
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
+    if bottom is None:
+        check_piece(label, page)
     bottom = page.height if bottom is None else bottom
-    if (bottom - top) * page.width > MAX_PIXELS:
-        raise InputError(
-            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
-            "piece; cut it into smaller images."
-        )
     whole = np.empty((bottom - top, page.width, page.channels), page.dtype)
     down, across = -(-page.height // tall), -(-page.width // wide)
     decoded = _image_block if structure.packing in _IMAGES else _block

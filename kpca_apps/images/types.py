@@ -58,9 +58,14 @@ class Page:
         return self.height * self.width > MAX_PIXELS
 
     @property
+    def pixel_bytes(self) -> int:
+        """Bytes of a pixel."""
+        return self.channels * self.dtype.itemsize
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of the pixels, decoded."""
-        return self.height * self.width * self.channels * self.dtype.itemsize
+        return self.height * self.width * self.pixel_bytes
 
 
 @dataclass(frozen=True)
@@ -206,6 +211,15 @@ def check_size(
         raise InputError(
             f"{promise}, which do not take its {packed:,} bytes; it is damaged, fetch the file "
             "again."
+        )
+
+
+def check_piece(label: str, page: Page) -> None:
+    """Refuse to decode a page as a whole that is read in bands alone."""
+    if page.is_large:
+        raise InputError(
+            f"{label}: has {page.width} x {page.height} pixels, too many to be looked at in one "
+            "piece; cut it into smaller images."
         )
 
 

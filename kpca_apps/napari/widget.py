@@ -68,6 +68,7 @@ class DenoiseWidget(QWidget):
         self.stack = QCheckBox("planes are one volume or film")
         self.try_it, self.run, self.cancel = map(QPushButton, ("Preview", "Denoise", "Cancel"))
         self.bar, self.said = QProgressBar(), QLabel()
+        self.said.setTextFormat(Qt.TextFormat.PlainText)  # names of files are no markup
         self.bar.setRange(0, STEPS)
         self.said.setWordWrap(True)
         self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

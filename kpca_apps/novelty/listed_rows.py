@@ -12,12 +12,13 @@ import polars as pl
 from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
+from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.hints import MAX_COMPARED, hint_rows
 from kpca_apps.novelty.checks.odd_cells import odd_cells
 from kpca_apps.novelty.columns.encoded import Encoded, encode, rows_of
 from kpca_apps.novelty.columns.encoding import TableEncoder, ValueCoder
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.marks import row_keys

@@ -27,7 +27,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
@@ -158,7 +158,7 @@ def read_marks(path: str | Path) -> Marks:
 
     InputError if the file holds none, or is damaged.
     """
-    address = address_of(path)
+    address = store_address(path)
     path = Path(path)
     with about(address or path), opening(path, path):
         if address is None:

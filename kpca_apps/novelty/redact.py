@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from kpca_apps.errors import KpcaError
-from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.names import quoted
 from kpca_apps.novelty.result import (
     ColumnProfile,
     ComparisonResult,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,3 +29,11 @@ def blocks_of(n: int) -> Iterator[slice]:
     """Cut the positions of an array into blocks of 2^18, always at the same places."""
     for start in range(0, n, _ROWS_A_BLOCK):
         yield slice(start, min(start + _ROWS_A_BLOCK, n))
+
+
+def let_go(*arrays: NDArray[Any] | None) -> None:
+    """Let go of the memory that arrays mapped from files take: what is read again comes back."""
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    for array in arrays:
+        if isinstance(array, np.memmap) and advice is not None:
+            array._mmap.madvise(advice)  # type: ignore[attr-defined]

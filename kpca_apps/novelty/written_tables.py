@@ -25,6 +25,7 @@ from kpca_apps.novelty.columns.encoded import (
 )
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
+from kpca_apps.novelty.row_values import let_go
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.system.output import atomic_write
 from kpca_apps.tables.frames import frame_without
@@ -167,6 +168,7 @@ def _write_scored(
         for data, rows in work.over("Writing rows", _written, parts, table.n_rows, kind, style):
             append(data)
             pieces.append(rows)
+            let_go(result.scores, result.ranks, result.rarities, result.p_values)
     return joined_rows(pieces, back, table.source)
 
 
@@ -206,7 +208,7 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
         found = found_columns(result, slice(start, stop))
         added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
         added |= {name: values for name, values in found.items() if values is not None}
-        own = part.frame.select(shown).rename(_names_beside(shown, added))
+        own = part.frame[shown].rename(_names_beside(shown, added))
         others = pl.DataFrame(added)
         yield pl.concat([others.select("row"), own, others.drop("row")], how="horizontal")
         start = stop

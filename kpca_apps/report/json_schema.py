@@ -15,10 +15,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 from kpca_apps.denoise.result import Preview
 from kpca_apps.report.document import LEFT_OUT, Document, Fields, ListOf, Part
+from kpca_apps.system.arrays import scalar_of
 
 # What has a name of its own in a schema: what it is, and its schema.
 Named = dict[str, tuple[Any, dict[str, Any]]]
@@ -108,9 +107,8 @@ def _in_json(kind: Any, named: Named) -> dict[str, Any]:
         return {"enum": [*parts]}
     if origin in (Union, UnionType):
         return {"anyOf": [_in_json(one, named) for one in parts]}
-    if origin is np.ndarray:
-        scalar = np.dtype(get_args(parts[1])[0])
-        return {"type": "array", "items": _in_json(type(scalar.type(0).item()), named)}
+    if scalar := scalar_of(kind):
+        return {"type": "array", "items": _in_json(type(scalar(0).item()), named)}
     if origin is tuple and parts[-1] is not ...:
         each = [_in_json(one, named) for one in parts]
         return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}

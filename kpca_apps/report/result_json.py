@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from kpca_apps.denoise.result import Comparison, DenoisingResult, Preview, TrialResult
+from kpca_apps.names import visible_json
 from kpca_apps.novelty.result import (
     ComparisonResult,
     ComponentMap,
@@ -178,7 +179,7 @@ def to_json(document: Document, content: Mapping[str, Any]) -> str:
     # Indented by json itself, lists of many rows would be written in Python.
     found = plain({**document.head, **content})
     text = json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return msgspec.json.format(writable(text), indent=1) + "\n"
+    return visible_json(msgspec.json.format(writable(text), indent=1)) + "\n"
 
 
 def _fields(of: Fields, *values: Any) -> dict[str, Any]:

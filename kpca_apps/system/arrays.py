@@ -1,8 +1,8 @@
-"""Types of numpy arrays."""
+"""Types of numpy arrays, and what they are of."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,3 +16,15 @@ BoolArray = NDArray[np.bool_]
 Mask = NDArray[np.bool_]
 Values = NDArray[Any]
 """Numbers of either precision."""
+
+
+def scalar_of(kind: Any) -> Any:
+    """Return what a declared array holds, and of any other type ``None``.
+
+    >>> scalar_of(FloatArray).__name__
+    'float64'
+    """
+    if get_origin(kind) not in (np.ndarray, NDArray):
+        return None
+    parts = get_args(kind)  # from numpy 2.5 on, NDArray[X] is an alias of its own, with X alone
+    return (get_args(parts[-1]) or parts)[0]

@@ -1,10 +1,11 @@
-"""A folder that all workers see, and what a run that was killed finds there when it starts again.
+"""A folder, on disk or in a bucket, that all workers see; what a killed run finds when it goes on.
 
 Of a table that is read in parts, each part that is done leaves its result in a file of its own,
 whose name is a hash of all that the result depends on: the table and the rows of the part, what was
 done with them, and the version of the toolkit. So a file is either what would be computed again, or
 is not looked at. They are arrays, without pickle, and gone once the run comes to its end; those
 of a run that was killed and never went on are removed by the first one that begins 30 days later.
+A bucket holds the same objects; who may write to it, its store says.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import secrets
 import stat
 import time
 import zipfile
@@ -25,12 +27,15 @@ from kpca_apps.errors import ConfigError, InputError, storage_named
 from kpca_apps.names import one_line
 from kpca_apps.system.output import atomic_write
 from kpca_apps.system.spools import COPIES_IN
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import Place, place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
 _FINISHED = "kpca-finished"
+_COPIES = "kpca-rows-"  # in a store, a folder of a run for its copies of tables
 _KEPT_FOR = 30 * 86400.0  # seconds after which a killed run is not thought to go on
 _DIGEST = 32  # bytes of SHA-256 before what is kept
 
@@ -46,10 +51,7 @@ class FinishedParts:
         """Return the arrays kept under a key; none where they are not there, or damaged."""
         import numpy as np  # not above: the command's help is to come without it
 
-        try:
-            content = self._path(key).read_bytes()
-        except OSError:
-            return None
+        content = self._read(self._path(key))
         digest, arrays = content[:_DIGEST], content[_DIGEST:]
         if hashlib.sha256(arrays).digest() != digest:
             return None
@@ -66,13 +68,21 @@ class FinishedParts:
         content = io.BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         digest = hashlib.sha256(content.getvalue()).digest()
+        self._write(self._path(key), digest + content.getvalue())
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except OSError:
+            return b""
+
+    def _write(self, path: Path, content: bytes) -> None:
         while True:
             with storage_named(self.folder):
                 self.folder.mkdir(mode=0o700, exist_ok=True)
             try:
-                with atomic_write(self._path(key)) as file:
-                    file.write(digest)
-                    file.write(content.getvalue())
+                with atomic_write(path) as file:
+                    file.write(content)
                 return
             except InputError:
                 # Another run that came to its end may have removed the folder while it was empty.
@@ -114,6 +124,47 @@ class FinishedParts:
         return path
 
 
+class FinishedObjects(FinishedParts):
+    """The same in a folder of an object store."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(Path(_FINISHED))
+        self._place = place
+        # Known from one look: to ask for each would take longer.
+        self._there = {item.name for item in place.inside(_FINISHED).items()}
+
+    def remove(self) -> None:
+        """Remove what this run kept or found, and the folder if no other run has objects there."""
+        for path in self.used:
+            if path.name in self._there:
+                self._object(path).remove()
+        folder = self._place.inside(_FINISHED)
+        if not folder.items():
+            folder.remove_folder()
+
+    def remove_old(self) -> None:
+        """Remove what runs left that were killed long ago, their copies of tables too."""
+        for ours in self._place.items():
+            if ours.is_folder and ours.name.startswith((_FINISHED, _COPIES)):
+                folder = self._place.inside(ours.name)
+                for item in folder.items():
+                    if not item.is_folder and time.time() - item.modified > _KEPT_FOR:
+                        folder.inside(item.name).remove()
+
+    def _object(self, path: Path) -> Place:
+        return self._place.inside(path.as_posix())
+
+    def _read(self, path: Path) -> bytes:
+        with suppress(InputError):
+            if path.name in self._there:
+                return b"".join(self._object(path).chunks())
+        return b""
+
+    def _write(self, path: Path, content: bytes) -> None:
+        self._object(path).write([content])
+        self._there.add(path.name)
+
+
 @dataclass(frozen=True)
 class FinishedPass(Generic[Result]):
     """What is done of one pass over the parts of a table, and how results become arrays."""
@@ -137,8 +188,8 @@ class FinishedPass(Generic[Result]):
 def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
     """Use a folder that all workers see: for copies of tables, and for what is done of their parts.
 
-    What is done is kept if the block fails. ConfigError without Dask's workers, InputError if
-    there is no such folder.
+    It may be the address of one in a store. What is done is kept if the block fails. ConfigError
+    without Dask's workers, InputError if there is no such folder.
     """
     if folder is None:
         yield None
@@ -148,17 +199,26 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
             "--work-dir is a folder that the workers of a cluster see: give --workers dask or "
             "--scheduler as well, or leave it out"
         )
-    if not Path(folder).is_dir():
+    finished: FinishedParts
+    copies: Place | None = None
+    if store_address(folder) is not None:
+        place = place_of(folder)
+        place.require_writable()
+        finished = FinishedObjects(place)
+        copies = place.inside(f"{_COPIES}{secrets.token_hex(8)}")
+    elif Path(folder).is_dir():
+        finished = FinishedParts(Path(folder).absolute() / _FINISHED)
+        finished.require_private()
+    else:
         raise InputError(
             f"{one_line(str(folder), 200)}: no such folder; make it where all workers see it."
         )
-    place = Path(folder).absolute()
-    finished = FinishedParts(place / _FINISHED)
-    finished.require_private()
     finished.remove_old()
-    token = COPIES_IN.set(place)
+    token = COPIES_IN.set(str(finished.folder.parent) if copies is None else copies.address)
     try:
         yield finished
     finally:
         COPIES_IN.reset(token)
+        if copies is not None:
+            copies.remove_folder()
     finished.remove()

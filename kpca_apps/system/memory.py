@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 # Rows of a table that are held in memory: all of a table with no more, a sample of others.
@@ -38,6 +41,14 @@ def available_bytes() -> int:
         if limit.isdigit() and usage.isdigit():
             bounds.append(max(int(limit) - int(usage), 0))
     return min(bounds)
+
+
+def give_back() -> None:
+    """Give the system the memory back that glibc and Arrow keep although nothing lies in it."""
+    if (arrow := sys.modules.get("pyarrow")) is not None:
+        arrow.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # other C libraries have no such function
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _text_of(path: str) -> str:

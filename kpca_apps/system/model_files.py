@@ -36,9 +36,10 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
+from kpca_apps.system.arrays import scalar_of
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import atomic_write
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import here
 
 Model = TypeVar("Model")
@@ -93,7 +94,7 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
     `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
-    label = one_line(address_of(path) or str(path), 200)
+    label = one_line(store_address(path) or str(path), 200)
     with here(path) as local, _opened(local, label) as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -252,10 +253,9 @@ def _schema(kind: Hashable) -> Any:
     """Return the type that msgspec is to hold the JSON of a declared type to."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        is_array = get_origin(parts[0]) is np.ndarray
-        return _schema(parts[0]) if is_array else kind
-    if origin is np.ndarray:
-        name = np.dtype(get_args(parts[1])[0]).name
+        return _schema(parts[0]) if scalar_of(parts[0]) else kind
+    if scalar := scalar_of(kind):
+        name = np.dtype(scalar).name
         return msgspec.defstruct(
             name, [], bases=(_Member,), tag_field="type", tag=name, forbid_unknown_fields=True
         )
@@ -325,7 +325,7 @@ def _declared_arrays(kind: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         (name, part.__metadata__)
         for name, hint in hints.items()
         for part in (hint, *get_args(hint))
-        if get_origin(part) is Annotated and get_origin(get_args(part)[0]) is np.ndarray
+        if get_origin(part) is Annotated and scalar_of(get_args(part)[0])
     )
 
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
@@ -27,13 +27,9 @@ from kpca_apps.system.temporary import (
     retired_path,
 )
 
-if TYPE_CHECKING:
-    pass
-
-
 MARKER = "run.json"
 TOOL = "kpca"
-_LONGEST_MARKER = 1 << 20
+LONGEST_MARKER = 1 << 20
 
 
 @contextmanager
@@ -134,10 +130,7 @@ class OutputFolder:
         if other := _foreign(self.path):
             raise RefusedError(foreign(label, other))
         if not self.force:
-            raise RefusedError(
-                f"{label}: exists already; replace it with --force, or choose another folder with "
-                "--out."
-            )
+            raise RefusedError(exists(label))
 
     def _swap(self, building: Path) -> None:
         self._refuse()
@@ -209,7 +202,7 @@ def _foreign(folder: Path) -> str:
 def _files_written(folder: Path) -> set[str]:
     """Paths of what a run says it wrote, its folders and the marker too; none without a marker."""
     marker = folder / MARKER
-    if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > _LONGEST_MARKER:
+    if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
     files = listed(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
@@ -234,6 +227,11 @@ def foreign(label: str, name: str) -> str:
         f'{label}: exists and holds something other than an earlier run, "{one_line(name)}"; '
         "choose another folder with --out."
     )
+
+
+def exists(label: str) -> str:
+    """Say of a folder that it holds an earlier run."""
+    return f"{label}: exists already; replace it with --force, or choose another folder with --out."
 
 
 def _items(folder: Path) -> Iterator[str]:

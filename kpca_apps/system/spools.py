@@ -6,15 +6,16 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _SPOOL = "kpca-rows"
-COPIES_IN: ContextVar[Path | None] = ContextVar("copies_in", default=None)
-"""Folder for the copies of tables, which workers on other machines see; none: that of this one."""
+COPIES_IN: ContextVar[str | None] = ContextVar("copies_in", default=None)
+"""Folder for the copies of tables, which workers on other machines see, or the address of one in a
+store, where they are uploaded to; none: that of this machine."""
 # Left to whatever else writes to the same disk.
 _RESERVE = 1 << 28
 
@@ -64,16 +66,25 @@ def spilled(
     """
     import numpy as np  # not above: the command's help is to come without it
 
-    folder = folder or _temporary_folder()
     sides = (shape,) if isinstance(shape, int) else shape
     n_bytes = math.prod(sides) * np.dtype(dtype).itemsize
-    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
+    with spool_file(n_bytes, label or f"A table of {sides[0]:,} rows", folder) as file:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
+
+
+@contextmanager
+def spool_file(n_bytes: int, label: str, folder: Path | None = None) -> Iterator[BinaryIO]:
+    """Open a file of so many bytes without a name, for what is labelled so, or InputError."""
+    folder = folder or _temporary_folder()
+    require_disk(folder, n_bytes, label)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            # Without space of its own, writing to the array would end the process on a full disk.
+            # Without space of its own, writing to an array would end the process on a full disk.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
-            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
+            else:
+                file.truncate(n_bytes)
+            yield file
     except OSError as error:
         raise unusable(error) from None
 
@@ -107,12 +118,12 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 
 
 def copy_folder() -> TemporaryPath:
-    """Make a temporary folder for the copy of a table, where its workers see it."""
+    """Make a temporary folder for the copy of a table, where its workers see it, if on a disk."""
     place = COPIES_IN.get()
-    if place is None:
+    if place is None or store_address(place) is not None:
         return spool_folder()
     try:
-        return TemporaryPath(place / _SPOOL, folder=True)
+        return TemporaryPath(Path(place, _SPOOL), folder=True)
     except OSError as error:
         raise storage_error(error, place) or InputError(
             f"no file can be made there ({error.strerror}); name another folder by --work-dir.",

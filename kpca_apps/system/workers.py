@@ -259,6 +259,11 @@ class Workers(AbstractContextManager["Workers"]):
         return 1 if self.executor == "serial" else int(effective_n_jobs(self.n_workers))
 
 
+def on_dask(executor: Executor | None, scheduler: object) -> bool:
+    """Whether the workers that options ask for are those of a Dask cluster."""
+    return executor == "dask" or scheduler is not None
+
+
 def workers_for(
     executor: Executor | None, n_workers: int | None, scheduler: str | Any | None
 ) -> Workers:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, about
-from kpca_apps.names import one_line, unique_names
+from kpca_apps.names import listed, one_line, unique_names
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.input_file import ReadOptions, first_line
 from kpca_apps.tables.read.arrow import read_batches
@@ -45,7 +45,6 @@ _WANTED = (
 # What frames that are not in memory, or not of these libraries, are turned into one by.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
 # Columns that a note quotes.
-_LISTED = 5
 _NOTES = {
     "mixed": "Read as text, as cells are of several types",
     "nested": "Lists and records read as text",
@@ -121,7 +120,7 @@ def read_frame(
         id_column = None if id is None else column_name(id)
         if index:
             cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
-            notes.append(f"Rows are named by the index, {_listed([id_column])}.")
+            notes.append(f"Rows are named by the index, {listed([id_column])}.")
         categories = tuple(
             column.name
             for column, (_, values) in zip(cells[len(index) :], columns, strict=True)
@@ -396,7 +395,7 @@ def _notes_of_types(schema: pa.Schema) -> list[str]:
 
 def _notes(read_as: Mapping[str, Sequence[str]]) -> list[str]:
     """Write a note on the columns of each remark."""
-    return [f"{_NOTES[remark]}: {_listed(of)}." for remark, of in read_as.items()]
+    return [f"{_NOTES[remark]}: {listed(of)}." for remark, of in read_as.items()]
 
 
 def _cells(values: Any, remarks: set[str]) -> pl.Series:
@@ -547,8 +546,3 @@ def _plain(value: Any) -> Any:
         return value.item()
     _family(type(value))
     return str(value)
-
-
-def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(f'"{one_line(name, 60)}"' for name in names[:_LISTED])
-    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

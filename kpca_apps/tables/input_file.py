@@ -27,7 +27,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from kpca_apps.errors import (
-    ConfigError,
     InputError,
     KpcaError,
     OptionError,
@@ -85,9 +84,10 @@ class ReadOptions:
             character = _NAMED_DELIMITERS.get(self.delimiter.lower(), self.delimiter)
             is_half = "\ud800" <= character[:1] <= "\udfff"
             if len(character) != 1 or character in '\0"\r\n' or character.isalnum() or is_half:
-                raise ConfigError(
-                    f'The delimiter "{one_line(self.delimiter)}" is not one character that can cut '
-                    'cells; give one such as ";", or "tab".'
+                raise OptionError(
+                    "delimiter",
+                    f'"{one_line(self.delimiter)}" is not one character that can cut cells; give '
+                    'one such as ";", or "tab".',
                 )
             object.__setattr__(self, "delimiter", character)
         if self.encoding is not None:
@@ -138,7 +138,10 @@ def _require_encoding(given: str) -> None:
     except (LookupError, ValueError):
         # No name at all, with a zero byte or half a character in it, is a ValueError.
         near = suggest(given, sorted(set(encodings.aliases.aliases.values()) - {"mbcs", "oem"}))
-        raise ConfigError(f'Unknown encoding "{one_line(given)}".{near}') from None
+        raise OptionError(
+            "encoding",
+            f'"{one_line(given)}" is not known; give one such as utf-8 or cp1252.{near}',
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.spools import remove_spools, spool
-from kpca_apps.system.stores.addresses import SCHEMES, address_of
+from kpca_apps.system.stores.addresses import STORE_SCHEMES, store_address
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.databases.address import scheme_of_file
@@ -32,7 +32,14 @@ from kpca_apps.tables.read.arrow import ARROW
 from kpca_apps.tables.read.delimited import DELIMITED
 from kpca_apps.tables.read.delta import LOG, is_delta, read_delta
 from kpca_apps.tables.read.excel import EXCEL
-from kpca_apps.tables.read.hive import is_partitioned, partitioned_files
+from kpca_apps.tables.read.hive import (
+    beside,
+    folder_values,
+    is_partitioned,
+    partitioned_files,
+    typed,
+    visible,
+)
 from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
@@ -48,6 +55,7 @@ from kpca_apps.tables.table import (
     collect,
     common_types,
     require_same_columns,
+    typed_columns,
 )
 
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
@@ -90,9 +98,9 @@ def open_table(
         The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
         with the same columns are one table: a list, a folder, or a pattern such as
         ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
-        column ``file`` that says where a row comes from. Folders in it that are named
-        ``column=value`` give a column more. An address in an object store, such as
-        ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
+        column ``file`` that says where a row comes from. Folders named ``column=value`` in it, or
+        that files of a list or a pattern lie in, give a column more. An address in an object store,
+        such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
     delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         As for `read_table`.
     in_memory_rows : int
@@ -238,7 +246,7 @@ def expand(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     for one in paths:
         text = str(one)
         _refuse_lost_slashes(one)
-        if scheme_of(one) in SCHEMES:
+        if scheme_of(one) in STORE_SCHEMES:
             found += expand_address(text)
         elif scheme_of(one) is not None:
             found.append(text)
@@ -298,8 +306,8 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 def _tables_in(folder: Path) -> list[Path]:
     """Name the files of a folder that are tables, by what they are called; none if it is closed."""
     try:
-        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
-    except OSError:
+        items = visible(folder)
+    except InputError:
         return []
     return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
 
@@ -310,8 +318,8 @@ def _folder(folder: Path) -> list[str | Path]:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
-        items = sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
-    except OSError:
+        items = visible(folder)
+    except InputError:
         return [folder]  # what is wrong with it is said by who opens it
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
         return [folder]
@@ -322,21 +330,23 @@ def _folder(folder: Path) -> list[str | Path]:
 def _open_several(
     paths: Sequence[str | Path],
     options: ReadOptions,
-    values: Sequence[Mapping[str, str | None]] = (),
+    values: Sequence[Mapping[str, str | None]] | None = None,
 ) -> Table | PartedTable:
     """Open several files as one table; in memory as long as all of them are few rows.
 
-    The `values` of each file, if there are any, become columns.
+    The `values` that the folders of each file are named after become columns.
     """
     tables: list[Table | PartedTable] = []
     left = options.in_memory_rows
     for path in paths:
-        is_elsewhere = scheme_of(path) not in (None, *SCHEMES)
+        is_elsewhere = scheme_of(path) not in (None, *STORE_SCHEMES)
         if str(path) == "-" or is_elsewhere or Path(path).is_dir():
             what = "standard input" if str(path) == "-" else path
             raise InputError("is no file, and cannot be one of several.", what)
         tables.append(_open_file(path, replace(options, in_memory_rows=left)))
         left -= min(left, tables[-1].source.n_rows)
+    if values is None:
+        values = folder_values([Path(path).absolute() for path in paths])
     rows, source = _combined(tables, [str(path) for path in paths], values)
     with about(source.name):
         return collect(
@@ -362,29 +372,34 @@ def _combined(
         with about(label):
             require_same_columns(table.columns, names, model, "the files of one table")
     paths = [Path(label).absolute() for label in labels]
-    if values:
-        # Without the folders, whose values are those of columns, which may be hidden.
-        shared, shown = paths[0].parents[len(values[0])], [path.name for path in paths]
-    else:
-        shared = Path(os.path.commonpath([path.parent for path in paths]))
-        shown = [str(path.relative_to(shared)) for path in paths]
+    # Without the folders whose values are those of columns, which may be hidden.
+    above = [path.parents[len(values[0]) if values else 0] for path in paths]
+    shared = Path(os.path.commonpath(above))
+    shown = [
+        str((folder / path.name).relative_to(shared))
+        for folder, path in zip(above, paths, strict=True)
+    ]
     named = list(zip(shown, tables, strict=True))
-    # Some writers keep these columns in the files as well.
-    beside = [{k: v or "" for k, v in one.items() if k not in names} for one in values]
-    beside = beside or [{}] * len(tables)
-    file_column = "file"
-    while file_column in (*names, *beside[0]):
-        file_column += "_"
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
     has_lines = heads[0].lines is not None
+    of_files = pl.DataFrame()
+    if values and has_lines:
+        of_files = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
+    elif values:
+        of_files = typed(values)
+    # Some writers keep these columns in the files as well.
+    of_files = of_files.drop(names, strict=False)
+    file_column = "file"
+    while file_column in (*names, *of_files.columns):
+        file_column += "_"
+    of_rows = pl.Series(file_column, [one_line(name, 200) for name in shown], pl.String)
+    of_files = pl.DataFrame([*of_files.iter_columns(), of_rows])
 
     def pieces() -> Iterator[pa.Table]:
-        for (name, table), of_file in zip(named, beside, strict=True):
-            added = {**of_file, file_column: one_line(name, 200)}
+        for number, table in enumerate(tables):
             for part in table.tables():
-                frame = part.frame.select(names).cast(types)  # type: ignore[arg-type]
-                frame = frame.with_columns(pl.lit(v).alias(k) for k, v in added.items())
+                frame = beside(typed_columns(part.frame, types), of_files.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
@@ -418,7 +433,7 @@ def _combined(
         file_column,
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
-    return Rows(pieces(), [*names, *beside[0], file_column], [], has_lines), source
+    return Rows(pieces(), [*names, *of_files.columns], [], has_lines), source
 
 
 def _which(files: Sequence[str], n_files: int) -> str:
@@ -507,7 +522,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
     if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
-        is_there = address_of(file.label) is not None
+        is_there = store_address(file.label) is not None
         name = one_line(file.name if is_there else file.label, 200)
         raise InputError(
             f"this is a database; {'copy it here, ' * is_there}name it {scheme}:///{name}, and one "
@@ -530,4 +545,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
 
 
 # What is named by a URI is known by its scheme.
-URI_READERS = (DATABASES, UriReader(SCHEMES, "an object store", " ".join(READING), _open_address))
+URI_READERS = (
+    DATABASES,
+    UriReader(STORE_SCHEMES, "an object store", " ".join(READING), _open_address),
+)

@@ -13,12 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,9 @@ from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import copy_folder, require_disk
+from kpca_apps.system.spools import COPIES_IN, copy_folder, require_disk
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
@@ -293,7 +297,7 @@ def extended(
                     frame = frame.filter(here)
                     lines = np.zeros(len(here), np.int64)[here] if lines is None else lines[here]
                 empty = [pl.lit(None).alias(lost) for lost in names if lost not in frame.columns]
-                frame = frame.with_columns(empty).select(names).cast(types)  # type: ignore[arg-type]
+                frame = typed_columns(frame.with_columns(empty), types)
                 yield as_arrow(frame, lines if has_lines else None)
 
     digest = hashlib.sha256(table.source.fingerprint.encode())
@@ -324,6 +328,14 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
             found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
         types[name] = next(iter(found), pl.String())
     return types
+
+
+def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Return columns of a frame, each of its type.
+
+    By an expression, polars would take the names ``*`` and ``^a.*$`` for patterns of names.
+    """
+    return pl.DataFrame([frame[name].cast(kind) for name, kind in types.items()])
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
@@ -468,13 +480,20 @@ def _unread() -> tuple[pl.DataFrame, IntArray | None]:
     raise AssertionError("a part whose rows are not needed is read")
 
 
-def _spooled(path: str, number: int, has_lines: bool) -> tuple[pl.DataFrame, IntArray | None]:
-    """Read one batch of a temporary file."""
+def _spooled(
+    number: int, path: str, address: str | None, has_lines: bool
+) -> tuple[pl.DataFrame, IntArray | None]:
+    """Read one batch of a temporary file, or of the same in a store where that is not here."""
     try:
-        # As bytes, as a path need not be UTF-8.
-        with pa.OSFile(os.fsencode(path)) as file, pa.ipc.open_file(file) as opened:
+        with ExitStack() as held:
+            if address is None or Path(path).exists():
+                # As bytes, as a path need not be UTF-8.
+                file = held.enter_context(pa.OSFile(os.fsencode(path)))
+            else:
+                file = held.enter_context(place_of(address).opened())
+            opened = held.enter_context(pa.ipc.open_file(file))
             return as_frame(pa.Table.from_batches([opened.get_batch(number)]), has_lines)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, KpcaError) as error:
         raise UnreachableError(
             f"its temporary copy cannot be read ({one_line(str(error))}); it must stay "
             "where it is until the work is done, for workers elsewhere too."
@@ -487,8 +506,7 @@ def _stored(
     """Write rows to a temporary file, a batch for each part; return how each is read, and rows."""
     folder = copy_folder()
     path = folder.path / "rows.arrow"
-    loads: list[Load] = []
-    n_rows, writer = 0, None
+    n_rows, n_parts, writer = 0, 0, None
     try:
         with ExitStack() as held:
             for rows in recut(pieces, size):
@@ -505,14 +523,25 @@ def _stored(
                     file = held.enter_context(pa.OSFile(os.fsencode(path), "wb"))
                     writer = held.enter_context(pa.ipc.new_file(file, part.schema))
                 writer.write_batch(part)
-                loads.append(partial(_spooled, str(path), len(loads), has_lines))
-                n_rows += part.num_rows
+                n_rows, n_parts = n_rows + part.num_rows, n_parts + 1
+        address = _uploaded(path)
     except BaseException as error:
         folder.close()
         if (failure := storage_error(error, path.parent.parent)) is not None:
             raise failure from error
         raise
-    return folder, loads, n_rows
+    read = partial(_spooled, path=str(path), address=address, has_lines=has_lines)
+    return folder, [partial(read, number) for number in range(n_parts)], n_rows
+
+
+def _uploaded(path: Path) -> str | None:
+    """Copy a temporary file to where workers elsewhere find it, if that is in a store."""
+    place = COPIES_IN.get()
+    if place is None or store_address(place) is None:
+        return None
+    there = place_of(place).inside(f"{secrets.token_hex(8)}.arrow")
+    there.upload(path)
+    return there.address
 
 
 def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -98,6 +98,9 @@ def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:
 @pytest.mark.parametrize("uri", ENDLESS)
 def test_the_next_steps_work_as_they_stand(uri: str, kpca: Run, run_kpca: Run, shop: Path) -> None:
     assert kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 0").code == 0
+    # All queries have the same folder by default: none takes the place of another unasked.
+    other = kpca("screen", uri, "--query", "SELECT * FROM birds WHERE mass > 1")
+    assert_refused(other, 4, "kpca-novelty-query-of-shop: exists already; replace it with --force")
     found = result("kpca-novelty-query-of-shop")
     assert shlex.split(found["command"])[3:] == [
         uri, "--query", "SELECT * FROM birds WHERE mass > 0", "--force",
@@ -211,14 +214,27 @@ def until(happened: Any, seconds: float = 60) -> None:
 
 @pytest.mark.release
 @pytest.mark.parametrize("uri", ENDLESS)
-def test_an_interrupt_ends_a_query_and_leaves_nothing(uri: str, shop: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["query", "table"])
+def test_an_interrupt_ends_a_query_and_leaves_nothing(
+    uri: str, how: str, shop: Path, tmp_path: Path
+) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    process = command("novelty", "screen", uri, "--query", ENDLESS[uri], TMPDIR=str(own))
+    asked = ENDLESS[uri]
+    if how == "table":
+        # A view of rows that never end, as a file that someone sent may hold one.
+        rows = asked.replace("count(*) AS a", "*").replace(" WHERE i < 4000000000", "")
+        library = sqlite3 if uri.startswith("sqlite") else pytest.importorskip("duckdb")
+        with closing(library.connect(uri.rpartition("/")[2])) as connection:
+            connection.execute(f"CREATE VIEW endless AS {rows}")
+        asked = "endless"
+    process = command("novelty", "screen", uri, f"--{how}", asked, TMPDIR=str(own))
     until(lambda: f"{Path(uri.split('/')[-1])}" in opened_by(process.pid))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
+    began = time.monotonic()
     out, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10
     assert (process.returncode, out) == (130, "")
     assert err == "error: interrupted; nothing was written\n"
     assert not list(shop.glob("kpca-*")) and not list(own.iterdir())

@@ -20,6 +20,7 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.main import app, main
 from kpca_apps.errors import InputError, MemoryLimitError
 from tests.cli.conftest import Done, Run, assert_refused, in_a_process
+from tests.quick import quick
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,12 @@ def test_help_and_version_load_no_heavy_library(words: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
     if words == ["--version"]:
         assert done.stdout.startswith(f"kpca {__version__}\n")
+
+
+@pytest.mark.parametrize("group", [[], ["novelty"], ["denoise"], ["papers"]])
+def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> None:
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*group, "--help"]).output
+    assert "..." not in shown.split("Commands:")[1]
 
 
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
@@ -219,23 +226,20 @@ SCREEN = ["novelty", "screen", "birds.csv", "--dry-run"]
 GONE = "exec 3> >(true); wait $!; {} "  # 3 is a pipe whose reader has gone away
 
 
-@pytest.mark.parametrize(
-    ("words", "shell", "code", "said"),
-    [
-        (["--help"], GONE + ">&3", 0, ""),
-        (["--version"], GONE + ">&3 2>&3", 0, ""),
-        (SCREEN, GONE + ">&3 2>&3", 0, ""),
-        (SCREEN, "{} >&- 2>&-", 0, ""),
-        (SCREEN, "{} 2> /dev/full", 0, ""),
-        (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left"),
-        (
-            ["novelty", "screen", "-"],
-            "{} <&-",
-            3,
-            "standard input: is closed; name a file, or pipe",
-        ),
-    ],
-)
+FULL = (SCREEN, "{} > /dev/full", 3, "output cannot be written: No space left")
+CLOSED = (SCREEN, "{} >&- 2>&-", 0, "")
+STREAMS = [
+    (["--help"], GONE + ">&3", 0, ""),
+    (["--version"], GONE + ">&3 2>&3", 0, ""),
+    (SCREEN, GONE + ">&3 2>&3", 0, ""),
+    CLOSED,
+    (SCREEN, "{} 2> /dev/full", 0, ""),
+    FULL,
+    (["novelty", "screen", "-"], "{} <&-", 3, "standard input: is closed; name a file, or pipe"),
+]
+
+
+@pytest.mark.parametrize(("words", "shell", "code", "said"), quick(STREAMS, CLOSED, FULL))
 def test_streams_that_lead_nowhere_are_no_bug(
     words: list[str], shell: str, code: int, said: str, folder: Path
 ) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import openpyxl
@@ -12,6 +13,7 @@ import pytest
 from kpca_apps.api import screen_table
 from tests.cli.conftest import Run, assert_refused, result
 from tests.novelty.tables import frame_of
+from tests.quick import quick
 
 PARTS = {
     *("figures", "flagged.csv", "model.kpca", "report.html", "result.json", "run.json"),
@@ -100,8 +102,10 @@ def german(path: Path, delimiter: str = ";") -> pl.DataFrame:
     return written
 
 
-@pytest.mark.parametrize("in_parts", [False, True])
-@pytest.mark.parametrize("delimiter", [";", "\t", ","])
+@pytest.mark.parametrize(
+    ("delimiter", "in_parts"),
+    quick([*product(";\t,", (False, True))], (";", False), ("\t", True)),
+)
 def test_lists_are_written_like_the_input_if_asked(
     kpca: Run, delimiter: str, in_parts: bool, request: pytest.FixtureRequest
 ) -> None:

@@ -125,7 +125,7 @@ def test_hidden_columns_stay_hidden_in_an_index(kpca: Run, tables: Path) -> None
         (("--marks", "page.html"), 2, "--marks is of one report"),
         (("--dry-run", "--json"), 2, "leave out --json"),
         (("--share", "0.1", "--count", "3"), 2, "--share and --count exclude each other"),
-        (("--reference", "-", "--accept", "-"), 2, "can come from stdin"),
+        (("--reference", "-", "--accept", "-"), 2, "can be - (standard input)"),
     ],
 )
 def test_what_is_not_of_each_table_is_refused(

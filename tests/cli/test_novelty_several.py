@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run, assert_refused
+from tests.novelty.tables import frame_of
 
 
 def split(folder: Path) -> list[str]:
@@ -49,3 +53,20 @@ def test_titles_and_bad_lines_are_left_out_and_told_of(kpca: Run, folder: Path) 
     said = " ".join(done.err.split())
     assert 'Lines 1 to 2 stand above the header and are left out ("Birds of May")' in said
     assert "1 bad line was left out: line 33 has 1 cell" in said
+
+
+@pytest.mark.release
+def test_names_that_polars_takes_for_patterns_change_no_number(kpca: Run, folder: Path) -> None:
+    names = {"wing": "*", "bill": "^.*$", "mass": "^(kind|colour)$"}
+    for place, renamed in (("plain", {}), ("odd", names)):
+        for part, seed in (("old", 1), ("new", 2)):
+            frame_of(60, seed, odd=3).rename(renamed).write_csv(folder / f"{part}.csv")
+            words = ("--id", "name", "--out", f"{part} {place}")
+            assert kpca("screen", f"{part}.csv", *words).code == 0
+        assert kpca("diff", f"old {place}", f"new {place}", "--out", place).code == 0
+    plain, odd = (json.loads(Path(one, "result.json").read_text()) for one in ("plain", "odd"))
+    for said in ("appeared", "gone", "stayed"):
+        rows = [[(r["name"], r["before"], r["now"], len(r["changed"])) for r in found[said]]
+                for found in (plain, odd)]  # fmt: skip
+        assert rows[0] == rows[1]
+    assert len(plain["moved"]) == len(odd["moved"])

@@ -105,9 +105,8 @@ def test_bad_input_ends_before_any_work(kpca: Run) -> None:
         (("run", "clusters", "--data", "nowhere"), 3, "nowhere: no folder"),
         (("run", "clusters", "--data", "loop/deep"), 3, "loop/deep: cannot be read (Too many"),
         (("run", "clusters", "--out", "gone/deep"), 3, "does not exist"),
-        (("run", "clusters", "--data", ""), 2, "the name is empty"),
-        (("run", "clusters", "--out", ""), 2, "the name is empty"),
-        (("fetch", ""), 2, "the name is empty"),
+        (("run", "clusters", "--data", ""), 2, "--data is empty"),
+        (("fetch", ""), 2, "a word of the command is empty"),
     ):
         done = kpca(*words)
         assert done.code == code and told in done.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import time
 
 import numpy as np
 import pytest
@@ -82,6 +84,24 @@ def test_strips_without_bytes_are_refused_and_not_filled() -> None:
         content[place : place + 4] = bytes(4)
         with pytest.raises(InputError):
             read_tiff(bytes(content), "a").page(0)
+
+
+def test_tiles_of_sides_below_0_are_refused() -> None:
+    content = bytearray(tiff(texture(40, 50), tile=(16, 16)))
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        places = [(number, file.pages[0].tags[number].offset) for number in (322, 323)]
+    for number, at in places:  # by a signed type: two of them make as many tiles
+        content[at : at + 12] = struct.pack("<HHIi", number, 9, 1, -16)
+    with pytest.raises(InputError, match="strips or tiles are damaged"):
+        read_tiff(bytes(content), "it")
+
+
+def test_a_page_that_leads_to_pictures_without_end_is_read_without_them() -> None:
+    content = tiff(texture(40, 50), extratags=[(330, 4, 100_000, [0] * 100_000, True)])
+    began = time.process_time()
+    image = read_tiff(content, "it")
+    assert time.process_time() - began < 0.5
+    assert (image.within, image.page(0).shape) == (((),), (40, 50))
 
 
 def test_bits_the_other_way_round_are_turned() -> None:

@@ -2,78 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-import shutil
 import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.report import worked
+from tests.report.watching import COMPLAINTS, WATCH, WITH_FIREFOX, watched
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.release,
-    # What drives it leaves the sockets open with which it waits for the browser.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.release, *WITH_FIREFOX]
 
-FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
 SECONDS = 30.0
-# In the process of the browser: errors of pages, refusals of their policy among them, and what
-# pages ask for.
-WATCH = """
-    Services.console.reset();
-    window.asked = [];
-    Services.obs.addObserver((channel) => {
-        const { loadInfo, URI } = channel.QueryInterface(Ci.nsIChannel);
-        if (loadInfo.triggeringPrincipal.schemeIs("file")) window.asked.push(URI.spec);
-    }, "http-on-opening-request");
-"""
-COMPLAINTS = """
-    const errors = Services.console.getMessageArray().filter((one) =>
-        one instanceof Ci.nsIScriptError && /^(file|data|blob):/.test(one.sourceName));
-    return [...window.asked, ...errors.map((one) => one.errorMessage)];
-"""
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def firefox(downloads: Path) -> Iterator[Any]:
-    """Firefox, driven over Marionette, which it speaks itself: no driver stands between."""
-    if FIREFOX is None:
-        pytest.skip("no Firefox on this machine")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it asks in an old way which system this is
-        driver = pytest.importorskip(
-            "marionette_driver.marionette", reason="marionette_driver is not installed"
-        )
-    preferences = {
-        "browser.download.folderList": 2,
-        "browser.download.dir": str(downloads),
-        "browser.download.useDownloadDir": True,
-        "browser.download.alwaysOpenPanel": False,
-    }
-    client = driver.Marionette(
-        bin=FIREFOX,
-        headless=True,
-        port=0,
-        prefs=preferences,
-        gecko_log=str(downloads.with_suffix(".log")),
-    )
-    client.start_session()
-    yield client
-    client.cleanup()
-    del client
-    gc.collect()  # its profiles clear away after themselves, which is too late at the end
 
 
 def type_keys(firefox: Any, text: str) -> None:
@@ -102,11 +42,6 @@ def saved(firefox: Any, button: str, downloads: Path) -> Path:
                 return path
         time.sleep(0.05)
     raise AssertionError(f"{button} made no file: {sorted(downloads.iterdir())}")
-
-
-def watched(firefox: Any, script: str) -> Any:
-    with firefox.using_context("chrome"):
-        return firefox.execute_script(script, sandbox=None)
 
 
 def test_what_a_page_must_not_do_is_seen_by_these_tests(firefox: Any, tmp_path: Path) -> None:

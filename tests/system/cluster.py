@@ -30,6 +30,7 @@ class Cluster:
     folder: Path
     hidden: tuple[Path, ...]
     client: Any
+    options: tuple[str, ...] = ()  # of each worker
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -46,7 +47,7 @@ class Cluster:
         for home in homes:
             hidden = [*self.hidden, *(other for other in others if other != home)]
             words = ["dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-            words += ["--local-directory", str(home)]
+            words += ["--local-directory", str(home), *self.options]
             self.processes.append(
                 subprocess.Popen(
                     [
@@ -65,7 +66,9 @@ class Cluster:
 
 
 @contextmanager
-def apart(folder: Path, *hidden: Path, n_workers: int = 3) -> Iterator[Cluster]:
+def apart(
+    folder: Path, *hidden: Path, n_workers: int = 3, options: tuple[str, ...] = ()
+) -> Iterator[Cluster]:
     """Start a cluster whose workers find some folders, and those of each other, empty."""
     distributed = pytest.importorskip("distributed")
     words = ["unshare", "-m", "sh", "-c", "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt"]
@@ -76,7 +79,7 @@ def apart(folder: Path, *hidden: Path, n_workers: int = 3) -> Iterator[Cluster]:
         distributed.LocalCluster(n_workers=0, processes=False, **at) as scheduler,
         distributed.Client(scheduler) as client,
     ):
-        cluster = Cluster(folder, hidden, client)
+        cluster = Cluster(folder, hidden, client, options)
         try:
             cluster.join(n_workers)
             yield cluster

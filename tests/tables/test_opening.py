@@ -229,7 +229,7 @@ def test_given_encoding_is_obeyed(tmp_path: Path) -> None:
 def test_unknown_encoding_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(ConfigError, match=r'Unknown encoding "uft8"\. Did you mean "utf_8"\?'):
+    with pytest.raises(ConfigError, match=r'"uft8" is not known; .* Did you mean "utf_8"\?'):
         read_table(path, encoding="uft8")
     for encoding in ("mbcs", "MBCS", "oem", "uft8", "latni1"):
         try:

@@ -218,3 +218,14 @@ def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "5.csv").write_text("id,v\na,1\n")
     found = open_table(tmp_path).source.notes
     assert found[1:] == ("0.csv and 4 more: Cells are cut at the semicolon (found by itself).",)
+
+
+def test_names_that_polars_takes_for_patterns_are_names(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.csv").write_text(f"*,^.*$,a\n{number},x,2\n3,y,4\n")
+    frame = open_table(tmp_path).frame  # type: ignore[union-attr]
+    assert frame.columns == ["*", "^.*$_", "a", "file"]
+    assert frame["*"].to_list() == [0, 3, 1, 3]
+    pl.DataFrame({"^(a|b)$": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"pattern of names: rename it"):
+        open_table(tmp_path / "t.parquet")

@@ -34,7 +34,7 @@ def run(
     ],
     options: RunOptions,
 ) -> None:
-    """Denoise images into a folder, with a report of each before and after.
+    """Denoise images into a folder, with a report.
 
     Results keep type, size, format, colour profile, orientation and transparency. Run the same
     command again to resume a batch that was interrupted.
@@ -69,10 +69,10 @@ def fit(
     ],
     options: FitOptions,
 ) -> None:
-    """Learn a dictionary from clean images, to denoise others of the same kind.
+    """Learn a dictionary of small images of one kind.
 
-    A dictionary suits images of one kind: digits, glyphs, aligned faces. For photographs in general
-    kpca denoise run without a model is better by several decibels.
+    It is learned from clean images and denoises others like them: digits, glyphs, aligned faces.
+    For photographs in general kpca denoise run without a model is better by several decibels.
 
     The model file holds the examples: share it as you would share the images.
     """

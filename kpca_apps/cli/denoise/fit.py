@@ -19,7 +19,7 @@ from kpca_apps.cli.denoise.documents import (
     MEASURED_NOISE,
     NOISE_PROFILE,
 )
-from kpca_apps.cli.denoise.options import FitOptions, RunOptions
+from kpca_apps.cli.denoise.options import FitOptions, RunOptions, in_flags
 from kpca_apps.cli.results import near
 from kpca_apps.denoise.batch.dictionary import (
     are_all_alike,
@@ -30,7 +30,7 @@ from kpca_apps.denoise.batch.dictionary import (
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.profile import check_target, kept
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
 from kpca_apps.report.text import number
@@ -60,7 +60,10 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         n_jobs=options.jobs,
         random_state=options.seed,
     )
-    dictionary.check_parameters()
+    with in_flags():
+        dictionary.check_parameters()
+    if options.stride is not None and options.patch_size is None:
+        raise OptionError("stride", "is that of patches: give --patch-size too, or leave it out")
     if not options.dry_run:
         check_model_path(model, force=options.force)
     with console.stage("Reading"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
-from kpca_apps.errors import OptionError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.options import Options, files, general, panel
 
@@ -33,9 +33,26 @@ RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 # Beside those, what a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
+# What methods call by these names, without dashes, as Python does.
+_OF_METHODS = frozenset(
+    "strength luma chroma bandwidth noise quality kernel content n_components patch_size stride "
+    "max_examples sigma examples_sigma".split()
+)
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
+
+
+@contextmanager
+def in_flags() -> Iterator[None]:
+    """Spell the option with which a message on a method begins as the commands do."""
+    try:
+        yield
+    except ConfigError as error:
+        name, _, rest = str(error.args[0]).partition(" ")
+        if name not in _OF_METHODS or any(error.args[1:]):
+            raise
+        raise OptionError(name, rest) from None
 
 
 class Checked(Options):
@@ -46,11 +63,11 @@ class Checked(Options):
         if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
             raise OptionError("data_range", f"is {data_range:g}; give a finite number above 0")
         if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-            raise OptionError("jobs", f"is {jobs:.6g}; give a number from 1 to {MOST_JOBS}")
+            given = one_line(str(jobs), 30)
+            raise OptionError("jobs", f"is {given}; give a number from 1 to {MOST_JOBS}")
         if seed is not None and not 0 <= seed <= LARGEST_SEED:
-            raise OptionError(
-                "seed", f"is {seed:.6g}; give a whole number from 0 to {LARGEST_SEED}"
-            )
+            given = one_line(str(seed), 30)
+            raise OptionError("seed", f"is {given}; give a whole number from 0 to {LARGEST_SEED}")
 
 
 class RunOptions(Checked):

@@ -14,7 +14,7 @@ import typer
 
 from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import MOST_FAILURES, Console, image_progress, say_failure, say_line
-from kpca_apps.cli.denoise.options import METHOD, RunOptions
+from kpca_apps.cli.denoise.options import METHOD, RunOptions, in_flags
 from kpca_apps.cli.denoise.processors import count_samples, processors
 from kpca_apps.cli.results import (
     REPORT_FILE,
@@ -52,7 +52,7 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.system.output import OutputFolder
-from kpca_apps.system.workers import Workers
+from kpca_apps.system.workers import Workers, on_dask
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
@@ -86,7 +86,8 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     if options.model is None:
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
         # Refused here, and not for each image, is what is not for stacks.
-        Options(**given, pages=2 if options.stack else 1)
+        with in_flags():
+            Options(**given, pages=2 if options.stack else 1)
         return GroupDenoiser(
             Options(**given),
             sigma=sigma,
@@ -175,7 +176,7 @@ def run_whole(batch: Batch) -> int:
                 "remove it, or choose another folder with --out"
             )
         workers = None
-        if options.workers == "dask" or options.scheduler is not None:
+        if on_dask(options.workers, options.scheduler):
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )

@@ -10,7 +10,7 @@ import typer
 
 from kpca_apps.cli.commands import portable, reproduce, without_hidden
 from kpca_apps.cli.console import Console
-from kpca_apps.cli.options import command
+from kpca_apps.cli.options import command, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import safe_stem
@@ -54,7 +54,7 @@ def screen(
         typer.Option("--reference", help="Table of rows known to be normal.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Rank the rows of a table, oddest first, with reasons and a threshold.
+    """Rank the rows of a table, oddest first, with reasons.
 
     Without --reference the table itself may hold outliers, and you choose how many rows to flag
     (--share 0.01). With a reference the threshold has a false-alarm rate (--alpha 0.05).
@@ -62,7 +62,14 @@ def screen(
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
     holds rows of the table: share it as you would share the data.
     """
-    from kpca_apps.cli.novelty.run import finish, open_folder, print_plan, refuse_too_wide, running
+    from kpca_apps.cli.novelty.run import (
+        finish,
+        open_folder,
+        print_plan,
+        refuse_shared_input,
+        refuse_too_wide,
+        running,
+    )
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
 
     chosen = ScreeningOptions.of(options)
@@ -73,8 +80,7 @@ def screen(
         if screen_each(context, table, options, chosen, reference):
             raise typer.Exit(SOME_FAILED)
         return
-    if [reference, options.accept, *table].count("-") > 1:
-        raise ConfigError("only one of table, reference and accepted rows can come from stdin")
+    refuse_shared_input(reference, options.accept, *table)
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
         rows = run.read(table)
@@ -164,9 +170,10 @@ def fit(
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
 ) -> None:
-    """Score the rows of a table with a saved model, each independently of the others.
+    """Score the rows of a table with a saved model.
 
-    Rows are flagged by the model's threshold unless another is given.
+    Each row is judged independently of the others. Rows are flagged by the model's threshold unless
+    another is given.
     """
     from kpca_apps.cli.novelty.run import adjusted, finish, open_folder, refuse_too_wide, running
     from kpca_apps.novelty.screening.model import load_model
@@ -210,10 +217,15 @@ def explain(
     ] = None,
     line: Annotated[
         int | None,
-        typer.Option("--line", help="The line of the file on which the row starts.", metavar="N"),
+        typer.Option(
+            "--line",
+            help="The line of the file on which the row starts.",
+            metavar="N",
+            parser=whole_number,
+        ),
     ] = None,
 ) -> None:
-    """Explain one row: which columns make it odd, and what was expected instead."""
+    """Explain one row: what makes it odd, and what was expected."""
     from kpca_apps.cli.novelty.documents import EXPLAINED_ROW
     from kpca_apps.cli.novelty.lines import explanation_lines, place, say_warnings
     from kpca_apps.cli.novelty.run import adjusted, running
@@ -261,9 +273,9 @@ def compare(
     ],
     options: NoveltyOptions,
 ) -> None:
-    """Compare the detector with baselines on a table whose outliers are known.
+    """Compare the detector with others where outliers are known.
 
-    The baselines are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
+    The others are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
     outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
     2007).
     """
@@ -335,7 +347,7 @@ def rules(
         ),
     ] = None,
 ) -> None:
-    """Find the rules between the columns of a table, or check a table against rules.
+    """Find rules between columns, or check a table against them.
 
     A rule holds in nearly all rows: start <= end, total = net + tax, one city for each ZIP. Each is
     printed with the rows that break it. It is found, not known: read it before you rely on it.
@@ -362,7 +374,7 @@ RunsArgument = Annotated[
 
 @command(app, only="out force pdf json quiet config")
 def diff(context: typer.Context, runs: RunsArgument, options: NoveltyOptions) -> None:
-    """Compare two screenings, or several in their order: what changed from one to the next.
+    """Tell what changed from one screening to the next.
 
     Of two: rows newly flagged and no longer flagged, matched by identifier or else by their cells;
     columns whose distribution shifted; settings that differ. Of more: the share of flagged rows,

@@ -15,6 +15,7 @@ from kpca_apps.cli.novelty.run import (
     Run,
     open_folder,
     print_plan,
+    refuse_shared_input,
     refuse_too_wide,
     running,
     write_screening,
@@ -67,8 +68,7 @@ def screen_each(
     if options.dry_run and options.json:
         raise ConfigError("--dry-run with --each prints a plan for people: leave out --json")
     paths = [str(path) for path in expand_each(tables)]
-    if [reference, options.accept, *paths].count("-") > 1:
-        raise ConfigError("only one of table, reference and accepted rows can come from stdin")
+    refuse_shared_input(reference, options.accept, *paths)
     folder = open_folder(options, "novelty", tables)
     with running(options) as run:
         clean = run.read_reference(reference)

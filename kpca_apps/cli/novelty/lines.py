@@ -7,8 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
-from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.plan import listed
+from kpca_apps.names import listed, one_line
 from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.cli.workers import quiet_workers
-from kpca_apps.errors import OptionError
+from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
@@ -30,7 +31,8 @@ from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.output import OutputFolder
 from kpca_apps.system.stores.output import output_folder
-from kpca_apps.tables.databases.address import SCHEMES, address_of
+from kpca_apps.system.workers import on_dask
+from kpca_apps.tables.databases.address import database_address, is_database
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of
@@ -69,7 +71,7 @@ class Run:
         """Read a reference, if there is one; which rows of a database, is said of the table."""
         if path is None:
             return None
-        return self._read([path], [*OF_FILES, *["timeout"] * (scheme_of(path) in SCHEMES)])
+        return self._read([path], [*OF_FILES, *["timeout"] * is_database(path)])
 
     def _read(self, paths: list[str], names: Sequence[str]) -> AnyTable:
         for path in paths:
@@ -103,11 +105,11 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    on_dask = options.workers == "dask" or options.scheduler is not None
-    jobs = options.jobs or (None if on_dask else _n_worthwhile())
+    elsewhere = on_dask(options.workers, options.scheduler)
+    jobs = options.jobs or (None if elsewhere else _n_worthwhile())
     run = Run(options, Console(options.quiet), Clock())
     with (
-        work_folder(options.work_dir, on_dask=on_dask) as finished,
+        work_folder(options.work_dir, on_dask=elsewhere) as finished,
         quiet_workers(options.workers, jobs, options.scheduler) as workers,
     ):
         run.execution = Execution(workers, run.timed_pass, finished)
@@ -119,17 +121,22 @@ def _n_worthwhile() -> int:
     return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
+def _folder_of(tables: list[str]) -> str:
+    """Name the folder that several files, or those of a pattern, lie in."""
+    shared = Path(os.path.commonpath([Path(one).absolute().parent for one in tables]))
+    return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
+
+
 def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
     """Name the folder of a run, and refuse what cannot be written, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
 
         require_workbooks()
-    # Of several files, or a pattern, the folder they lie in.
     is_one = len(table) == 1 and ("*" not in table[0] or scheme_of(table[0]) is not None)
-    named = table[0].rstrip("/") if is_one else Path(table[0]).absolute().parent.name
-    if scheme_of(named) in SCHEMES:
-        named = address_of(named, options.table_name, options.query).name
+    named = table[0].rstrip("/") if is_one else _folder_of(table)
+    if is_database(named):
+        named = database_address(named, options.table_name, options.query).name
     out = options.out or f"kpca-{application}-{safe_stem(named)}"
     folder = output_folder(out, force=options.force)
     if options.write_to is not None and (options.each or not is_one):
@@ -139,6 +146,15 @@ def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> 
         if options.write_to is not None:
             check_new_table(table[0], options.write_to, force=options.force)
     return folder
+
+
+def refuse_shared_input(*paths: str | None) -> None:
+    """Refuse to read several things from standard input."""
+    if paths.count("-") > 1:
+        raise ConfigError(
+            "only one of TABLE, --reference and --accept can be - (standard input): name files for "
+            "the others"
+        )
 
 
 def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:

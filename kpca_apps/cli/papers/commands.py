@@ -9,7 +9,7 @@ import typer
 
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command
-from kpca_apps.cli.papers.options import PapersOptions, folder_name
+from kpca_apps.cli.papers.options import PapersOptions
 
 SOME_FAILED = 5
 
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 @command(app, only="json")
 def list(options: PapersOptions) -> None:
-    """List the experiments: name, paper, what is shown, and the data each needs."""
+    """List the experiments, and the data each needs."""
     from kpca_apps.cli.papers.run import print_list
 
     print_list(options.json)
@@ -38,7 +38,7 @@ def run(
     ],
     options: PapersOptions,
 ) -> None:
-    """Run an experiment, or all of them, and write one page of figures and tables.
+    """Run an experiment, or all, and write a page.
 
     Each claim of a paper stands beside our value, with the tolerance and the outcome. Experiments
     whose data are missing are listed, the others run, and the exit code is 5. After an interrupt
@@ -56,13 +56,11 @@ def run(
 def fetch(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR", help="Folder of the data files.", show_default=False, parser=folder_name
-        ),
+        typer.Argument(metavar="DIR", help="Folder of the data files.", show_default=False),
     ],
     options: PapersOptions,
 ) -> None:
-    """Download data that we may not redistribute, into a folder for kpca papers run --data.
+    """Download the data of the papers, for kpca papers run --data.
 
     Five megabytes from public copies on GitHub. Each file is checked by its SHA-256; files that are
     there already are kept. The files state no licence: use them as their sources allow.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kpca_apps.cli.options import whole_number
 from kpca_apps.errors import ConfigError, install_extra
 
 
@@ -29,14 +30,21 @@ def mcp(
         ),
     ] = None,
     largest: Annotated[
-        int, typer.Option("--largest", help="Largest file that is read, in MB.", metavar="MB")
+        int,
+        typer.Option(
+            "--largest",
+            help="Largest file that is read, in MB.",
+            metavar="MB",
+            parser=whole_number,
+        ),
     ] = 200,
 ) -> None:
-    """Serve assistants over standard input and output (Model Context Protocol).
+    """Serve assistants (Model Context Protocol).
 
-    An assistant starts this command and asks it to screen and score tables, explain rows, accept
-    rows and screen again, compare runs, find and check rules, and preview denoising. Files outside
-    the folders of --root are neither read nor written. It needs the extra mcp.
+    An assistant starts this command, speaks to it over standard input and output, and asks it to
+    screen and score tables, explain rows, accept rows and screen again, compare runs, find and
+    check rules, and preview denoising. Files outside the folders of --root are neither read nor
+    written. It needs the extra mcp.
     """
     if not _has_extra():
         raise ConfigError(f"kpca mcp needs an extra; install it with: {install_extra('mcp')}")

@@ -33,7 +33,10 @@ class Roots:
         """Take the folders that were asked for, or refuse what is none."""
         for folder in folders:
             if not folder.is_dir():
-                raise ConfigError(f"--root {one_line(str(folder), 200)}: there is no such folder")
+                raise ConfigError(
+                    f"--root {one_line(str(folder), 200)}: there is no such folder; make it, or "
+                    "name another"
+                )
         return cls(tuple(folder.resolve() for folder in folders), largest)
 
     def file(self, name: str) -> Path:

@@ -118,7 +118,7 @@ class Manifest(AbstractContextManager["Manifest"]):
         if len(whole) < len(content):
             self._file.truncate(len(whole))
         for line in whole.splitlines()[1:]:
-            with suppress(ValueError, KeyError, TypeError):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 self._records.setdefault(str(record["output"]), []).append(record)
 

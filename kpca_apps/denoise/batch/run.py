@@ -271,7 +271,7 @@ def _seen(task: Task, run: Run, manifest: Manifest, force: bool) -> Task:
         key = batch_key(hash_file(image.source) or "", output, run.settings)
         for record in (one for one in ours if one.get("key") == key):
             # A damaged record counts for nothing.
-            with suppress(KeyError, msgspec.ValidationError):
+            with suppress(KeyError, ValueError, OverflowError):
                 return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
     if target.is_dir() and not head_of(target):
         raise RefusedError(

@@ -375,7 +375,7 @@ class DictionaryDenoiser:
         if self.patch_size and self.stride and self.stride > self.patch_size:
             raise ConfigError(
                 f"stride is {self.stride}, wider than patches of {self.patch_size}, so pixels "
-                "would be missed: give a smaller stride"
+                "would be missed: give a smaller one"
             )
 
     def _fitting(self, pixels: Matrix, name: str) -> Matrix:

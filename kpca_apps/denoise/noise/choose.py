@@ -52,10 +52,7 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
     kind depend on it: that takes longer than a draft of a small image.
     """
     planes, unit = picture.planes(), picture.unit
-    height = planes.shape[1] // picture.n_pages
-    pages = [
-        planes[:, page * height : (page + 1) * height] for page in sampled_pages(picture.n_pages)
-    ]
+    pages = [picture.pages_of(planes)[:, page] for page in sampled_pages(picture.n_pages)]
     noise, white = options.noise, NOT_MEASURED
     may_be_camera = noise == "auto" and picture.n_pages == 1 and np.ndim(sigma) == 0
     by_white = sigma is None and (noise == "auto" or NOISE_MODELS[noise].by_white)

@@ -13,7 +13,9 @@ Processing 89, sections 2 and 5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,36 @@ Array = NDArray[np.float64]
 FEWEST = 20  # pixels at an end of the range, where noise was cut off
 # Of brightness near an end; how far that is, and an open end, in deviations; of quadrature.
 KNOTS, FAR, NODES = 256, 12.0, 80
+
+
+class Ends(NamedTuple):
+    """Least and largest value of a plane, how many pixels hold them, and how many there are."""
+
+    low: np.float32
+    high: np.float32
+    n_low: int
+    n_high: int
+    size: int
+
+
+def ends_of(plane: NDArray[np.float32]) -> Ends:
+    """Return the ends of the values of a plane."""
+    low, high = plane.min(), plane.max()
+    n_low, n_high = (int(np.count_nonzero(plane == end)) for end in (low, high))
+    return Ends(low, high, n_low, n_high, plane.size)
+
+
+def ends_of_all(parts: Sequence[Ends]) -> Ends:
+    """Return the ends of a plane from those of its parts.
+
+    >>> two = [ends_of(np.array(part)) for part in ([1.0, 2.0, 2.0], [2.0, 2.0])]
+    >>> ends_of_all(two) == ends_of(np.array([1.0, 2.0, 2.0, 2.0, 2.0]))
+    True
+    """
+    low, high = min(one.low for one in parts), max(one.high for one in parts)
+    n_low = sum(one.n_low for one in parts if one.low == low)
+    n_high = sum(one.n_high for one in parts if one.high == high)
+    return Ends(low, high, n_low, n_high, sum(one.size for one in parts))
 
 
 @dataclass(frozen=True)
@@ -47,11 +79,11 @@ class Clipping:
         return np.interp(plane, self.expected, self.brightness).astype(np.float32)
 
 
-def find_clipping(plane: NDArray[np.float32], sigma: float) -> Clipping | None:
+def find_clipping(ends_of_plane: Ends, sigma: float) -> Clipping | None:
     """Return the transform where noise of a deviation was cut off; None where it was not."""
-    low, high = float(plane.min()), float(plane.max())
-    enough = max(CUT * plane.size, FEWEST)
-    cut = [np.count_nonzero(plane == end) > enough for end in (low, high)]
+    low, high = float(ends_of_plane.low), float(ends_of_plane.high)
+    enough = max(CUT * ends_of_plane.size, FEWEST)
+    cut = [count > enough for count in (ends_of_plane.n_low, ends_of_plane.n_high)]
     if not any(cut) or sigma <= 0 or not low < high:
         return None
     # An open end is far beyond all brightness, which the image's own values bound.

@@ -5,6 +5,7 @@ That of colours goes through opponent planes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,8 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import typical_page
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
-from kpca_apps.denoise.noise.clipping import find_clipping
-from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
+from kpca_apps.denoise.noise.clipping import Ends, ends_of, find_clipping
+from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen, Whitening
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
@@ -50,15 +51,55 @@ def measure(seen: Seen) -> Measured:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose white noise may have been cut off at the ends of their range."""
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
-    clippings = [find_clipping(p, one) for p, one in zip(planes, levels, strict=True)]
-    for plane, clipping in zip(planes, clippings, strict=True):
-        if clipping is not None:
-            plane[...] = clipping.stabilise(plane)
-    cleaned = denoise_gaussian(planes, levels, options)
-    for plane, clipping in zip(cleaned, clippings, strict=True):
-        if clipping is not None:
-            plane[...] = clipping.restore(plane)
-    return cleaned, levels
+    white = whitening([ends_of(plane) for plane in planes], levels)
+    return white.back(denoise_planes(white.there(planes), white.levels, options)), levels
+
+
+def whitening(ends: Sequence[Ends], levels: Levels) -> Whitening:
+    """Return how planes of such ends, with noise of such levels, are made white and back."""
+    clippings = [find_clipping(*one) for one in zip(ends, levels, strict=True)]
+
+    def stabilised(planes: Planes) -> Planes:
+        for plane, clipping in zip(planes, clippings, strict=True):
+            if clipping is not None:
+                plane[...] = clipping.stabilise(plane)
+        return planes
+
+    def restored(planes: Planes) -> Planes:
+        for plane, clipping in zip(planes, clippings, strict=True):
+            if clipping is not None:
+                plane[...] = clipping.restore(plane)
+        return planes
+
+    return opponent_whitening(ends, levels, stabilised, restored)
+
+
+def opponent_whitening(
+    ends: Sequence[Ends],
+    levels: Sequence[float],
+    there: Callable[[Planes], Planes] = lambda planes: planes,
+    back: Callable[[Planes], Planes] = lambda planes: planes,
+) -> Whitening:
+    """Return a way by which noise becomes white in each channel, with opponent planes after it.
+
+    The ends are those of the channels as given, the levels those `there`.
+    """
+    deviations = np.asarray(levels, np.float64)
+    if len(deviations) == 1:
+        return Whitening(there, back, deviations)
+    lows, highs = (np.array([getattr(one, end) for one in ends]) for end in ("low", "high"))
+    flat, values = lows == highs, there(lows[:, np.newaxis, np.newaxis])
+
+    def to_planes(channels: Planes) -> Planes:
+        return to_opponent(there(channels), in_place=True)
+
+    def to_channels(planes: Planes) -> Planes:
+        channels = from_opponent(planes, in_place=True)
+        # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
+        channels[flat] = values[flat]
+        return back(channels)
+
+    return Whitening(to_planes, to_channels, noise_in_opponent(deviations))
 
 
 def _before_clipping(seen: Seen) -> Levels | None:
@@ -118,13 +159,5 @@ def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes
 
     They may be overwritten, for of a large image they take much of the memory.
     """
-    deviations = np.asarray(levels, np.float64)
-    if len(planes) == 1:
-        return denoise_planes(planes, deviations, options)
-    flat, values = np.ptp(planes, axis=(1, 2)) == 0, planes[:, :1, :1].copy()
-    opponent = to_opponent(planes, in_place=True)
-    cleaned = denoise_planes(opponent, noise_in_opponent(deviations), options)
-    cleaned = from_opponent(cleaned, in_place=True)
-    # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
-    cleaned[flat] = values[flat]
-    return cleaned
+    white = opponent_whitening([ends_of(plane) for plane in planes], levels)
+    return white.back(denoise_planes(white.there(planes), white.levels, options))

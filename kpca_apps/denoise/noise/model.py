@@ -54,6 +54,14 @@ class Measured(NamedTuple):
     interval: tuple[float, float] | None = None  # of an estimated level, if one is known
 
 
+class Whitening(NamedTuple):
+    """How planes are made such of white noise, each pixel by itself, and back."""
+
+    there: Callable[[Planes], Planes]  # may overwrite what it is given, as the way back may
+    back: Callable[[Planes], Planes]
+    levels: NDArray[np.float64]  # of the noise of those planes
+
+
 class Model(Protocol):
     """A kind of noise; a file of this room is one."""
 

@@ -19,7 +19,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.colour import from_opponent, to_opponent
 from kpca_apps.denoise.estimate.law import (
     Light,
     Lights,
@@ -30,17 +29,20 @@ from kpca_apps.denoise.estimate.law import (
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.camera import whitened_denoising
+from kpca_apps.denoise.noise.clipping import Ends, ends_of
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
-from kpca_apps.denoise.noise.gaussian import denoise_gaussian
+from kpca_apps.denoise.noise.gaussian import opponent_whitening
 from kpca_apps.denoise.noise.model import (
     Levels,
     Measured,
     Planes,
     Seen,
+    Whitening,
     channel_by_channel,
     noisy_channels,
 )
 from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.passes.planes import denoise_planes
 
 # The gain by which the Anscombe transform has noise 1 is found in so many rounds.
 GAIN_ROUNDS = 4
@@ -49,6 +51,7 @@ GAIN_ROUNDS = 4
 # it is usually written, it has a deviation of up to 1.13 there.
 BEND = -0.5
 MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
+WHOLLY = (1.0,) * 3  # powers of the spectra of the noise, all of which a blur explains
 # Mean of the Anscombe transform of a Poisson count of mean 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
 
@@ -116,33 +119,56 @@ def denoise(
             Light(float(level) ** 2 / (SCALE + dark), dark)
             for level, dark in zip(at_most, darks, strict=True)
         )
-    gains, darks = [light.gain for light in lights], [light.dark for light in lights]
-    levels = tuple(light.level for light in lights)
-    counted = np.stack(
-        [plane + np.float32(dark) for plane, dark in zip(planes, darks, strict=True)]
-    )
-    if not noisy_channels(counted, levels).all():
+    levels, ends = tuple(light.level for light in lights), [ends_of(plane) for plane in planes]
+    if not noisy_by_light(ends, lights).all():
         alone = [(light,) for light in lights]
         return channel_by_channel(denoise, planes, alone, levels, options)
-    roots = np.stack([anscombe(p / gain) for p, gain in zip(counted, gains, strict=True)])
-    unit = SCALE / float(np.ptp(roots) or 1.0)
+    white = whitening(ends, lights)
     blur = max(light.blur for light in lights)
-    cleaned = _denoise_shared((roots * unit).astype(np.float32), unit, blur, options)
-    light = [
-        inverse_anscombe(p / unit) * gain - dark
-        for p, gain, dark in zip(cleaned, gains, darks, strict=True)
-    ]
-    return np.stack(light).astype(np.float32), levels
-
-
-def _denoise_shared(planes: Planes, sigma: float, blur: float, options: Options) -> Planes:
-    """Denoise planes whose noise, of one deviation in all, a blur has neighbours share."""
     if blur <= 0:
-        return denoise_gaussian(planes, (sigma,) * len(planes), options)
-    spectra = np.stack([sigma * np.sqrt(blurred_spectrum(blur))] * len(planes))
-    whole = replace(options, wanted=None)  # The filter reaches over the whole image.
-    wholly = (1.0,) * 3
-    return from_opponent(whitened_denoising(to_opponent(planes), spectra, whole, wholly, wholly))
+        cleaned = denoise_planes(white.there(planes), white.levels, options)
+    else:  # The filter reaches over the whole image.
+        options = replace(options, wanted=None)
+        spectra = white.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
+        cleaned = whitened_denoising(white.there(planes), spectra, options, WHOLLY, WHOLLY)
+    return white.back(cleaned), levels
+
+
+def noisy_by_light(ends: Sequence[Ends], lights: Lights) -> NDArray[np.bool_]:
+    """Return which channels of such ends have noise by their light, and any light."""
+    brightest = [end.high + np.float32(light.dark) for end, light in zip(ends, lights, strict=True)]
+    levels = tuple(light.level for light in lights)
+    return noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels)
+
+
+def whitening(ends: Sequence[Ends], lights: Lights) -> Whitening:
+    """Return how noise of such lights, all of them, is made as strong everywhere, and back."""
+
+    def roots(planes: Planes) -> NDArray[np.float64]:
+        return np.stack(
+            [
+                anscombe((plane + np.float32(dark)) / gain)
+                for plane, (gain, dark, _) in zip(planes, lights, strict=True)
+            ]
+        )
+
+    low, high = (
+        roots(np.array([getattr(one, end) for one in ends])[:, np.newaxis, np.newaxis])
+        for end in ("low", "high")
+    )
+    unit = SCALE / (float(high.max() - low.min()) or 1.0)
+
+    def there(planes: Planes) -> Planes:
+        return (roots(planes) * unit).astype(np.float32)
+
+    def back(planes: Planes) -> Planes:
+        light = [
+            inverse_anscombe(plane / unit) * gain - dark
+            for plane, (gain, dark, _) in zip(planes, lights, strict=True)
+        ]
+        return np.stack(light).astype(np.float32)
+
+    return opponent_whitening(ends, (unit,) * len(lights), there, back)
 
 
 def _poisson_gain(plane: Planes) -> float:

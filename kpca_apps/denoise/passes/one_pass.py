@@ -9,6 +9,7 @@ threads, to the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -31,6 +32,17 @@ Planes = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 MARGINS = ((0, 0), (0, 0), (RADIUS, LANES))  # beside pages matched in: zeros, never chosen
+
+
+class Source(Protocol):
+    """Planes (c, pages, h, w) of which windows are had by four slices: an array, or a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Channels, pages, height and width."""
+
+    def __getitem__(self, window: Any) -> Planes:
+        """Return a window."""
 
 
 @dataclass(frozen=True)
@@ -130,33 +142,34 @@ def run_pass(
 
 
 def residual_ratios(
-    page: Planes, variance: float, settings: Pass, n_jobs: int | None = None
+    planes: Source, variance: float, settings: Pass, n_jobs: int | None = None
 ) -> Planes:
-    """Return the residual variance of groups of a page (1, h, w) over the variance of its noise.
+    """Return the residual variance of groups of the first plane over the variance of its noise.
 
-    With the linear kernel, at each reference, (rows, columns).
+    Of planes (c, 1, h, w), with the linear kernel, at each reference, (rows, columns).
     """
-    shape = _, tall, wide = settings.shape(page.shape)
-    columns = patch_grid(page.shape[2], wide, settings.stride)
+    shape = _, tall, wide = settings.shape(planes.shape)
+    *_, height, width = planes.shape
+    columns = patch_grid(width, wide, settings.stride)
     window, tie = patch_window(shape), np.float32(settings.tie * 2 * tall * wide)
 
     def ratios_of_row(y: int) -> Planes:
         top = max(0, y - RADIUS)
-        strip = page[:, top : y + tall + RADIUS]
-        level = np.full((1, *strip.shape), variance, np.float32)
+        strip = planes[:1, :, top : y + tall + RADIUS, :]
+        level = np.full(strip.shape, variance, np.float32)
         found = find_groups(
-            np.pad(strip, MARGINS), 0, np.array([y - top]), columns, shape, (top, 0),
+            np.pad(strip[0], MARGINS), 0, np.array([y - top]), columns, shape, (top, 0),
             settings.group, level[0] * tie,
         )  # fmt: skip
-        sums = np.zeros((1, 3, 1, strip.shape[1], page.shape[2] + WIDTH), np.float32)
+        sums = np.zeros((1, 3, 1, strip.shape[2], width + WIDTH), np.float32)
         ratios = np.empty((1, len(columns)), np.float32)
         truncate_groups(
-            strip[None], level, found, window, wide, None, np.float32(settings.excess), (0, 0),
+            strip, level, found, window, wide, None, np.float32(settings.excess), (0, 0),
             sums, ratios[0],
         )  # fmt: skip
         return ratios
 
-    rows = patch_grid(page.shape[1], tall, settings.stride).tolist()
+    rows = patch_grid(height, tall, settings.stride).tolist()
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
     return np.concatenate(parallel(delayed(ratios_of_row)(y) for y in rows))
 

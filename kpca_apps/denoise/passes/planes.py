@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.options import Options, Window
-from kpca_apps.denoise.passes.one_pass import Piece, residual_ratios, run_pass
+from kpca_apps.denoise.passes.one_pass import Piece, Source, residual_ratios, run_pass
 from kpca_apps.denoise.passes.plan import Pass, Plan, plan_for
 from kpca_apps.denoise.passes.scales import average_low_frequencies, halve
 from kpca_apps.denoise.progress import part, share_of_work
@@ -90,19 +90,25 @@ def denoise_planes(noisy: Planes, sigmas: NDArray[np.floating], options: Options
     less noise; pages of a stack lie one below the other. Those without noise, or whose factor of
     `options` is 0, are returned as they are.
     """
-    factors = np.array([options.luma] + [options.chroma] * (len(noisy) - 1))
-    levels = np.asarray(sigmas, np.float64) * factors
-    levels[levels < NEGLIGIBLE] = 0.0
+    levels, untouched = levels_of(sigmas, options, len(noisy))
     if not levels.any():
         return noisy.copy()
-    untouched = levels == 0
-    levels = np.maximum(levels, FAINTEST * levels.max()).astype(np.float32)
     pages = np.ascontiguousarray(noisy, np.float32)
     pages = pages.reshape(len(noisy), options.pages, -1, noisy.shape[2])
     by_kind = _denoise_stack if options.pages > 1 else _denoise_scales
     cleaned = by_kind(pages, levels, options).reshape(noisy.shape)
     cleaned[untouched] = noisy[untouched]
     return cleaned
+
+
+def levels_of(
+    sigmas: NDArray[np.floating], options: Options, n_planes: int
+) -> tuple[Planes, NDArray[np.bool_]]:
+    """Return the levels of noise to be removed from planes, and which stay as they are."""
+    factors = np.array([options.luma] + [options.chroma] * (n_planes - 1))
+    levels = np.asarray(sigmas, np.float64) * factors
+    levels[levels < NEGLIGIBLE] = 0.0
+    return np.maximum(levels, FAINTEST * levels.max()).astype(np.float32), levels == 0
 
 
 def page_blocks(count: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
@@ -127,7 +133,7 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
     blocks = list(page_blocks(pages.shape[1], pages[:, 0].size))
     for number, (first, end, begin, stop) in enumerate(blocks):
         with part(number, len(blocks)):
-            found, _ = _denoise_strip(
+            found, _ = denoise_strip(
                 pages[:, begin:stop], levels**2, plan, whole, [], options.n_jobs
             )
         cleaned[:, first:end] = found[:, first - begin : end - begin]
@@ -137,16 +143,13 @@ def _denoise_stack(pages: Planes, levels: Planes, options: Options) -> Planes:
 def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     """Denoise the planes of an image at its scale, at half of it, and so on."""
     wanted = options.wanted or ((0, planes.shape[2]), (0, planes.shape[3]))
-    # Of the finest scale, for at others detail passes for noise.
-    first = plan_for(float(levels[0]), options).passes[0]
-    surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
-    excess = noise_excess(planes[0], float(levels[0]), first, surveyed, options.n_jobs)
+    excess = excess_of(planes, levels, options)
     estimates: list[Planes] = []
     done = 0.0
     while True:
         height, width = planes.shape[2:]
         plan = plan_for(float(levels[0]), options, excess)
-        halves = plan.halves and min(height, width) >= 2 * SMALLEST
+        halves = plan_has_half(plan, planes.shape)
         if halves:
             (top, bottom), (left, right) = wanted
             top, left = max(0, top // 2 - BLURRED), max(0, left // 2 - BLURRED)
@@ -172,6 +175,11 @@ def _denoise_scales(planes: Planes, levels: Planes, options: Options) -> Planes:
     return cleaned
 
 
+def plan_has_half(plan: Plan, shape: tuple[int, ...]) -> bool:
+    """Whether low frequencies of planes of a shape are taken from half their scale, too."""
+    return plan.halves and min(shape[-2:]) >= 2 * SMALLEST
+
+
 def _denoise_strips(
     planes: Planes, variances: Planes, plan: Plan, wanted: Window, n_jobs: int | None
 ) -> Planes:
@@ -188,13 +196,13 @@ def _denoise_strips(
     for number, top in enumerate(range(start, stop, rows)):
         inner = ((top, min(top + rows, stop)), (left, right))
         with part(number, n_strips):
-            strip, carried = _denoise_strip(planes, variances, plan, inner, carried, n_jobs)
+            strip, carried = denoise_strip(planes, variances, plan, inner, carried, n_jobs)
         result[:, :, top : inner[0][1], left:right] = strip
     return result
 
 
-def _denoise_strip(
-    planes: Planes,
+def denoise_strip(
+    planes: Source,
     variances: Planes,
     plan: Plan,
     wanted: Window,
@@ -269,8 +277,18 @@ def _denoise_strip(
     return estimate, kept
 
 
+def excess_of(planes: Source, levels: Planes, options: Options) -> float:
+    """Return `noise_excess` of the first plane at its level, which holds at all scales.
+
+    It is that of the finest, for at others detail passes for noise.
+    """
+    first = plan_for(float(levels[0]), options).passes[0]
+    surveyed = SURVEYED_FOR_DRAFT if options.quality == "draft" else SURVEYED
+    return noise_excess(planes, float(levels[0]), first, surveyed, options.n_jobs)
+
+
 def noise_excess(
-    page: Planes,
+    planes: Source,
     sigma: float,
     settings: Pass,
     surveyed: int = SURVEYED,
@@ -278,11 +296,12 @@ def noise_excess(
 ) -> float:
     """Return by how much the noise variance exceeds what it is said to be, at the least.
 
-    From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of a page
-    (1, h, w) show it, about so many of them.
+    From 1, where sigma is right or too high, to 1.25, as quiet groups of the first pass of the
+    first of planes (c, 1, h, w) show it, about so many of them.
     """
-    step = max(settings.size, int(np.sqrt(page.size / surveyed)))
+    _, _, height, width = planes.shape
+    step = max(settings.size, int(np.sqrt(height * width / surveyed)))
     settings = replace(settings, stride=step, excess=MOST_EXCESS)
-    ratios = residual_ratios(page, sigma**2, settings, n_jobs)
+    ratios = residual_ratios(planes, sigma**2, settings, n_jobs)
     excess = 1.0 + STEEPNESS * (float(np.quantile(ratios, QUIET)) - QUIET_RATIO)
     return min(max(excess, 1.0), MOST_EXCESS)

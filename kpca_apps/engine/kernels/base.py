@@ -47,6 +47,9 @@ FAR = {SINGLE: 80.0, np.dtype(np.float64): 1e3}
 """Half squared length above which a distance taken from products has lost 3 digits of 16; of
 float32, where two digits of seven are left."""
 
+CENTRE_ROWS = 64
+"""Points, evenly drawn, about whose median distances are taken from products."""
+
 _KINDS: dict[str, type[Kernel]] = {}
 """All kernels by the name of their class, by which model files know them."""
 
@@ -498,10 +501,10 @@ def view_exponents(
 
     With xs = sqrt(2 gamma)(x - centre) and h = |xs|^2 / 2 the exponent is the product of the rows
     [xs, -h, 1] and [zs, 1, shift - h']. Centring is what keeps the digits: lengths cancel in it.
-    The median, unlike the mean, stays among the rows when one of them lies very far out. Rows that
-    are far out themselves are compared by differences, which cancel nothing.
+    The median, unlike the mean, stays among the rows when one of them lies very far out, and that
+    of a few is near enough. Rows far out themselves are compared by differences: nothing cancels.
     """
-    centre = np.median(Z, axis=0)
+    centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
     scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views
     far_from = FAR[np.dtype(dtype)]
 

@@ -108,9 +108,12 @@ def read_czi(data: Content, label: str) -> ImageFile:
         said = _said(_xml(data, metadata))
         times = _times(data, attachments)
     n_pages = sum(math.prod(scene.sizes) for scene in scenes)
-    n_bytes = sum(math.prod(scene.sizes) * scene.page.n_bytes for scene in scenes)
-    packed = any(
-        tile.packing for scene in scenes for tiles in scene.tiles.values() for tile in tiles
+    tiles = [(one, scene) for scene in scenes for own in scene.tiles.values() for one in own]
+    packed = any(tile.packing for tile, _ in tiles)
+    n_bytes = max(
+        sum(math.prod(scene.sizes) * scene.page.n_bytes for scene in scenes),
+        # The directory may lead to one piece of the file many times.
+        sum(tile.height * tile.width * scene.page.pixel_bytes for tile, scene in tiles),
     )
     # Where tiles are few, most of a page is empty, though seldom of all pages.
     if n_pages > _MOST_TILES or n_bytes > (DEFLATE_RATIO if packed else 64) * len(data):
@@ -270,7 +273,7 @@ def _scene(pieces: list[_Entry], label: str) -> _Scene:
 
 def _pixels(data: Content, tile: _Tile, page: Page) -> NDArray[Any]:
     """Unpack a tile."""
-    size = tile.height * tile.width * page.channels * page.dtype.itemsize
+    size = tile.height * tile.width * page.pixel_bytes
     parts = _segment(data, tile.place, b"ZISRAWSUBBLOCK", _PARTS.size)
     n_metadata, _, n_bytes = _PARTS.unpack(parts)
     entry = max(_LEAST_ENTRY, _ENTRY.size + tile.n_sides * _SIDE.size)

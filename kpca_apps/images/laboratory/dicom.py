@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError, require_library
-from kpca_apps.images.laboratory.in_place import Scaling
+from kpca_apps.images.laboratory.in_place import MOST_PAGES, Scaling
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
@@ -33,7 +33,6 @@ from kpca_apps.names import one_line
 _INTEGERS = {8: "1", 16: "2", 32: "4"}
 _GREY = frozenset({"MONOCHROME1", "MONOCHROME2"})
 _COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT"})
-_MOST_FRAMES = 1_000_000
 _GROUPS = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
 
 
@@ -73,7 +72,7 @@ def read_dicom(data: Content, label: str) -> ImageFile:
     if wrong:
         raise InputError(f"{label}: {wrong}.")
     check_size(label, size, 0, 0, 1)
-    if not 1 <= frames <= _MOST_FRAMES or samples not in (1, 3):
+    if not 1 <= frames <= MOST_PAGES or samples not in (1, 3):
         raise InputError(f"{label}: its header is damaged; fetch the file again.")
     with damage_refused(label):
         n_bytes = size[0] * size[1] * samples * bits // 8

@@ -67,7 +67,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
     series: list[Series] = []
     patches: list[tuple[int, bytes]] = []
     kept: list[str] = []
-    packed = False
+    packed, end = False, 0
     with damage_refused(label):
         where: Any = to_open(data)
         # As they are stored: neither scaled, nor unpacked.
@@ -75,8 +75,10 @@ def read_fits(data: Content, label: str) -> ImageFile:
         with fits.open(where, mode="readonly", **options) as file:
             for hdu in file:
                 header, place = hdu.header, hdu.fileinfo()
-                if planes and place["hdrLoc"] < planes[-1].place + planes[-1].n_bytes:
+                # Sides below 0 lead back, time and again.
+                if place["hdrLoc"] < end:
                     raise ValueError("images that lie over one another")
+                end = place["datLoc"]
                 packed |= bool(header.get("ZIMAGE", False))
                 sides = [int(header[f"NAXIS{n}"]) for n in range(1, int(header["NAXIS"]) + 1)]
                 if not isinstance(hdu, (fits.PrimaryHDU, fits.ImageHDU)) or len(sides) < 2:
@@ -87,6 +89,7 @@ def read_fits(data: Content, label: str) -> ImageFile:
                     continue
                 own = _planes(data, label, header, sides[::-1], place["datLoc"])
                 planes += own
+                end = own[-1].place + own[-1].n_bytes
                 if len(planes) > MOST_PAGES:
                     raise InputError(f"{label}: has more than {MOST_PAGES:,} pages; split it.")
                 series.append(_series(header, sides[::-1], own[0]))
@@ -122,7 +125,11 @@ def _planes(data: Content, label: str, header: Any, shape: list[int], place: int
     if slope == 0 or not math.isfinite(slope) or not math.isfinite(offset):
         raise InputError(f"{label}: its BSCALE or BZERO is damaged; fetch the file again.")
     blank = header.get("BLANK") if stored.kind in "ui" else None
-    scaling = Scaling(slope, offset, None if blank is None else int(blank))
+    if blank is not None:
+        limits = np.iinfo(stored)
+        # None of the pixels is a number that the type does not have.
+        blank = int(blank) if limits.min <= int(blank) <= limits.max else None
+    scaling = Scaling(slope, offset, blank)
     return planes_of(label, data, place, shape, stored, scaling=scaling)
 
 

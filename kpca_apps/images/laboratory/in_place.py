@@ -54,7 +54,8 @@ class Scaling:
             return _other_sign(native)
         if native.dtype.kind == "f" and (self.slope, self.offset) == (1.0, 0.0):
             return native
-        values = (native * np.float64(self.slope) + self.offset).astype(dtype)
+        with np.errstate(over="ignore"):  # infinite values are refused where they are used
+            values = (native * np.float64(self.slope) + self.offset).astype(dtype)
         if self.blank is not None and native.dtype.kind in "ui":
             values[native == self.blank] = np.nan
         return np.asarray(values)
@@ -77,7 +78,7 @@ class Scaling:
         if self.blank is not None:
             is_blank = np.isnan(values)
             taken = (whole == self.blank) & ~is_blank
-            whole[taken] = self.blank + 1
+            whole[taken] += 1
             whole[is_blank] = self.blank
         return np.asarray(whole)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.images.laboratory.in_place import READ_TYPES
+from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
@@ -26,7 +26,6 @@ from kpca_apps.images.types import (
 )
 
 _LOOPS = frozenset("TZP")  # what runs from frame to frame: times, slices, positions of the stage
-_MOST_FRAMES = 1_000_000
 _MOST_TIMED = 10_000  # frames of which the times are asked for, one after the other
 
 
@@ -52,7 +51,8 @@ def read_nd2(data: Content, label: str) -> ImageFile:
     n_channels, n_positions = sizes.get("C", 1), loops.get("P", 1)
     n_frames = math.prod(loops.values())
     n_bytes = n_frames * n_channels * page.n_bytes
-    if not 1 <= n_frames <= _MOST_FRAMES or n_channels < 1 or n_bytes > DEFLATE_RATIO * len(data):
+    is_sound = min(sizes.values()) > 0 and n_frames <= MOST_PAGES
+    if not is_sound or n_bytes > DEFLATE_RATIO * len(data):
         raise InputError(
             f"{label}: its {n_frames} frames promise more pixels than its {len(data)} bytes can "
             "hold; it is damaged, fetch the file again."

@@ -7,6 +7,7 @@ Biology 6:R47.
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 from tifffile import OmeXml
 
+from kpca_apps.images.stacks import ALONG, groups_along
 from kpca_apps.images.tags import DESCRIPTION, LAYOUTS, ORIENTATION, Directory, Tag
 from kpca_apps.images.tiff import BYTES, ICC, PACKING, SHORT, ZIP
 from kpca_apps.images.types import Groups, Page
 
-ALONG = ("Z", "T")  # axes along which pages resemble each other, the nearest first
 _NO_UUID = uuid.UUID(int=0)
 _TEXT = 2  # TIFF's number for text
+# Characters that XML cannot hold, halves of surrogate pairs among them.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST_PLAIN = 3 << 30  # bytes of pixels that a TIFF file of 4 GB holds with some to spare
 
 
@@ -39,23 +42,15 @@ class Series:
         """How many pages there are."""
         return math.prod(self.sizes)
 
-    def groups(self) -> Groups | None:
-        """Return the pages of each stack: of slices, else of times; None without either axis."""
-        along = next((self.axes.index(axis) for axis in ALONG if axis in self.axes), None)
-        if along is None:
-            return None
-        places = np.moveaxis(np.arange(self.n_pages).reshape(self.sizes), along, -1)
-        return tuple(tuple(map(int, row)) for row in places.reshape(-1, self.sizes[along]))
-
 
 def groups_of(series: Sequence[Series]) -> Groups | None:
     """Return the pages of each stack of several series, one after the other; None if none says."""
-    found, first = list[tuple[int, ...]](), 0
-    if all(one.groups() is None for one in series):
+    if not any(axis in one.axes for one in series for axis in ALONG):
         return None
+    found, first = list[tuple[int, ...]](), 0
     for one in series:
-        own = one.groups() or tuple((number,) for number in range(one.n_pages))
-        found += [tuple(first + number for number in group) for group in own]
+        places = np.arange(first, first + one.n_pages).reshape(one.sizes)
+        found += groups_along(one.axes, places)
         first += one.n_pages
     return tuple(found)
 
@@ -87,7 +82,7 @@ def ome_directories(
             **one.said,
         )
     told = xml.tostring(declaration=True).replace(f' UUID="urn:uuid:{_NO_UUID}"', "")
-    text = told.encode() + b"\0"
+    text = _NO_XML.sub("", told).encode() + b"\0"
     first = Directory(layout, {**plain.tags, DESCRIPTION: Tag(_TEXT, len(text), text)})
     return (first, *(plain,) * (n_pages - 1))
 

@@ -35,11 +35,11 @@ from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
 from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
 from kpca_apps.images.types import (
     MAX_IN_BANDS,
-    MAX_PIXELS,
     Format,
     ImageFile,
     Metadata,
     Page,
+    check_piece,
     check_size,
     damage_refused,
     rewrite,
@@ -108,6 +108,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         dtype = np.dtype(arrays[0].dtype)
         for array in arrays:
             _packing(array)
+            if 0 in (*array.chunks, *_outer(array)):
+                raise ValueError("chunks without pixels")
         chunks = [math.prod(_outer(array)) * dtype.itemsize for array in arrays]
     native = dtype.newbyteorder("=")
     if f"{dtype.kind}{dtype.itemsize}" not in READ_TYPES:
@@ -124,7 +126,7 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of {max(chunks) / 2**30:.1f} GB, and each is read as a whole; "
+            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, and each is read as a whole; "
             "save it in smaller ones first."
         )
     for array in arrays:
@@ -150,11 +152,6 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
     def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
-        if (bottom - top) * width > MAX_PIXELS:
-            raise InputError(
-                f"{label}: has {width} x {height} pixels, too many to be looked at in one piece; "
-                "cut it into smaller images."
-            )
         with damage_refused(label):
             array = _opened(folder, paths[0], "r")
             _check_chunks(folder / paths[0], array, place, top, bottom)
@@ -163,12 +160,16 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 raise ValueError("its pixels do not fit its header")
         return pixels.astype(native, copy=False)
 
+    def whole(number: int) -> NDArray[Any]:
+        check_piece(label, page)
+        return rows(number, 0, height)
+
     return ImageFile(
         label=label,
         format="zarr",
         pages=(page,) * n_pages,
         metadata=Metadata(),
-        page=lambda number: rows(number, 0, height),
+        page=whole,
         rows=rows,
         block_rows=(_outer(arrays[0])[-2],) * n_pages,
         directories=directories,
@@ -218,6 +219,10 @@ def _packing(array: Any) -> str:
     found = [name for name in names if name in _PACKINGS]
     if not {*names} <= _PACKINGS | _STEPS or len(found) > 1:
         raise ValueError(f"chunks in {', '.join(names)}, where zstd, Blosc or gzip can be read")
+    if not hasattr(told, "codecs"):
+        block: Any = np.zeros(1, array.dtype)
+        for one in codecs:  # with options that it takes: they are checked by none before
+            block = one.encode(block)
     if array.shards and not {*map(_name, told.codecs[0].index_codecs)} <= {"bytes", "crc32c"}:
         raise ValueError("shards whose index is packed")
     return found[0] if found else ""

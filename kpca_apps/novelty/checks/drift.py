@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 import numpy as np
 from scipy.special import chdtrc, kolmogorov
 
-from kpca_apps.names import one_line
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoding import ColumnSummary
-from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.novelty.screening.model import NoveltyModel

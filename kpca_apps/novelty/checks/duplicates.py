@@ -23,9 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.result import DuplicateRows, RepeatedRows
+from kpca_apps.novelty.row_values import blocks_of, let_go
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.values import Column, NumberFormat
 
@@ -53,16 +55,25 @@ class EqualRows:
 
 def equal_rows(hashes: HashArray, n_listed: int | None = None) -> EqualRows:
     """Find rows of one hash (n,), perhaps mapped from a file, and list the first groups or all."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    # Places, one after the other where a run of equal hashes goes on, that equal the one before.
-    repeats = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-    ends = np.diff(repeats, append=-1) != 1
-    stops = repeats[ends] + 1
-    starts = repeats[np.insert(ends[:-1], 0, True)] - 1 if len(repeats) else repeats
+    ordered = np.sort(hashes)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    if not len(repeated):
+        let_go(hashes)
+        return EqualRows(0, 0, ())
+    # Rows that repeat are few: they alone are put in order.
+    is_repeated = np.empty(len(hashes), dtype=bool)
+    for block in blocks_of(len(hashes)):
+        place = np.searchsorted(repeated, hashes[block]).clip(max=len(repeated) - 1)
+        is_repeated[block] = repeated[place] == hashes[block]
+    let_go(hashes)
+    rows = np.flatnonzero(is_repeated)
+    order = rows[np.argsort(hashes[rows], kind="stable")]
+    starts = np.flatnonzero(np.diff(hashes[order], prepend=~repeated[:1]))
+    stops = np.append(starts[1:], len(order))
     first = np.argsort(order[starts])[:n_listed]
     groups = tuple(order[starts[k] : stops[k]] for k in first)
-    return EqualRows(len(repeats), len(starts), groups)
+    return EqualRows(len(rows) - len(repeated), len(repeated), groups)
 
 
 class _NearGroup(NamedTuple):

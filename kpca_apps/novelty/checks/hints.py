@@ -22,11 +22,11 @@ from types import MappingProxyType
 import numpy as np
 
 from kpca_apps.engine.rows import SAMPLE_ROWS
-from kpca_apps.names import in_prose
+from kpca_apps.names import in_prose, listed, quoted
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
-from kpca_apps.novelty.columns.plan import ColumnSpec, listed, name_words, quoted
+from kpca_apps.novelty.columns.plan import ColumnSpec, name_words
 from kpca_apps.novelty.detector.neighbours import NeighbourRows, Surroundings
 from kpca_apps.novelty.screening.model import AnyModel
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
@@ -209,27 +209,16 @@ class HintFinder:
         own: IntArray,
         meant: Sequence[Mapping[str, float]],
     ) -> list[tuple[str, ...]]:
-        """Say what may have gone wrong with each of some rows (r, d); see `hints`."""
+        """Say what may have gone wrong with each of some rows (r, d), encoded, and scaled.
+
+        `own` are their positions among the training rows, -1 for new ones. A repair of a column of
+        which is known what was `meant` leads there, or is not suggested.
+        """
         if not self.columns:
             return [()] * len(rows)
         expected = self._expected(self.columns, standardised, own)
         each = zip(rows, standardised, own.tolist(), expected, meant, strict=True)
         return [self._hints(*one) for one in each]
-
-    def hints(
-        self,
-        row: FloatArray,
-        standardised: FloatArray,
-        own: int,
-        meant: Mapping[str, float] = MappingProxyType({}),
-    ) -> tuple[str, ...]:
-        """Say what may have gone wrong with a row (d,), encoded, and scaled for distances.
-
-        `own` is its position among the training rows, -1 for a new one. A repair of a column of
-        which is known what was `meant` leads there, or is not suggested.
-        """
-        rows, index = standardised[None], np.array([own])
-        return self.of_rows(row[None], rows, index, [meant])[0]
 
     def _hints(
         self,

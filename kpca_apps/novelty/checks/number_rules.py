@@ -17,10 +17,11 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
+from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.errors import InputError
+from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
 from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, listed, quoted
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.novelty.result import CONTRADICTED, OddCell

@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import betainc
 
-from kpca_apps.names import in_prose, one_line
+from kpca_apps.names import in_prose, one_line, quoted
 from kpca_apps.novelty.columns.encoding import MISSING
-from kpca_apps.novelty.columns.plan import quoted
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
 from kpca_apps.novelty.columns.kinds import Notation
-from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, quoted
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.result import MISSPELT
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column

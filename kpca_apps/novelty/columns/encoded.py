@@ -34,14 +34,15 @@ from kpca_apps.engine.rows import (
     sample_positions,
 )
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.checks.odd_cells import CellFaults, CellRule, cell_rules
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import UNKNOWN, listed, quoted
+from kpca_apps.novelty.columns.plan import UNKNOWN
 from kpca_apps.novelty.result import RowMark
-from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.finished import FinishedParts, FinishedPass
+from kpca_apps.system.memory import give_back
 from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
@@ -110,6 +111,7 @@ class Execution:
                     finished.put(task.part.start, task.part.stop, result)
                 yield result
                 advance(task.n_rows)
+        give_back()
 
     def finished_pass(
         self,
@@ -536,7 +538,7 @@ def hash_rows(table: Table, encoder: TableEncoder) -> HashArray:
     Of n different rows two share a hash with a probability of n^2 / 2^65: of a billion, .03.
     """
     names = [spec.name for spec in encoder.plan.used]
-    return table.frame.select(names).hash_rows(seed=0).to_numpy()
+    return table.frame[names].hash_rows(seed=0).to_numpy()
 
 
 def _looked_through(
@@ -588,6 +590,7 @@ def _encode_parts(
     for part in parts:
         here = slice(start, start + len(part.surprise))
         hashes[here], surprise[here], start = part.hashes, part.surprise, here.stop
+        let_go(hashes, surprise)
         faults = part.faults if faults is None else faults + part.faults
     assert faults is not None
     return stored, faults, hashes, surprise
@@ -599,6 +602,7 @@ def _joined(parts: Iterator[NDArray[Any]], into: NDArray[Any]) -> NDArray[Any]:
     for part in parts:
         into[start : start + len(part)] = part
         start += len(part)
+        let_go(into)
     return into
 
 

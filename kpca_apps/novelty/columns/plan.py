@@ -33,7 +33,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
@@ -59,7 +59,7 @@ _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
-_LISTED = 5  # names quoted in one sentence
+_MOST_UNITS = 5  # that one note names
 _LONGEST_WORD = 40  # of a unit
 
 
@@ -154,17 +154,6 @@ class ColumnPlan:
     def warnings(self) -> tuple[str, ...]:
         """Choices made about columns that a reader should know."""
         return tuple(note for spec in self.specs for note in spec.notes)
-
-
-def quoted(name: str) -> str:
-    """Put a column's name, which may be any text, into one line of a message."""
-    return f'"{one_line(name, 60)}"'
-
-
-def listed(names: Sequence[str]) -> str:
-    """Quote the first of some names, and say how many more there are."""
-    first = ", ".join(quoted(name) for name in names[:_LISTED])
-    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 OF_FILES = "names the file each row comes from; --categorical takes it into the model"
@@ -358,7 +347,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     """Say that numbers of a column have words of different units behind them."""
     words = unit_words(column.levels.texts, column.levels.counts)
     lower = [word for word in words if word != word.upper()]  # others may be codes: 1A, 2B
-    if not 1 < len(lower) == len(words) <= _LISTED:
+    if not 1 < len(lower) == len(words) <= _MOST_UNITS:
         return ()
     if sum(words.values()) < _READS_AS * column.levels.counts.sum():
         return ()

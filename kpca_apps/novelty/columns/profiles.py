@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from kpca_apps.names import quoted
 from kpca_apps.novelty.columns.encoded import Encoded
 from kpca_apps.novelty.columns.plan import (
     UNKNOWN,
     ColumnPlan,
     ColumnSpec,
     is_named_as_identifier,
-    quoted,
 )
 from kpca_apps.novelty.result import CategoryProfile, ColumnProfile, NumericProfile
 from kpca_apps.system.arrays import IntArray

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import suggest
+from kpca_apps.names import quoted, suggest
 from kpca_apps.novelty.columns.encoded import (
     AnyTable,
     Encoded,
@@ -24,7 +24,7 @@ from kpca_apps.novelty.columns.encoded import (
     in_parts,
     rows_of,
 )
-from kpca_apps.novelty.columns.plan import check_options, quoted
+from kpca_apps.novelty.columns.plan import check_options
 from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
@@ -80,8 +80,10 @@ def read_labels(table: Table, column: str, positive: str | None = None) -> Label
             (column,),
         )
     elif positive not in values:
-        text = f"{where} never says {quoted(positive)}.{suggest(positive, list(values))}"
-        raise ConfigError(Note(text, f"{where} never says that.", (column,)))
+        instead = "give --positive a value that it holds."
+        near = suggest(positive, list(values))
+        text = f"{where} never says {quoted(positive)}: {instead}{near}"
+        raise ConfigError(Note(text, f"{where} never says that: {instead}", (column,)))
     return Labels(
         column=column,
         positive=positive,

@@ -265,7 +265,7 @@ def _read(folder: Path) -> _Run:
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
         _rule(run)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
     if not known <= names or n_rows != table.source.n_rows:
         raise InputError(
@@ -327,7 +327,8 @@ def _rows(
 
 def _text(names: Sequence[str]) -> pl.Expr:
     """Write the cells of some columns as one text."""
-    cells = [pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in names]
+    each = map(pl.selectors.by_name, names)  # of which none is a pattern
+    cells = [one.cast(pl.String).fill_null("").str.strip_chars() for one in each]
     return cells[0] if len(cells) == 1 else pl.concat_str(cells, separator="\x1f")
 
 
@@ -400,7 +401,7 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
     samples = [draw_sample(run.table, 0, work).table for run in runs]
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
     used = [name for name in shared if runs[1].columns[name]["used"]]
-    cut = [replace(sample, frame=sample.frame.select(used)) for sample in samples]
+    cut = [replace(sample, frame=sample.frame[used]) for sample in samples]
     if not used or min(sample.frame.height for sample in cut) < 3:
         return ()
     categorical = tuple(name for name in used if roles[name] in ("categorical", "boolean"))

@@ -307,7 +307,7 @@ class _Fitting:
         assert rho is not None and through is not None and through.index is not None
         landmarks, sums = np.searchsorted(rows.sample_index, through.index), through.sums
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
-        errors = self._errors(views, subspace, rho, rows.sample.rows[probe])
+        errors = self._errors(views, subspace, rho, rows.sample[probe])
         # Landmarks are scored without themselves, too.
         everyone = np.arange(len(landmarks))
         alone, mahalanobis = leave_landmark_out(
@@ -402,7 +402,7 @@ class _Fitting:
         assert positions is not None
         landmarks = np.searchsorted(rows.sample_index, positions)
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
-        errors = self._errors(views, subspace, None, rows.sample.rows[probe])
+        errors = self._errors(views, subspace, None, rows.sample[probe])
         scores = self.source.map(errors)
         typical = subspace.kernel.diagonal(subspace.points).mean()
         if np.median(scores[rows.sample_index]) < 1e-10 * typical:
@@ -413,12 +413,15 @@ class _Fitting:
     def _errors(
         self, views: Views, subspace: KernelSubspace, rho: float | None, probe: FloatArray
     ) -> NoveltyScores:
-        """Return how a model scores rows, in float32 where that gives some the same scores."""
-        scores, rows = partial(NoveltyScores, views, subspace, rho), ArrayRows(probe)
+        """Return how a model scores rows, in float32 where that gives the `probe` the same scores.
+
+        These are rows (r, .) as the kernel sees them.
+        """
+        of_seen, rows = partial(NoveltyScores, Seen(), subspace, rho), ArrayRows(probe)
         # Every second of them in use.
-        used = np.arange(len(probe)) % 2 == 0
-        n_rows = self.source.n_rows
-        return scores(agreeing_precision(lambda p: rows.map(scores(p), used), n_rows))
+        used, n_rows = np.arange(len(probe)) % 2 == 0, self.source.n_rows
+        precision = agreeing_precision(lambda p: rows.map(of_seen(p), used), n_rows)
+        return NoveltyScores(views, subspace, rho, precision)
 
     def _learned_rows(self, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
         """Rows in memory that what cells add is learned from: their positions, and they."""

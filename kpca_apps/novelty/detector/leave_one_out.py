@@ -90,13 +90,13 @@ def leave_landmark_out(
     """
     inverse = 1.0 / (subspace.variances + rho)  # diagonal of A^-1
     t, error = subspace.project_and_error(X, precision=precision)
-    residual = np.maximum(error - rho * ((t * t) @ inverse), 0.0)
-    # v is row i of W = B U, of shape (m, m) with all m components kept and B B' = K_mm^-1: it is
-    # orthogonal to the coordinates of every other landmark, since W (U'B'K) = K^-1 K.
-    directions = subspace.weights[landmarks]
-    directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
-    along = np.einsum("ij,ij->i", directions, t + subspace.offset)
-    scaled = directions * inverse
-    full = np.einsum("ij,j,ij->i", t, inverse, t)
-    lost = np.einsum("ij,ij->i", scaled, t) ** 2 / np.einsum("ij,ij->i", scaled, directions)
-    return residual + along * along, np.maximum(full - lost, 0.0)
+    mahalanobis = np.square(t) @ inverse
+    residual = np.maximum(error - rho * mahalanobis, 0.0)
+    # v is along row i of W = B U, of shape (m, m) with all m components kept and B B' = K_mm^-1: it
+    # is orthogonal to the coordinates of every other landmark, since W (U'B'K) = K^-1 K.
+    rows = subspace.weights[landmarks]
+    along = np.einsum("ij,ij->i", rows, t) + rows @ subspace.offset
+    residual += along * along / np.einsum("ij,ij->i", rows, rows)
+    scaled = rows * inverse
+    lost = np.einsum("ij,ij->i", scaled, t) ** 2 / np.einsum("ij,ij->i", scaled, rows)
+    return residual, np.maximum(mahalanobis - lost, 0.0)

@@ -23,7 +23,6 @@ import numpy as np
 from msgspec import Meta
 
 from kpca_apps.novelty.result import ScoreMark, ScoreScale, TailShare
-from kpca_apps.novelty.row_values import blocks_of, row_values
 from kpca_apps.system.arrays import FloatArray
 
 MAX_KNOTS = 256
@@ -93,21 +92,17 @@ class Rarity:
     def share(self, scores: FloatArray) -> FloatArray:
         """Share of rows (r,), in (0, 1), that would score at least as high as finite scores (r,).
 
-        Strictly decreasing in the score, but for scores that differ by rounding only. Very many
-        scores may be mapped from a file, and their shares then are.
+        Strictly decreasing in the score, but for scores that differ by rounding only.
         """
-        found: FloatArray = row_values(len(scores), np.float64)
         first, start = self.knots[0], self.knots[-1]
-        for block in blocks_of(len(scores)):
-            some = np.asarray(scores[block], dtype=np.float64)
-            below = np.maximum(first - some, 0.0)
-            common = 1.0 - (1.0 - self.shares[0]) * (self.scale / (self.scale + below))
-            counted = np.interp(some, self.knots, self.shares)
-            beyond = np.maximum(some - start, 0.0) / self.scale
-            rare = self.tail_share * (1.0 + self.shape * beyond) ** (-1.0 / self.shape)
-            share = np.where(some < first, common, np.where(some <= start, counted, rare))
-            # A share is never 0, nor 1: not beyond what floats can hold either.
-            found[block] = np.clip(share, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
+        below = np.maximum(first - scores, 0.0)
+        common = 1.0 - (1.0 - self.shares[0]) * (self.scale / (self.scale + below))
+        counted = np.interp(scores, self.knots, self.shares)
+        beyond = np.maximum(scores - start, 0.0) / self.scale
+        rare = self.tail_share * (1.0 + self.shape * beyond) ** (-1.0 / self.shape)
+        share = np.where(scores < first, common, np.where(scores <= start, counted, rare))
+        # A share is never 0, nor 1: not beyond what floats can hold either.
+        found: FloatArray = np.clip(share, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
         return found
 
     def describe(self, share: float) -> TailShare:

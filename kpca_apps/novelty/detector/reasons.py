@@ -131,7 +131,7 @@ class Attribution:
         """Explain a batch of rows."""
         r, a = len(batch.X), self._n_tried
         every = np.arange(r)
-        asked, off = self._asked(batch)
+        asked, off = self._groups_to_try(batch)
         expected, near = self._alone(batch, asked)
         radius = near.radius[:, a]
         # Of each row, the drops when one group reads what is expected of it.
@@ -171,17 +171,15 @@ class Attribution:
         for i in range(r):
             tried: Sequence[IntArray] = list(entries[i, order[i], None])
             found = drops[i, order[i]]
-            total = float(drops[i].sum())
             if i in place_of:
                 j = place_of[i]
                 ranked = np.argsort(-more[j], kind="stable")
                 tried = [best[j], *beside[j, ranked, None]]
                 found = np.array([drops_of_best[j], *more[j, ranked]])
-                total = float(drops_of_best[j] + more[j].sum())
             of_group = dict(zip(asked[i].tolist(), drops[i].tolist(), strict=True))
-            yield self._told(batch, i, tried, found, total, of_group, expected)
+            yield self._told(batch, i, tried, found, of_group, expected)
 
-    def _asked(self, batch: _Batch) -> tuple[IntArray, FloatArray | None]:
+    def _groups_to_try(self, batch: _Batch) -> tuple[IntArray, FloatArray | None]:
         """Choose the groups of each row that are tried alone, (r, a), in order.
 
         Of very many, to ask for each of which takes long, those off by most from the rows that
@@ -361,7 +359,6 @@ class Attribution:
         i: int,
         tried: Sequence[IntArray],
         found: FloatArray,
-        total: float,
         alone: Mapping[int, float],
         expected: Expected,
     ) -> tuple[ColumnDrop, ...]:
@@ -371,6 +368,7 @@ class Attribution:
         `alone`.
         """
         reasons: list[ColumnDrop] = []
+        total = float(found.sum())
         for entries, drop in zip(tried, found.tolist(), strict=True):
             if drop > 0.0 and (not reasons or drop / total >= self.least):
                 places = [one for one in entries.tolist() if one >= 0]

@@ -42,6 +42,21 @@ class KernelDensity:
 
     purpose = "Finding the dense half"
 
+    @classmethod
+    def of_rows(
+        cls, basis: LandmarkBasis, X: FloatArray, *, precision: Resolved, n_jobs: int | None
+    ) -> KernelDensity:
+        """Return the density <z, zbar>, zbar the mean of z over rows (r, d)."""
+        kernel_rows = basis.kernel.against(basis.points, precision)
+        total: FloatArray = sum_row_blocks(
+            lambda block: kernel_rows(block).sum(axis=0, dtype=np.float64),
+            X,
+            block=SCORED_BLOCK,
+            n_jobs=n_jobs,
+        )
+        weights = basis.transform @ (basis.transform.T @ (total / max(len(X), 1)))
+        return cls(basis.kernel, basis.points, weights, precision)
+
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the density of rows."""
         kernel_rows = self.kernel.against(self.points, self.precision)
@@ -71,15 +86,13 @@ def trim(
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
     basis = LandmarkBasis.from_cholesky(kernel, sample[landmarks])
     typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
-    kernel_rows = kernel.against(basis.points)
-    total: FloatArray = sum_row_blocks(
-        lambda block: kernel_rows(block).sum(axis=0), typical, block=SCORED_BLOCK, n_jobs=n_jobs
+    density = partial(KernelDensity.of_rows, basis, n_jobs=n_jobs)
+    probe = sample[np.setdiff1d(evenly_drawn(len(sample)), landmarks)]
+    precision = agreeing_precision(
+        lambda p: ArrayRows(probe).map(density(probe, precision=p)), source.n_rows
     )
-    weights = basis.transform @ (basis.transform.T @ (total / len(typical)))
-    density = partial(KernelDensity, kernel, basis.points, weights)
-    probe = ArrayRows(sample[np.setdiff1d(evenly_drawn(len(sample)), landmarks)])
-    precision = agreeing_precision(lambda p: probe.map(density(p)), source.n_rows)
-    return of_each_group(place, source.map(density(precision)), densest)
+    found = source.map(density(typical, precision=precision))
+    return of_each_group(place, found, densest)
 
 
 def densest(density: FloatArray) -> BoolArray:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpca_apps.names import one_line
-from kpca_apps.novelty.columns.plan import ColumnPlan, quoted
+from kpca_apps.names import one_line, quoted
+from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.checking import (
     LISTED_ROWS,

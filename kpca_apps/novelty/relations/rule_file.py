@@ -17,8 +17,7 @@ import msgspec
 import polars as pl
 
 from kpca_apps.errors import InputError, RefusedError, opening
-from kpca_apps.names import one_line, reason_of
-from kpca_apps.novelty.columns.plan import quoted
+from kpca_apps.names import one_line, quoted, reason_of, visible_json
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -114,7 +113,7 @@ def rules_to_json(rules: HeldRules) -> str:
             if kind in column:  # what is as usual goes without saying
                 usual = msgspec.to_builtins(standard)
                 column[kind] = {k: x for k, x in column[kind].items() if x != usual[k]}
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+    return visible_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
 def rules_schema() -> dict[str, Any]:
@@ -260,6 +259,8 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
             raise ValueError("one coefficient is needed for each column but the first")
         case Product() if rule.per and rule.exponents[-1:] != (1.0,):
             raise ValueError("its rate has another exponent than 1")
+        case Product() if rule.per and not math.isfinite(1 / rule.per):
+            raise ValueError("its rate is too near 0")
         case Product() if len(rule.exponents) != len(rule.columns) - 1:
             raise ValueError("one exponent is needed for each column but the first")
         case PositiveOnlyIf() if not rule.values:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import one_line, quoted, suggest
 from kpca_apps.novelty.columns.encoded import (
     AnyTable,
     Execution,
@@ -23,7 +23,7 @@ from kpca_apps.novelty.columns.encoded import (
     row_count,
     take_rows,
 )
-from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_plan, quoted
+from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_plan
 from kpca_apps.novelty.columns.profiles import naming_identifier
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
@@ -148,7 +148,7 @@ def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution)
 
 
 def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:
-    return table.frame.select(names)
+    return table.frame[names]
 
 
 def listed_rows(

@@ -17,7 +17,7 @@ import numpy as np
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
-from kpca_apps.names import one_line
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Accepted,
     AnyTable,
@@ -38,8 +38,6 @@ from kpca_apps.novelty.columns.plan import (
     ColumnSpec,
     check_options,
     infer_plan,
-    listed,
-    quoted,
 )
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
@@ -48,7 +46,7 @@ from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
-from kpca_apps.novelty.row_values import row_values
+from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import (
     DEFAULT_ALPHA,
@@ -283,7 +281,9 @@ def _learned_rows(rows: Encoded, *, is_drawn: bool) -> _Learned:
     index = rows.sample_index
     source = ArrayRows(rows.sample, n_jobs=rows.n_threads)
     fine, wrong = (None if of is None else of[index] for of in (is_fine, is_wrong))
-    return _Learned(source, fine, wrong, np.asarray(rows.surprise[index]))
+    surprise = np.asarray(rows.surprise[index])
+    let_go(rows.surprise)
+    return _Learned(source, fine, wrong, surprise)
 
 
 def _marked_unsampled(rows: Encoded) -> Marked | None:
@@ -310,6 +310,7 @@ def _scoring_all(fitted: Fit, rows: Encoded) -> _Fitted:
         judged = scores if rows.accepted is None else scores[~rows.accepted.is_fine]
         chosen = Rule("share", detector.parameters.share).threshold(judged)
         threshold = float(chosen) if math.isfinite(chosen) else None
+    let_go(scores)
     whole = replace(
         detector,
         threshold=threshold,

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import ConfigError, ModelFileError
-from kpca_apps.names import one_line
+from kpca_apps.errors import ModelFileError, OptionError
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Encoded,
     GroupKey,
@@ -22,7 +22,6 @@ from kpca_apps.novelty.columns.encoded import (
     some_rows,
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
-from kpca_apps.novelty.columns.plan import listed, quoted
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
@@ -34,7 +33,7 @@ from kpca_apps.novelty.detector.threshold import (
 )
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import GroupInfo, ScoreMark, ScoreScale, ThresholdInfo
-from kpca_apps.novelty.row_values import blocks_of, row_values
+from kpca_apps.novelty.row_values import blocks_of, let_go, row_values
 from kpca_apps.novelty.screening.model import (
     MAX_GROUPS,
     AnyModel,
@@ -273,6 +272,7 @@ def scores_of(detector: Detector, rows: Encoded) -> FloatArray:
     if (combined := detector.combined) is not None:
         for block in blocks_of(len(scores)):
             scores[block] = combined.with_surprise(scores[block], rows.surprise[block])
+        let_go(scores, rows.surprise)
     return scores
 
 
@@ -365,6 +365,7 @@ def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
         assert rarity is not None
         for block in blocks_of(len(scores)):
             shares[block] += n_judged / model.n_rows * rarity.share(scores[block])
+    let_go(shares)
     return shares
 
 
@@ -470,15 +471,18 @@ def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray
 
     Equal scores are ordered by `distances(rows)` to the rows of the model, then by place.
     """
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(scores)[::-1]
     ordered = scores[order]
     equal = ordered[1:] == ordered[:-1]
-    (slots,) = np.nonzero(np.append(equal, False) | np.insert(equal, 0, False))
+    del ordered
+    slots = np.flatnonzero(np.append(equal, False) | np.insert(equal, 0, False))
     if slots.size:
         rows = np.sort(order[slots])
         order[slots] = rows[np.lexsort((rows, -distances(rows), -scores[rows]))]
     ranks = row_values(len(scores), np.int64)
-    ranks[order] = np.arange(1, len(scores) + 1)
+    for block in blocks_of(len(scores)):
+        ranks[order[block]] = np.arange(block.start + 1, block.stop + 1)
+    let_go(scores, ranks)
     return ranks
 
 
@@ -505,7 +509,9 @@ def flag(
     """
     n, setting = len(scores), rule.setting
     if rule.name == "count" and set_before is None and setting >= n:
-        raise ConfigError(f"count {setting:g} would flag every one of the {n} rows: choose fewer")
+        raise OptionError(
+            "count", f"{setting:g} would flag every one of the {n} rows: choose fewer"
+        )
     value = set_before
     if value is None:
         value = rule.threshold(scores, calibration_scores)

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import one_line, suggest
+from kpca_apps.names import listed, one_line, quoted, suggest
 from kpca_apps.novelty.columns.encoded import (
     Accepted,
     AnyTable,
@@ -29,8 +29,6 @@ from kpca_apps.novelty.columns.plan import (
     ColumnOptions,
     ColumnSpec,
     check_options,
-    listed,
-    quoted,
 )
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all

@@ -37,6 +37,9 @@ const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
   if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 }).join(",") + "\r\n").join("");
+// A note may come from another: what cannot be seen of it, or reorders it, is written out.
+const visible = (text) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) =>
+  "\\u{" + sign.codePointAt(0).toString(16) + "}");
 // The page as it came, with another block of marks; returns its name.
 const savePage = (block) => {
   const page = pristine.cloneNode(true);

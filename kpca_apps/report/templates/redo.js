@@ -22,7 +22,7 @@
   const { marks } = store;
   const words = (mark) => {
     const options = data.options.filter((one) => mark?.[one] != null).map((one) => one + " " + mark[one]);
-    return [...options, ...(mark?.note ? ["\u201c" + mark.note + "\u201d"] : [])].join(", ");
+    return [...options, ...(mark?.note ? ["\u201c" + visible(mark.note) + "\u201d"] : [])].join(", ");
   };
   const isNew = (about) => {
     const mark = marks.get(about.file) ?? {};
@@ -115,7 +115,7 @@
   const buttons = (item, about) => {
     const box = make("span", "", { className: "marks" });
     box.setAttribute("role", "group");
-    box.setAttribute("aria-label", "Redo " + about.file);
+    box.setAttribute("aria-label", "Redo " + visible(about.file));
     for (const [name, values] of Object.entries(about.presets)) {
       const title = words(values) + (KEYS[name] ? " (key " + KEYS[name] + ")" : "");
       const button = make("button", name, { type: "button", title, values });
@@ -231,7 +231,7 @@
   const preset = (name) => {
     if (!current || current.hidden) return step(1);
     const { file, presets } = items.get(current);
-    presets[name] ? toggle(file, presets[name]) : say("Not for " + file + ".");
+    presets[name] ? toggle(file, presets[name]) : say("Not for " + visible(file) + ".");
   };
   const write = (option) => {
     if (!current || current.hidden) return;

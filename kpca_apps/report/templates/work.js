@@ -91,7 +91,7 @@
       row.dataset.mark = mark?.mark ?? "";
       const cell = row.querySelector(".mark");
       cell.dataset.value = mark?.mark ?? "";
-      cell.querySelector(".own").textContent = mark?.note ? "\u201c" + mark.note + "\u201d" : "";
+      cell.querySelector(".own").textContent = mark?.note ? "\u201c" + visible(mark.note) + "\u201d" : "";
     }
     count();
     view.refresh();

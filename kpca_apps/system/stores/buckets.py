@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -21,17 +21,25 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.spools import spool
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes asked for at once
+PROBE = ".kpca-writable"  # an object that is made and removed, to see whether that may be
+# Not "detect", which would pack, or unpack, what has the name of a packed file.
+_AS_IT_IS: dict[str, Any] = {"compression": None}
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
 _CREDENTIALS = {
     "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
     "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
+}
+_PLACES = {
+    "s3": "AWS_ENDPOINT_URL",
+    "gs": "STORAGE_EMULATOR_HOST",
+    "az": "the name of the account",
 }
 _DENIED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE|EXPIRED|ExpiredToken|InvalidToken|"
@@ -53,6 +61,7 @@ class Item:
 
     name: str  # relative to the place, parts separated by slashes
     is_folder: bool
+    modified: float  # seconds since 1970; 0 of folders
 
 
 @dataclass(frozen=True)
@@ -78,17 +87,22 @@ class Place:
         """Return what lies in a folder, by name; nothing where there is no folder."""
         from pyarrow.fs import FileSelector, FileType
 
-        chosen = FileSelector(self.path, recursive=recursive, allow_not_found=True)
-        found = self._asked(lambda: self.system.get_file_info(chosen))
-        start = len(self.path) + 1
-        items = [Item(one.path[start:], one.type == FileType.Directory) for one in found]
-        return sorted((one for one in items if one.name), key=lambda one: one.name)
+        # Of Google's store only objects are listed, and a folder is known by those in it.
+        deep = recursive or self.system.type_name == "gcs"
+        chosen = FileSelector(self.path, recursive=deep, allow_not_found=True)
+        items: dict[str, Item] = {}
+        for one in self._asked(lambda: self.system.get_file_info(chosen)):
+            name, is_folder = one.path[len(self.path) + 1 :], one.type == FileType.Directory
+            if not recursive and "/" in name:
+                name, is_folder = name.partition("/")[0], True
+            modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
+            items[name] = Item(name, is_folder, modified)
+        return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
-        before, n_bytes = self._info(), 0
-        file = self._asked(lambda: self.system.open_input_file(self.path))
-        while chunk := self._asked(lambda: file.read(CHUNK)):
+        before, n_bytes, stream = self._info(), 0, self._stream()
+        while chunk := self._asked(lambda: stream.read(CHUNK)):
             n_bytes += len(chunk)
             yield chunk
         after = self._info()
@@ -99,22 +113,55 @@ class Place:
         """Return the size of an object."""
         return int(self._info().size or 0)
 
+    def opened(self) -> Any:
+        """Open an object as a file of Arrow, which reads any of its bytes."""
+        return self._asked(lambda: self.system.open_input_file(self.path))
+
     def head(self, n_bytes: int) -> bytes:
         """Return the first bytes of an object."""
-        return self._asked(lambda: bytes(self.system.open_input_file(self.path).read(n_bytes)))
+        stream = self._stream()
+        return self._asked(lambda: bytes(stream.read(n_bytes)))
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """Upload an object."""
-        # Not by "detect", which would pack what has the name of a packed file.
-        how = {"compression": None}
-        stream = self._asked(lambda: self.system.open_output_stream(self.path, **how))
+        stream = self._asked(lambda: self.system.open_output_stream(self.path, **_AS_IT_IS))
         for chunk in chunks:
             self._asked(partial(stream.write, chunk))
         self._asked(stream.close)
 
+    def upload(self, path: Path) -> None:
+        """Upload a file."""
+        with path.open("rb") as file:
+            self.write(iter(lambda: file.read(CHUNK), b""))
+
     def remove(self) -> None:
         """Remove an object."""
         self._asked(lambda: self.system.delete_file(self.path))
+
+    def remove_folder(self) -> None:
+        """Remove all objects of a folder, if there is one."""
+        if self.kind() != "folder":
+            return
+
+        def remove() -> None:
+            # Google's store has no object for a folder, and misses it at the end.
+            with suppress(FileNotFoundError):
+                self.system.delete_dir(self.path)
+
+        self._asked(remove)
+
+    def require_writable(self) -> None:
+        """Refuse a folder in which no object can be made."""
+        probe = self.inside(PROBE)
+        probe.write([])
+        probe.remove()
+
+    def _stream(self) -> Any:
+        """Open an object for reading from its beginning.
+
+        Where any byte can be read, Google's store keeps Python from hearing an interrupt.
+        """
+        return self._asked(lambda: self.system.open_input_stream(self.path, **_AS_IT_IS))
 
     def _info(self) -> Any:
         return self._asked(lambda: self.system.get_file_info(self.path))
@@ -128,7 +175,7 @@ class Place:
 @contextmanager
 def here(path: str | Path) -> Iterator[Path]:
     """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
-    if address_of(path) is None:
+    if store_address(path) is None:
         yield Path(path)
         return
     held = spool(place_of(path).chunks())
@@ -139,10 +186,10 @@ def here(path: str | Path) -> Iterator[Path]:
 
 
 def place_of(address: str | Path) -> Place:
-    """Find the store of an address; nothing is asked of it yet."""
+    """Find the store of an address; only Amazon is asked anything yet: where the bucket lies."""
     if _NO_BUCKET.match(str(address)):
         raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", address)
-    scheme, _, rest = (address_of(address) or "").partition("://")
+    scheme, _, rest = (store_address(address) or "").partition("://")
     scheme, rest = scheme.lower(), rest.rstrip("/")
     bucket, _, key = rest.partition("/")
     store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
@@ -185,7 +232,7 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
         options = {"endpoint_override": parts.netloc + parts.path, "scheme": parts.scheme}
     elif region is None:
         try:
-            region = fs.resolve_s3_region(bucket)
+            region = heard_while(lambda: fs.resolve_s3_region(bucket))
         except OSError:
             region = None  # as the library finds it
     retry = fs.AwsStandardS3RetryStrategy(max_attempts=TRIES)
@@ -201,7 +248,11 @@ def _s3_system(url: str | None, region: str | None, bucket: str) -> Any:
 def _gs(_bucket: str, _account: str) -> Any:
     from pyarrow import fs
 
-    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST))
+    options: dict[str, Any] = {}
+    if url := os.environ.get("STORAGE_EMULATOR_HOST"):
+        scheme, _, host = url.rpartition("://")
+        options = {"anonymous": True, "scheme": scheme or "http", "endpoint_override": host}
+    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST), **options)
 
 
 def _az(_bucket: str, account: str) -> Any:
@@ -210,14 +261,30 @@ def _az(_bucket: str, account: str) -> Any:
     def of_environment(*names: str) -> str | None:
         return next(filter(None, map(os.environ.get, names)), None)
 
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
+    given = {name: value for name, _, value in (one.partition("=") for one in text.split(";"))}
     account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
+    account = account or given.get("AccountName", "")
     if not account:
         raise ConfigError(
             "an address az:// names no storage account; set AZURE_STORAGE_ACCOUNT, or name it "
             "as abfss://container@account.dfs.core.windows.net/folder."
         )
     key = of_environment("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
-    return fs.AzureFileSystem(account, account_key=key)
+    if given.get("AccountName") != account:
+        return fs.AzureFileSystem(account, account_key=key)
+    # Another host than Azure's own has the account in front, or as the first part of its paths.
+    usual = f"https://{account}.blob.{given.get('EndpointSuffix', 'core.windows.net')}"
+    place = urlsplit(given.get("BlobEndpoint", usual))
+    host, scheme = place.netloc.removeprefix(account), place.scheme
+    return fs.AzureFileSystem(
+        account,
+        account_key=key or given.get("AccountKey"),
+        blob_storage_authority=host,
+        blob_storage_scheme=scheme,
+        dfs_storage_authority=host.replace(".blob.", ".dfs.", 1),
+        dfs_storage_scheme=scheme,
+    )
 
 
 @contextmanager
@@ -246,15 +313,15 @@ def reason(text: str, address: str = "s3://") -> str:
         return f"the store did not answer for {REQUEST:g} s; try again later."
     if _CUT.search(text):
         return "the store broke off in the middle of the object; try again."
+    store = {"g": "gs", "a": "az"}.get(address[:1].lower(), "s3")
     if _DENIED.search(text):
-        store = {"g": "gs", "a": "az"}.get(address[:1].lower(), "s3")
         return (
             "access is denied (403): no credentials were found, or they do not allow it; set "
             f"{_CREDENTIALS[store]}."
         )
-    if re.search(r"SLOW_DOWN|HTTP status 50\d", text):
+    if re.search(r"SLOW_DOWN|HTTP status (code: )?50\d|\b50\d [A-Z]", text):
         return "the store is overloaded, or fails (5xx); try again later."
     if _UNREACHABLE.search(text):
-        return "the store cannot be reached; see to the network, and to AWS_ENDPOINT_URL."
+        return f"the store cannot be reached; see to the network, and to {_PLACES[store]}."
     told = re.sub(r"\s*\(Request ID: [^)]*\)", "", text.strip().partition("\n")[0])
     return f"the store refuses: {one_line(told.rstrip('.'), 160)}."

@@ -8,21 +8,27 @@ from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.system.output import MARKER, TOOL, OutputFolder, foreign, listed
+from kpca_apps.system.output import (
+    LONGEST_MARKER,
+    MARKER,
+    TOOL,
+    OutputFolder,
+    exists,
+    foreign,
+    listed,
+)
 from kpca_apps.system.spools import spool_folder
-from kpca_apps.system.stores.addresses import address_of
-from kpca_apps.system.stores.buckets import CHUNK, place_of
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import PROBE, place_of
 from kpca_apps.system.temporary import TemporaryPath
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
-_PROBE = ".kpca-writable"
-_LARGEST = 1 << 20
 
 
 def output_folder(path: str | Path, *, force: bool = False) -> OutputFolder:
     """Return the folder of results of a path, or of an address such as ``s3://bucket/folder``."""
-    kind = OutputFolder if address_of(path) is None else BucketFolder
+    kind = OutputFolder if store_address(path) is None else BucketFolder
     return kind(path, force=force)
 
 
@@ -41,9 +47,7 @@ class BucketFolder(OutputFolder):
     def check(self) -> None:
         """Refuse a place that may not be written or replaced; a run asks before it starts work."""
         self._refuse()
-        probe = self.place.inside(_PROBE)
-        probe.write([])
-        probe.remove()
+        self.place.require_writable()
 
     def _begun(self) -> TemporaryPath:
         self._refuse()
@@ -62,15 +66,12 @@ class BucketFolder(OutputFolder):
 
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
-        ours = listed(self.place.inside(marker).head(_LARGEST)) if marker else []
-        known = {*ours, MARKER, _BEGUN, _PROBE}
+        ours = listed(self.place.inside(marker).head(LONGEST_MARKER)) if marker else []
+        known = {*ours, MARKER, _BEGUN, PROBE}
         if other := next((name for name in names if name not in known), ""):
             raise RefusedError(foreign(self._label, other))
         if marker == MARKER and not self.force:
-            raise RefusedError(
-                f"{self._label}: exists already; replace it with --force, or choose another folder "
-                "with --out."
-            )
+            raise RefusedError(exists(self._label))
 
     def _swap(self, building: Path) -> None:
         files = [item for item in building.rglob("*") if item.is_file()]
@@ -84,13 +85,9 @@ class BucketFolder(OutputFolder):
             self.place.inside(MARKER).remove()
         for name in names:
             if name != MARKER:
-                self._upload(building, name)
+                self.place.inside(name).upload(building / name)
         for name in {*before} - {*names, _BEGUN}:
             self.place.inside(name).remove()
-        self._upload(building, MARKER)
+        self.place.inside(MARKER).upload(building / MARKER)
         with suppress(KpcaError):
             self.place.inside(_BEGUN).remove()
-
-    def _upload(self, building: Path, name: str) -> None:
-        with (building / name).open("rb") as file:
-            self.place.inside(name).write(iter(lambda: file.read(CHUNK), b""))

@@ -11,7 +11,7 @@ from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.tables.read.uri import refuse_password, scheme_of
 
-SCHEMES = {
+DATABASE_KINDS = {
     "postgresql": "PostgreSQL",
     "postgres": "PostgreSQL",
     "sqlite": "SQLite",
@@ -63,12 +63,21 @@ class Address:
         return self.query is None or _ORDERED.search(_outermost(self.query)) is not None
 
 
-def address_of(uri: str, table: str | None = None, query: str | None = None) -> Address:
+def is_database(path: object) -> bool:
+    """Whether a path is the address of a database that is read.
+
+    >>> is_database("sqlite:///shop.db"), is_database("shop.db")
+    (True, False)
+    """
+    return scheme_of(path) in DATABASE_KINDS
+
+
+def database_address(uri: str, table: str | None = None, query: str | None = None) -> Address:
     """Read an address, in which the table may stand behind a ``#``.
 
-    >>> address_of('sqlite:///data/shop.db#orders').table
+    >>> database_address('sqlite:///data/shop.db#orders').table
     ('orders',)
-    >>> address_of("postgresql://ada@db/shop", 'sales."Orders 2024"').name
+    >>> database_address("postgresql://ada@db/shop", 'sales."Orders 2024"').name
     'sales.Orders 2024'
     """
     refuse_password(uri)
@@ -83,7 +92,9 @@ def address_of(uri: str, table: str | None = None, query: str | None = None) -> 
     if scheme in _OF_FILES:
         path = _file_in(base, scheme)
     known = table_name(named[0]) if named else None
-    return Address(SCHEMES[scheme], base, path, known, None if query is None else _reading(query))
+    return Address(
+        DATABASE_KINDS[scheme], base, path, known, None if query is None else _reading(query)
+    )
 
 
 def _file_in(uri: str, scheme: str) -> str:

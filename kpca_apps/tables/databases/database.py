@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.names import one_line
+from kpca_apps.names import listed, one_line
 from kpca_apps.tables.databases.address import TableName
 
 EXACT = 2**53  # floats hold all whole numbers below
-_LISTED = 5  # columns that a note names
 _LIBRARIES = ("adbc_driver_manager", "duckdb", "_duckdb", "sqlite3", "pyarrow")
 # What drivers put before the words of the database.
 _BEFORE = re.compile(
@@ -112,7 +111,7 @@ def checked(
     told = [name for name, cell in zip(names, cells, strict=True) if cell.remark == "seconds"]
     if told:
         notes.append(
-            f"Intervals read as seconds, a year as 365.25 days and a month as 30: {_listed(told)}."
+            f"Intervals read as seconds, a year as 365.25 days and a month as 30: {listed(told)}."
         )
     if n_far:
         notes.append(
@@ -121,7 +120,7 @@ def checked(
         )
     if long := [name for name, is_long in zip(names, is_rounded, strict=True) if is_long]:
         notes.append(
-            f"Whole numbers from {EXACT:,} on are rounded: {_listed(long)}. Where they are "
+            f"Whole numbers from {EXACT:,} on are rounded: {listed(long)}. Where they are "
             "identifiers, have --query cast them to text."
         )
 
@@ -130,11 +129,6 @@ def named_schema(selected: Selected) -> pa.Schema:
     """Return the types of the columns that have names; names may be there twice."""
     types = selected.schema.types[: len(selected.names)]
     return pa.schema([pa.field(*one) for one in zip(selected.names, types, strict=True)])
-
-
-def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(f'"{one_line(name, 60)}"' for name in names[:_LISTED])
-    return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
 @contextmanager

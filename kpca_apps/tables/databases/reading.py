@@ -9,10 +9,10 @@ from functools import partial
 from kpca_apps.errors import InputError, OptionError
 from kpca_apps.names import in_prose, one_line, suggest
 from kpca_apps.tables.databases.address import (
-    SCHEMES,
+    DATABASE_KINDS,
     Address,
     TableName,
-    address_of,
+    database_address,
     quoted,
     typed,
 )
@@ -68,7 +68,7 @@ def _opener(kind: str) -> Callable[..., Database]:
 
 def _read(uri: str, options: ReadOptions) -> Table | PartedTable:
     """Read a table, or the rows of a query; the transaction ends once all are here."""
-    address = address_of(uri, options.table_name, options.query)
+    address = database_address(uri, options.table_name, options.query)
     with connected(address, options.timeout) as (database, waiting):
         key: Sequence[str] = ()
         notes, query, name = list[str](), address.query, address.name
@@ -115,4 +115,4 @@ def _listed(names: Sequence[TableName]) -> str:
     return in_prose(shown) if len(names) <= _LISTED else f"{', '.join(shown)}, ..."
 
 
-DATABASES = UriReader(tuple(SCHEMES), "databases", "query table_name timeout", _read)
+DATABASES = UriReader(tuple(DATABASE_KINDS), "databases", "query table_name timeout", _read)

@@ -11,11 +11,16 @@ import pyarrow as pa
 
 from kpca_apps.errors import OptionError, RefusedError, about
 from kpca_apps.names import one_line
-from kpca_apps.tables.databases.address import SCHEMES, Address, TableName, address_of, table_name
+from kpca_apps.tables.databases.address import (
+    Address,
+    TableName,
+    database_address,
+    is_database,
+    table_name,
+)
 from kpca_apps.tables.databases.database import Database
 from kpca_apps.tables.databases.reading import connected
 from kpca_apps.tables.databases.waiting import Waiting
-from kpca_apps.tables.read.uri import scheme_of
 from kpca_apps.tables.table import as_arrow
 
 # By these a table of scores is known, which may be replaced.
@@ -53,7 +58,7 @@ def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: boo
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
     """Return a database, and the table that is to be made in it."""
-    if scheme_of(uri) not in SCHEMES:
+    if not is_database(uri):
         raise OptionError(
             "write_to", "names a table of the database that is read; this is a file: leave it out."
         )
@@ -61,7 +66,7 @@ def _target(uri: str, table: str) -> tuple[Address, TableName]:
         name = table_name(table)
     except OptionError as error:
         raise OptionError("write_to", error.sentence) from None
-    return replace(address_of(uri), table=None), name
+    return replace(database_address(uri), table=None), name
 
 
 def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
@@ -102,7 +102,7 @@ def _refuse_elsewhere(paths: list[str]) -> None:
 
 def _refuse_damaged(address: str, paths: list[str]) -> None:
     """Refuse a version with a damaged file, on which the library may end the process."""
-    place = place_of(address) if address_of(address) else None
+    place = place_of(address) if store_address(address) else None
     for path in paths:
         name = unquote(path)
         with about(f"{address}/{name}"):
@@ -116,7 +116,7 @@ def _refuse_damaged(address: str, paths: list[str]) -> None:
 
 def _storage(address: str) -> dict[str, str] | None:
     """Return what the library is told beside what it finds in the environment."""
-    if address_of(address) is None:
+    if store_address(address) is None:
         return None
     options = {
         "connect_timeout": f"{CONNECT:g}s",
@@ -151,7 +151,7 @@ def _told(address: str) -> Iterator[None]:
         text = " ".join(_COLOUR.sub("", str(error)).split())
         if "No files in log segment" in text:
             why = "its log is empty; it is no Delta table, or a damaged one."
-        elif address_of(address):
+        elif store_address(address):
             why = reason(text, address)
         else:
             why = f"the Delta table cannot be read ({one_line(text, 160)})."

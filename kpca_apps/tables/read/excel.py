@@ -219,7 +219,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
             bool(cell.strip()) or column.null_count() < len(column)
             for cell, column in zip(header, frame.iter_columns(), strict=True)
         ]
-    frame = frame.select(compress(frame.columns, is_column))
+    frame = frame[[*compress(frame.columns, is_column)]]
     frame.columns, notes = unique_names(compress(header, is_column))
     if header_is_missing(list(compress(header, is_column))):
         notes.append(

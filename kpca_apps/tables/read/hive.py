@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
@@ -52,6 +53,32 @@ def partitioned_files(
     found = list(_below(folder, {}, suffixes))
     if not found:
         raise InputError("this is a folder without tables; name a file, or a folder of them.")
+    _require_same_folders(found, folder)
+    return found
+
+
+def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
+    """Return for each of several files the values that folders above it are named after.
+
+    Only folders count that not all of them lie in; nothing is returned where there are none.
+    """
+    top = Path(os.path.commonpath([path.parent for path in paths]))
+    found = []
+    for path in paths:
+        values: dict[str, str | None] = {}
+        for folder in path.parents[: len(path.parents) - len(top.parents) - 1]:
+            if (named := _value_of(folder)) is None or named[0] in values:
+                break
+            values[named[0]] = named[1]
+        found.append((path, dict(reversed(values.items()))))
+    _require_same_folders(found, top)
+    return [values for _, values in found if values]
+
+
+def _require_same_folders(
+    found: Sequence[tuple[Path, Mapping[str, str | None]]], folder: Path
+) -> None:
+    """Refuse files below a folder whose own folders are named after other columns."""
     first, columns = found[0][0], list(found[0][1])
     for path, values in found:
         if list(values) != columns:
@@ -61,7 +88,17 @@ def partitioned_files(
                 f"{one_line(str(first.relative_to(folder)), 200)}; write all alike.",
                 path,
             )
-    return found
+
+
+def _value_of(folder: Path) -> tuple[str, str | None] | None:
+    """Return the column and the value that a folder is named after, if it is."""
+    if (named := _NAME.fullmatch(folder.name)) is None:
+        return None
+    if _UNREADABLE.search(unquote(folder.name)):
+        raise InputError(
+            "its name holds characters that no column can; name it after a text.", folder
+        )
+    return unquote(named[1]), None if named[2] == _MISSING else unquote(named[2])
 
 
 def _below(
@@ -72,19 +109,14 @@ def _below(
         refuse_folders_beside(folder, suffixes)
     for item in items:
         if item.is_dir():
-            named = _NAME.fullmatch(item.name)
-            if named is None or unquote(named[1]) in values:
+            named = _value_of(item)
+            if named is None or named[0] in values:
                 raise InputError(
                     "is not named after one more column, such as year=2024, as the folders of "
                     "this table are; put it elsewhere.",
                     item,
                 )
-            if _UNREADABLE.search(unquote(item.name)):
-                raise InputError(
-                    "its name holds characters that no column can; name it after a text.", item
-                )
-            value = None if named[2] == _MISSING else unquote(named[2])
-            yield from _below(item, {**values, unquote(named[1]): value}, suffixes)
+            yield from _below(item, {**values, named[0]: named[1]}, suffixes)
         elif item.suffix.lower() in suffixes:
             yield item, dict(values)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, about
-from kpca_apps.names import in_prose, one_line
+from kpca_apps.names import in_prose, is_pattern, one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
@@ -339,6 +339,11 @@ def _read_files(
             metadata, schema = opened.metadata, opened.schema_arrow
             starts = _group_starts(metadata)
             require_columns(len(schema))
+            for name in filter(is_pattern, schema.names):
+                raise InputError(
+                    f'a column is called "{one_line(name)}", which would be taken for a pattern of '
+                    "names: rename it, as to one without the $."
+                )
             dtypes = as_polars(schema.empty_table()).schema
             # Types that read as the same are the same.
             columns = {
@@ -353,7 +358,7 @@ def _read_files(
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
     # Some writers keep these columns in the files as well.
-    values = values.drop(first, strict=False)
+    values = values[[name for name in values.columns if name not in first]]
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)
     require_cells(n_rows, n_columns)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.names import in_prose, one_line, suggest, without_password
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 
 if TYPE_CHECKING:
     from kpca_apps.tables.input_file import ReadOptions
@@ -78,7 +78,7 @@ An @ in a name is written %40.
         is_secret = any(_SECRETS.search(name) for name, _ in fields)
     if is_secret:
         by = "PGPASSWORD, a .pgpass file or a service"
-        if address_of(text) is not None:
+        if store_address(text) is not None:
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which others could read in lists of processes and in "

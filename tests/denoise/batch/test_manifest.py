@@ -41,7 +41,8 @@ def test_cut_at_any_byte_it_keeps_every_whole_line(written: bytes, tmp_path: Pat
 
 def test_a_damaged_line_costs_that_line_alone(written: bytes, tmp_path: Path) -> None:
     lines = written.splitlines(keepends=True)
-    for broken in (b"\xff\xfe{\n", b"[1, 2]\n", b'{"key": 3}\n', b"null\n"):
+    deep = b"[" * 100_000 + b"\n"
+    for broken in (b"\xff\xfe{\n", b"[1, 2]\n", b'{"key": 3}\n', b"null\n", deep):
         (tmp_path / MANIFEST).write_bytes(b"".join([lines[0], broken, lines[2]]))
         with Manifest(tmp_path) as manifest:
             assert manifest.records("a.png") == []

@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.noise.clipping import clipped_moments, find_clipping
+from kpca_apps.denoise.noise.clipping import clipped_moments, ends_of, find_clipping
 
 
 def dark_scene(size: int = 160) -> np.ndarray:
@@ -29,7 +29,7 @@ def test_noise_is_made_even_and_the_mean_comes_back() -> None:
     rng = np.random.default_rng(2)
     steps = np.repeat([0.0, 30, 80, 150, 255], 200_000)
     noisy = np.clip(steps + 30 * rng.standard_normal(steps.shape), 0, 255).astype(np.float32)
-    clipping = find_clipping(noisy[np.newaxis], 30.0)
+    clipping = find_clipping(ends_of(noisy), 30.0)
     assert clipping is not None
     even = clipping.stabilise(noisy).reshape(5, -1).astype(np.float64)
     # To first order: cut off, it is .58 of 30 in the dark.
@@ -40,7 +40,7 @@ def test_noise_is_made_even_and_the_mean_comes_back() -> None:
 
 def test_without_values_at_an_end_nothing_was_cut_off() -> None:
     noisy = 100 + 10 * np.random.default_rng(3).standard_normal((64, 64))
-    assert find_clipping(noisy.astype(np.float32), 10.0) is None
+    assert find_clipping(ends_of(noisy.astype(np.float32)), 10.0) is None
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -87,7 +87,7 @@ def test_it_helps_at_any_noise_level(clean: Image, sigma: float, gain: float) ->
 
 
 def test_the_excess_of_noise_is_seen_only_where_there_is_one(noisy: Image) -> None:
-    plane = noisy.astype(np.float32)[np.newaxis]
+    plane = noisy.astype(np.float32)[np.newaxis, np.newaxis]
     excesses = [
         noise_excess(plane, sigma, plan_for(sigma, Options()).passes[0]) for sigma in (28.0, 22.0)
     ]

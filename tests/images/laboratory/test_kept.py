@@ -98,6 +98,17 @@ def test_fits_pixels_without_a_value_are_nan_and_stay_so(tmp_path: Path) -> None
     assert np.isnan(read_image(darkest).page(0)).sum() == 1
 
 
+@pytest.mark.parametrize(("dtype", "blank"), [("u1", 255), ("u1", 0), ("i2", 32767), ("u1", 300)])
+def test_any_number_may_mean_no_value(dtype: str, blank: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.fits"
+    image = fits.PrimaryHDU(np.arange(600).reshape(20, 30).astype(dtype))
+    image.header["BLANK"] = blank  # 300 is no number of 8 bits
+    image.writeto(path, output_verify="ignore")
+    missing = np.isnan(pages_of(read_image(path))[0].astype(float))
+    np.testing.assert_array_equal(missing, image.data == blank)
+    assert again(path).read_bytes() == path.read_bytes()
+
+
 def test_a_batch_neither_uses_nor_changes_them(tmp_path: Path) -> None:
     counts = rng.normal(500, 20, (64, 80)).astype("i2")
     hole = np.hypot(*np.indices(counts.shape) - [[[32]], [[40]]]) < 12

@@ -57,6 +57,27 @@ def test_nd2(tmp_path: Path) -> None:
     assert [one.delta_t for one in said.planes] == [500.0 * (n // 2) for n in range(24)]
 
 
+def test_nd2_of_a_microscope(papers_folder: Path) -> None:
+    """`cluster.nd2` of the source of pims_nd2 1.1, which an A1 of Nikon wrote."""
+    nd2, path = pytest.importorskip("nd2"), papers_folder / "cluster.nd2"
+    if not path.is_file():
+        pytest.skip("cluster.nd2 is not there")
+    with nd2.ND2File(path) as file:
+        pixels, size = file.asarray(), file.voxel_size()
+        names = [one.channel.name for one in file.metadata.channels]
+    ((axes, values),), xml = as_tiff(path)
+    assert axes == "TZCYX"
+    np.testing.assert_array_equal(values, pixels)
+    said = pixels_said(xml)
+    assert (said.physical_size_x, said.physical_size_y, said.physical_size_z) == (
+        size.x,
+        size.y,
+        size.z,
+    )
+    assert [one.name for one in said.channels] == names
+    assert len(said.planes) == 60
+
+
 def test_large_files_are_read_where_they_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +261,24 @@ def test_dicom_packed_as_a_whole_is_refused(tmp_path: Path) -> None:
     whole = pydicom.uid.DeflatedExplicitVRLittleEndian
     with pytest.raises(InputError, match="packed as a whole"):
         read_image(dicom(np.zeros((1, 20, 30), "u1"), tmp_path, syntax=whole))
+
+
+def test_a_czi_that_leads_to_one_tile_many_times_is_refused(tmp_path: Path) -> None:
+    czi = pytest.importorskip("pylibCZIrw.czi")
+    path = tmp_path / "a.czi"
+    with czi.create_czi(str(path), compression_options="zstd0:ExplicitLevel=3") as file:
+        file.write(np.zeros((1000, 1000, 1), "u1"), plane={"C": 0, "Z": 0, "T": 0})
+    whole = bytearray(path.read_bytes())
+    (place,) = struct.unpack_from("<q", whole, 32 + 52)
+    begin = place + 32 + 128
+    (n_sides,) = struct.unpack_from("<i", whole, begin + 28)
+    entry = whole[begin : begin + 32 + 20 * n_sides]
+    listed = struct.pack("<i124x", 5000) + 5000 * entry
+    struct.pack_into("<q", whole, 32 + 52, len(whole))
+    whole += struct.pack("<16sqq", b"ZISRAWDIRECTORY", len(listed), len(listed)) + listed
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match="more pixels than its"):
+        read_image(path)
 
 
 def test_a_czi_tile_of_another_size_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,10 @@ def test_it_is_written_as_it_was_read(what: str, tmp_path: Path) -> None:
     assert again.format == image.format
     np.testing.assert_array_equal(again.page(0), pixels)
     assert again.metadata == image.metadata
+    if what in ("jp2, 16", "jxl", "jxl, 16"):  # which Pillow makes 8 bits of, or does not read
+        return
+    with Image.open(path) as other:
+        np.testing.assert_array_equal(np.asarray(other), pixels)
 
 
 @pytest.mark.parametrize("what", WHOLE)

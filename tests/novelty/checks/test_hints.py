@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,8 +36,14 @@ GROUPS = [np.array([j]) for j in range(5)]
 FINDER = HintFinder(STORED, GROUPS, dict(enumerate(NAMES)))
 
 
-def hints(row: FloatArray, finder: HintFinder = FINDER) -> tuple[str, ...]:
-    return finder.hints(row, (row - MEAN) / SD, own=-1)
+def hints(
+    row: FloatArray,
+    finder: HintFinder = FINDER,
+    scaled: FloatArray | None = None,
+    meant: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[str, ...]:
+    scaled = (row - MEAN) / SD if scaled is None else scaled
+    return finder.of_rows(row[None], scaled[None], np.array([-1]), [meant])[0]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +99,9 @@ def test_a_repair_leads_to_what_was_probably_meant_or_is_not_told() -> None:
     row = people(1, seed=1)[0] * np.array([100.0, 1, 1, 1, 1])
     scaled = (row - MEAN) / SD
     meant = row[0] / 100
-    (said,) = FINDER.hints(row, scaled, -1, {"height": meant})
-    assert said == FINDER.hints(row, scaled, -1)[0] == '"height" fits if divided by 100.'
-    assert FINDER.hints(row, scaled, -1, {"height": meant * 1.05}) == ()
+    (said,) = hints(row, scaled=scaled, meant={"height": meant})
+    assert said == hints(row, scaled=scaled)[0] == '"height" fits if divided by 100.'
+    assert hints(row, scaled=scaled, meant={"height": meant * 1.05}) == ()
 
 
 def test_a_sign_is_missed_in_a_column_below_0_too() -> None:
@@ -149,7 +157,7 @@ def test_a_row_off_in_every_column_is_not_compared_for_every_two_of_them(
 
     monkeypatch.setattr(HintFinder, "_beside", counted)
     unlike = rng.uniform(-2, 2, n_columns)
-    assert not any("exchanged" in one for one in finder.hints(unlike, unlike, own=-1))
+    assert not any("exchanged" in one for one in hints(unlike, finder, unlike))
     assert looked_up == []
 
 
@@ -202,10 +210,10 @@ def test_a_broken_number_is_not_exchanged_into_a_whole_column() -> None:
     stored = NeighbourRows(rows, (rows - mean) / sd, STORED.as_is, STORED.index)
     finder = HintFinder(stored, [np.array([j]) for j in range(5)], dict(enumerate(NAMES)))
     exchanged = people(20, seed=2)[:, [0, 2, 1, 3, 4]]
-    told = [finder.hints(row, (row - mean) / sd, own=-1) for row in exchanged]
+    told = [hints(row, finder, (row - mean) / sd) for row in exchanged]
     assert not any("exchanged" in text for hints in told for text in hints)
     whole = np.round(exchanged)
-    told = [finder.hints(row, (row - mean) / sd, own=-1) for row in whole]
+    told = [hints(row, finder, (row - mean) / sd) for row in whole]
     assert any("exchanged" in text for hints in told for text in hints)
 
 

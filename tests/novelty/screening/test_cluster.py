@@ -23,10 +23,12 @@ from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.system import finished as kept_parts
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.workers import Workers
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import PartedTable, TablePart
+from tests.stores import BUCKET, moto_store
 from tests.system.cluster import Cluster, apart
 
 # Workers of Dask are closed while their connections still speak.
@@ -106,7 +108,7 @@ def opened(path: Path) -> PartedTable:
     return table
 
 
-def killed_driver(path: Path, folder: Path, address: str, last: str) -> None:
+def killed_driver(path: Path, folder: Path | str, address: str, last: str) -> None:
     """Screen until a few parts of a pass are done, and end without a word."""
 
     @contextmanager
@@ -213,4 +215,62 @@ def test_a_worker_killed_and_another_that_joins_change_no_bit(
         found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
         assert workers.width == 3
     assert {"Reading rows", "Scoring rows"} <= set(passes)
+    np.testing.assert_array_equal(found.scores, here.scores)
+
+
+def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
+    place: Path, here: ScreeningResult, carried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, folder = place / "driver" / "rows.csv", f"s3://{BUCKET}/work"
+    with moto_store() as store, apart(place, place / "driver", n_workers=2) as cluster:
+
+        def held() -> dict[str, object]:
+            found = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+            return {one["Key"]: one["ETag"] for one in found if not one["Key"].endswith("/")}
+
+        driver = multiprocessing.get_context("spawn").Process(
+            target=killed_driver, args=(path, folder, cluster.address, "Scoring rows")
+        )
+        driver.start()
+        driver.join()
+        assert driver.exitcode == -signal.SIGKILL
+        before = held()
+        done = {key for key in before if key.endswith(".npz")}
+        (copy,) = before.keys() - done
+        assert len(done) > 4 and copy.endswith(".arrow")
+        with work_folder(folder, on_dask=True) as finished:
+            with Workers("dask", scheduler=cluster.address) as workers:
+                execution = Execution(workers, finished=finished)
+                again, _ = screen(opened(path), options=OPTIONS, execution=execution)
+            assert before.items() <= held().items()
+        np.testing.assert_array_equal(again.scores, here.scores)
+        assert again.odd_cells == here.odd_cells
+        assert carried == []
+        # What a run that was killed has copied stays as long as it may go on.
+        assert held().keys() == {copy}
+        monkeypatch.setattr(kept_parts, "_KEPT_FOR", -1.0)
+        with work_folder(folder, on_dask=True):
+            assert not held()
+
+
+def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
+    place: Path, here: ScreeningResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a process that holds libraries alone a limit would be far above these rows.
+    for what in ("SPILL", "PAUSE", "TERMINATE"):
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}", "False")
+    n_moved: list[int] = []
+    limit = ("--memory-limit", "200kB")
+    with apart(place, place / "driver", n_workers=2, options=limit) as cluster:
+
+        @contextmanager
+        def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+            on_disk = cluster.client.run(lambda dask_worker: len(dask_worker.data.disk))
+            n_moved.append(sum(on_disk.values()))
+            yield lambda n_rows: None
+
+        with Workers("dask", scheduler=cluster.address) as workers:
+            table = opened(place / "driver" / "rows.csv")
+            found, _ = screen(table, options=OPTIONS, execution=Execution(workers, progress))
+    assert max(n_moved) > len(table.parts) // 2
     np.testing.assert_array_equal(found.scores, here.scores)

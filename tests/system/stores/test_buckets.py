@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.system.stores.addresses import address_of
+from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import place_of, reason
 from kpca_apps.tables.opening import open_table
 from tests.stores import SECRET
 
 
 def test_an_address_is_known_also_as_a_path() -> None:
-    assert address_of(Path("s3://bucket/folder/x")) == "s3://bucket/folder/x"
-    assert address_of("S3://bucket/x") == "S3://bucket/x"
+    assert store_address(Path("s3://bucket/folder/x")) == "s3://bucket/folder/x"
+    assert store_address("S3://bucket/x") == "S3://bucket/x"
     for path in ("s3", "data/s3://x", "C:/x", "https://host/x", "file:///x"):
-        assert address_of(path) is None
+        assert store_address(path) is None
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/../x", "s3://", "s3://bucket/a/./b"])

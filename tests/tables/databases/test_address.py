@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.cli.commands import command_line
 from kpca_apps.errors import ConfigError, InputError, about
-from kpca_apps.tables.databases.address import address_of, quoted, table_name, typed
+from kpca_apps.tables.databases.address import database_address, quoted, table_name, typed
 from kpca_apps.tables.opening import expand, open_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
 
@@ -61,17 +61,20 @@ def test_what_is_no_name_is_refused(name: str) -> None:
 )
 def test_what_cannot_be_meant_is_refused(uri: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        address_of(uri, **options)
+        database_address(uri, **options)
 
 
 def test_an_address_says_what_is_read() -> None:
-    assert address_of("sqlite:///a%20b.db#x").path == "a b.db"
-    assert address_of("sqlite:////home/ada/a.db", "s.t").table == ("s", "t")
-    assert address_of("duckdb:///shop.duckdb", query=" select 1 ; ").query == "select 1"
-    assert address_of("duckdb:///shop.duckdb", query="-- a\n(VALUES (1))").name == "query of shop"
-    assert address_of("postgresql://ada@h:5432/shop?sslmode=require", query="TABLE a").name == (
-        "query of shop"
+    assert database_address("sqlite:///a%20b.db#x").path == "a b.db"
+    assert database_address("sqlite:////home/ada/a.db", "s.t").table == ("s", "t")
+    assert database_address("duckdb:///shop.duckdb", query=" select 1 ; ").query == "select 1"
+    assert (
+        database_address("duckdb:///shop.duckdb", query="-- a\n(VALUES (1))").name
+        == "query of shop"
     )
+    assert database_address(
+        "postgresql://ada@h:5432/shop?sslmode=require", query="TABLE a"
+    ).name == ("query of shop")
     assert [scheme_of(one) for one in (Path("sqlite:///a"), "a.csv", "C://a", "S3://a/b")] == [
         None, None, None, "s3",
     ]  # fmt: skip
@@ -96,15 +99,15 @@ def test_an_address_says_what_is_read() -> None:
     ],
 )
 def test_an_order_is_one_of_the_query_itself(query: str, is_ordered: bool) -> None:
-    assert address_of("sqlite:///a.db", query=query).is_ordered is is_ordered
+    assert database_address("sqlite:///a.db", query=query).is_ordered is is_ordered
 
 
 @pytest.mark.parametrize("end", ["; -- all of it", " ;\n/* all;\n'of it */ ;\n-- ;", ";;"])
 def test_a_query_ends_before_its_last_semicolon(end: str) -> None:
     query = "SELECT ';' AS a, '-- ;' AS b -- ';"
-    assert address_of("sqlite:///a.db", query=query).query == query
+    assert database_address("sqlite:///a.db", query=query).query == query
     query = query.partition(" -- '")[0]
-    assert address_of("sqlite:///a.db", query=query + end).query == query
+    assert database_address("sqlite:///a.db", query=query + end).query == query
 
 
 PASSWORDS = (

@@ -82,6 +82,30 @@ def test_digits_of_other_scripts_are_text() -> None:
     assert typed([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path: Path) -> None:
+    for values, rows in ROWS.group_by("year", "zone", maintain_order=True):
+        folder = tmp_path.joinpath(*map("{}={}".format, ("year", "zone"), values))
+        folder.mkdir(parents=True)
+        rows = rows.drop("year", "zone")
+        (rows.write_csv if suffix == ".csv" else rows.write_parquet)(folder / f"a{suffix}")
+    expected = frame_of(tmp_path).select(ROWS.columns)
+    for paths in (str(tmp_path / "*" / "zone=*" / "a.*"), sorted(tmp_path.rglob(f"a{suffix}"))):
+        found = open_table(paths)
+        assert isinstance(found, Table)
+        assert found.frame.columns == [*ROWS.columns, "file"]
+        assert found.frame.drop("file").equals(expected)
+        assert found.frame["file"].unique().to_list() == [f"a{suffix}"]
+    # As of the folder with that name: all are of one year.
+    assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
+    (tmp_path / "site=1").mkdir()
+    ROWS.select("size").write_csv(tmp_path / "site=1" / "a.csv")
+    with pytest.raises(InputError, match=r"are named after other columns"):
+        open_table(str(tmp_path / "**" / "*.csv")) if suffix == ".csv" else open_table(
+            [tmp_path / "site=1" / "a.csv", tmp_path / "year=2023" / "zone=01" / "a.parquet"]
+        )
+
+
 def test_columns_that_are_in_the_files_as_well_are_theirs(tmp_path: Path) -> None:
     (tmp_path / "year=1").mkdir()
     ROWS.write_parquet(tmp_path / "year=1" / "a.parquet")

@@ -90,6 +90,10 @@ def test_folders_named_after_values_are_read_as_those_on_disk(
     assert here.source.sha256 == there.source.sha256
     assert here.frame.equals(there.frame)  # type: ignore[union-attr]
     assert there.frame["town"].unique().sort().to_list() == ["Bonn", "Köln", "Ulm"]  # type: ignore[union-attr]
+    places = str(tmp_path), f"s3://{BUCKET}/hive{suffix}"
+    here, there = (open_table(f"{place}/town=[BK]*/*") for place in places)
+    assert here.frame.equals(there.frame)  # type: ignore[union-attr]
+    assert here.frame["town"].unique().sort().to_list() == ["Bonn", "Köln"]  # type: ignore[union-attr]
 
 
 def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:

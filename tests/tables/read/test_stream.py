@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpca_apps import screen_table
 from kpca_apps.errors import InputError
 from kpca_apps.tables.frames import read_frame
 from kpca_apps.tables.table import PartedTable
@@ -57,6 +58,40 @@ def test_a_relation_of_duckdb_is_a_table() -> None:
     frame = pl.concat([part.read().frame for part in table.parts])
     assert frame["half"].to_list() == [i * 0.5 for i in range(1000)]
     assert (table.source.n_rows, table.source.format) == (1000, "frame")
+
+
+class Stream:
+    """What gives its rows by Arrow's protocol, and in no other way."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._rows.to_reader(max_chunksize=64).__arrow_c_stream__(requested_schema)
+
+
+def test_whatever_has_arrows_stream_is_a_table(tmp_path: Path) -> None:
+    assert parted(Stream(ROWS)).source == parted(ROWS.to_reader()).source
+    rows = ROWS.slice(0, 200)
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    expected = screen_table(tmp_path / "rows.parquet").scores
+    assert np.array_equal(screen_table(Stream(rows)).scores, expected)
+
+
+@pytest.mark.release
+def test_a_table_of_iceberg_is_read_without_the_rows_that_were_deleted(tmp_path: Path) -> None:
+    catalogs = pytest.importorskip("pyiceberg.catalog", reason="reading Iceberg needs pyiceberg")
+    catalog = catalogs.load_catalog(
+        "local", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
+    )
+    catalog.create_namespace("survey")
+    table = catalog.create_table("survey.birds", schema=ROWS.drop(["level"]).schema)
+    table.append(ROWS.drop(["level"]))
+    table.delete("number >= 4000")
+    found = parted(table.scan().to_arrow_batch_reader())
+    frame = pl.concat([part.read().frame for part in found.parts])
+    assert frame.equals(read_frame(ROWS.drop(["level"]).slice(0, 4000)).table.frame)  # type: ignore[union-attr]
+    catalog.close()
 
 
 def test_one_other_cell_is_another_source() -> None:

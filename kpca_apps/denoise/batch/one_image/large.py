@@ -1,28 +1,36 @@
-"""A page of more pixels than fit into memory: denoised in pieces, row of pieces by row.
+"""A page of more pixels than fit into memory: denoised in tiles, row of tiles by row.
 
-The noise is measured in a few squares spread over the page, and is one for all. Each piece is
-denoised as an image of its own, with what is around it, which is cut off again. Pieces begin at
-fixed places, whatever the tiles of a file are, and so does the grid of references of each: the
-result depends on the page alone. It is nearly that of the page at once, not to the last bit: on
-four pictures with noise of 15, pieces of 420 x 420 differed from it by .5 on average and .7 at
-their edges, and had .5 % more error.
+The noise is measured in a few squares spread over the page, and is one for all. Where the noise is
+made white pixel by pixel, as white noise and that of counted light are, tiles come out as in the
+page at once, to the last bit (`kpca_apps.denoise.passes.tiles`), but near what is no data. Noise
+that a blur has neighbours share is whitened by a filter that reaches over the whole page, and light
+below black is measured in all of it: then each piece is denoised as an image of its own, with what
+is around it, which is cut off again. Pieces begin at fixed places, whatever the tiles of a file
+are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.denoise.batch.one_image.pages import colours_of
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.image import as_stored
+from kpca_apps.denoise.estimate.law import Light
+from kpca_apps.denoise.image import SCALE, Axes, Picture, as_stored, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
+from kpca_apps.denoise.noise import gaussian, poisson
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
-from kpca_apps.denoise.options import STACK_NOISES
+from kpca_apps.denoise.noise.clipping import Ends, ends_of, ends_of_all
+from kpca_apps.denoise.noise.model import Planes, Whitening
+from kpca_apps.denoise.options import STACK_NOISES, Options, Window
+from kpca_apps.denoise.passes.tiles import denoise_tiles
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import AROUND, window_around
 from kpca_apps.errors import ConfigError, InputError
@@ -30,12 +38,12 @@ from kpca_apps.images.bands import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.types import ImageFile, Page
 from kpca_apps.system.spools import spilled
+from kpca_apps.system.windowed import WindowedArray
 
 SQUARE = 1024  # pixels a side of those that are measured
 MOST_PLACES = 128  # where squares are sought if the first are nowhere data
-# Between pieces, with what is around them: multiples of the strides of all passes, so that the grid
-# of a piece is that of the page, but for the ends.
-ROWS, COLUMNS = 840, 2520
+ROWS, COLUMNS = 840, 2520  # between pieces that are denoised as images of their own
+BLOCK = 64  # pixels a side of those of which it is known whether they have data
 
 
 def denoised_in_bands(
@@ -52,8 +60,8 @@ def denoised_in_bands(
             "TIFF and OME-Zarr alone, and not of CMYK; cut it into smaller images."
         )
     _refuse(denoise)
-    is_clear = bool(page.alpha) and _is_clear(image, number)
-    known, info = denoise.knowing(*_squares(image, number, is_clear))
+    large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
+    known, info = denoise.knowing(*_squares(large))
     within = [one for one, _ in image.within[number]] if image.within else []
     beside = [image.pages[one] for one, whole in image.copies.items() if whole == number]
     copies = tuple(
@@ -61,7 +69,7 @@ def denoised_in_bands(
         for one in (*within, *beside)
     )
     rows = rows_of_band(image.block_rows[number])
-    strips = _strips(image, number, known if info.established else None, is_clear)
+    strips = _strips(large, known if info.established else None, denoise.data_range, folder)
     filled = _filling(_bands(strips, rows), copies, (*within, *beside), page)
     return Bands(page.shape, page.dtype, rows, filled, copies), info
 
@@ -88,25 +96,41 @@ def _is_clear(image: ImageFile, number: int) -> bool:
     return not any(image.rows(number, top, min(height, top + ROWS))[..., -1].any() for top in tops)
 
 
-def _data_of(pixels: NDArray[Any], page: Page, is_clear: bool) -> Mask | None:
-    """Return where a piece of a page has data; None for everywhere."""
-    seen = pixels[..., -1] != 0 if page.alpha and not is_clear else None
-    colours = colours_of(pixels)
-    return numbers_in(colours, seen, colours.ndim == 3)
+class _LargePage:
+    """A large page, of which rows are had, and the same ones again at no cost."""
+
+    def __init__(self, image: ImageFile, number: int, is_clear: bool) -> None:
+        assert image.rows is not None
+        self.label, self.page = image.label, image.pages[number]
+        self._read = partial(image.rows, number)
+        self._is_clear = is_clear
+        self._kept = 0, self._read(0, 1)
+
+    def rows(self, top: int, bottom: int) -> NDArray[Any]:
+        """Return rows of the page, as they are stored."""
+        first, kept = self._kept
+        if not first <= top <= bottom <= first + len(kept):
+            self._kept = first, kept = top, self._read(top, bottom)
+        return kept[top - first : bottom - first]
+
+    def data_of(self, pixels: NDArray[Any]) -> Mask | None:
+        """Return where a piece of the page has data; None for everywhere."""
+        seen = pixels[..., -1] != 0 if self.page.alpha and not self._is_clear else None
+        colours = colours_of(pixels)
+        return numbers_in(colours, seen, colours.ndim == 3)
 
 
-def _squares(image: ImageFile, number: int, is_clear: bool) -> tuple[NDArray[Any], Mask | None]:
+def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
     """Return squares spread over a page, (n, h, w) or (n, h, w, 3), and where they have data."""
-    assert image.rows is not None
-    page = image.pages[number]
+    page = large.page
     height, width = min(SQUARE, page.height), min(SQUARE, page.width)
     for places in (MEASURED_PAGES, MOST_PLACES):
         squares, masks = [], []
         for place in range(places):
             top = round((page.height - height) * (place + 0.5) / places)
             left = round((page.width - width) * (place * GOLDEN % 1))
-            square = image.rows(number, top, top + height)[:, left : left + width]
-            data = _data_of(square, page, is_clear)
+            square = large.rows(top, top + height)[:, left : left + width]
+            data = large.data_of(square)
             if data is None or data.any():
                 squares.append(colours_of(square).copy())
                 masks.append(np.ones((height, width), bool) if data is None else data)
@@ -116,9 +140,159 @@ def _squares(image: ImageFile, number: int, is_clear: bool) -> tuple[NDArray[Any
             data = np.stack(masks)
             return np.stack(squares), None if data.all() else data
     raise InputError(
-        f"{image.label}: no data were found in {MOST_PLACES} squares of page {number + 1}, all "
-        "transparent or not a number; cut out what has data"
+        f"{large.label}: no data were found in {MOST_PLACES} squares of it, all transparent or not "
+        "a number; cut out what has data"
     )
+
+
+def _strips(
+    large: _LargePage, known: Any, data_range: float | None, folder: Path
+) -> Iterator[NDArray[Any]]:
+    """Yield rows of a page denoised, as they are stored; without what is known, as they are."""
+    seen = None if known is None else _seen(large, data_range)
+    ways = None if seen is None else _ways(known, seen)
+    if seen is None or (ways is not None and not ways.each):
+        for top in range(0, large.page.height, ROWS):
+            yield large.rows(top, min(top + ROWS, large.page.height))
+    elif ways is None:
+        yield from _pieces(large, known)
+    else:
+        yield from _tiles(large, known.options, seen, ways, folder)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a page holds, looked through from top to bottom."""
+
+    ends: tuple[Ends, ...]  # of the values of each channel that are data, as they are stored
+    is_grey: bool  # whether three channels hold the same
+    blocks: Mask  # which blocks have data
+    span: float  # as of the page at once: the range of values, and the one that is black
+    lowest: float
+
+    def scaled_ends(self) -> list[Ends]:
+        """Return the ends on the scale of planes, as `Picture.plane` has it."""
+        return [
+            one._replace(low=self._scaled(one.low), high=self._scaled(one.high))
+            for one in self.ends
+        ]
+
+    def _scaled(self, value: Any) -> np.float32:
+        return np.float32((value - np.float64(self.lowest)) * (SCALE / self.span))
+
+
+def _seen(large: _LargePage, data_range: float | None) -> _Seen:
+    page = large.page
+    parts: list[list[Ends]] = [[] for _ in range(page.channels - page.alpha)]
+    blocks, is_grey, rows = [], len(parts) == 3, 16 * BLOCK
+    for top in range(0, page.height, rows):
+        pixels = large.rows(top, min(top + rows, page.height))
+        data, colours = large.data_of(pixels), np.atleast_3d(colours_of(pixels))
+        is_grey = is_grey and bool((colours == colours[..., :1]).all())
+        for found, channel in zip(parts, np.moveaxis(colours, -1, 0), strict=True):
+            values = channel if data is None else channel[data]
+            if values.size:
+                found.append(ends_of(values))
+        data = np.ones(pixels.shape[:2], bool) if data is None else data
+        whole = np.pad(data, [(0, -side % BLOCK) for side in data.shape])
+        blocks.append(whole.reshape(-1, BLOCK, whole.shape[1] // BLOCK, BLOCK).any(axis=(1, 3)))
+    ends = tuple(map(ends_of_all, parts))
+    values = np.array([(one.low, one.high) for one in ends])
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"{large.label}: holds infinite values; replace them first, by NaN where they are no "
+            "data"
+        )
+    return _Seen(ends, is_grey, np.concatenate(blocks), *value_range(values, data_range))
+
+
+class _Ways(NamedTuple):
+    """How channels are made planes of white noise, pixel by pixel."""
+
+    n_channels: int  # of which planes are made: 1 where three hold the same
+    each: list[tuple[slice, Whitening]]  # of those that have noise, together or one by one
+
+
+def _ways(known: Any, seen: _Seen) -> _Ways | None:
+    """Return how channels are made white pixel by pixel; None where that is not the way."""
+    ends, unit = seen.scaled_ends(), SCALE / seen.span
+    if known.options.noise != "poisson" and not known.laws:
+        levels = tuple(float(level) * unit for level in known.sigma)
+        n = 1 if seen.is_grey and len(set(levels)) == 1 else len(ends)
+        return _Ways(n, [(slice(0, n), gaussian.whitening(ends[:n], levels[:n]))])
+    if known.laws:
+        laws = (law.in_units(1 / unit, -seen.lowest * unit) for law in known.laws)
+        lights = tuple(law.light for law in laws)
+    elif seen.lowest == 0 and min(one.low for one in ends) >= 0:
+        lights = tuple(Light((float(level) * unit) ** 2 / SCALE, 0.0) for level in known.sigma)
+    else:
+        return None
+    if max(light.blur for light in lights) > 0:
+        return None
+    n = 1 if seen.is_grey and len(set(lights)) == 1 else len(ends)
+    noisy = poisson.noisy_by_light(ends[:n], lights[:n])
+    alone = [slice(number, number + 1) for number in np.flatnonzero(noisy).tolist()]
+    own = [slice(0, n)] if noisy.all() else alone
+    return _Ways(n, [(one, poisson.whitening(ends[one], lights[one])) for one in own])
+
+
+@dataclass(frozen=True)
+class _WhitePlanes:
+    """Planes of white noise that are made of a page, window by window."""
+
+    picture: Callable[[Window], Picture]
+    shape: tuple[int, ...]
+    channels: slice
+    white: Whitening
+
+    def __getitem__(self, window: tuple[slice, ...]) -> Planes:
+        """Return some of the planes (c, 1, rows, columns) of a window."""
+        rows, columns = (
+            side.indices(size)[:2] for side, size in zip(window[2:], self.shape[2:], strict=True)
+        )
+        planes = self.picture((rows, columns)).continued()[self.channels]
+        return self.white.there(planes)[window[0], np.newaxis]
+
+
+def _tiles(
+    large: _LargePage, options: Options, seen: _Seen, ways: _Ways, folder: Path
+) -> Iterator[NDArray[Any]]:
+    """Yield rows of tiles of a page, denoised as in the page at once."""
+    page = large.page
+
+    def picture(window: Window) -> Picture:
+        (top, bottom), (left, right) = window
+        pixels = large.rows(top, bottom)[:, left:right]
+        data = large.data_of(pixels)
+        colours = np.moveaxis(np.atleast_3d(colours_of(pixels)), -1, 0)[: ways.n_channels]
+        given, unit = None if data is None else colours, SCALE / seen.span
+        return Picture(
+            colours, None, Axes(None, None), 1, seen.span, seen.lowest, unit, data, given
+        )
+
+    def is_empty(window: Window) -> bool:
+        rows, columns = (slice(begin // BLOCK, -(-end // BLOCK)) for begin, end in window)
+        return not seen.blocks[rows, columns].any()
+
+    room = partial(WindowedArray, dtype=np.float32, label=large.label, folder=folder)
+    found = []
+    for own, white in ways.each:
+        shape = own.stop - own.start, 1, page.height, page.width
+        planes = _WhitePlanes(picture, shape, own, white)
+        found.append(denoise_tiles(planes, white.levels, options, room, is_empty))
+    for tiles in zip(*found, strict=True):
+        (top, bottom), (left, right) = window = tiles[0][0]
+        given = picture(window)
+        cleaned = given.planes()
+        for (own, white), (_, tile) in zip(ways.each, tiles, strict=True):
+            cleaned[own] = white.back(tile)
+        values = given.restored(cleaned, options.strength)[:, 0]
+        if left == 0:
+            strip = large.rows(top, bottom).copy()
+        colours = strip.reshape(*strip.shape[:2], -1)[:, left:right, : len(seen.ends)]
+        colours[...] = np.moveaxis(as_stored(values, page.dtype), 0, -1)
+        if right == page.width:
+            yield strip
 
 
 def _cuts(length: int, step: int) -> list[tuple[int, int]]:
@@ -131,22 +305,18 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
     return list(zip(begins, [*begins[1:], length], strict=True))
 
 
-def _strips(image: ImageFile, number: int, known: Any, is_clear: bool) -> Iterator[NDArray[Any]]:
-    """Yield rows of pieces of a page, as they are stored; without what is known, as they are."""
-    assert image.rows is not None
-    page = image.pages[number]
+def _pieces(large: _LargePage, known: Any) -> Iterator[NDArray[Any]]:
+    """Yield rows of pieces of a page, each denoised as an image of its own."""
+    page = large.page
     size, rows = (page.height, page.width), _cuts(page.height, ROWS)
     for n, (top, bottom) in enumerate(rows):
-        if known is None:
-            yield image.rows(number, top, bottom)
-            continue
         ((first, last), _), ((above, below), _) = window_around(((top, bottom), (0, 1)), size)
-        given = image.rows(number, first, last)
+        given = large.rows(first, last)
         strip = given[above:below].copy()
         for left, right in _cuts(page.width, COLUMNS):
             (_, (before, behind)), (_, inside) = window_around(((top, bottom), (left, right)), size)
             piece = given[:, before:behind]
-            data = _data_of(piece, page, is_clear)
+            data = large.data_of(piece)
             if data is not None and not data.any():
                 continue
             with part(n, len(rows)):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import as_stored
-from kpca_apps.denoise.masks import Mask
+from kpca_apps.denoise.masks import Mask, both
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
 from kpca_apps.images.dng import write_dng
@@ -207,13 +207,6 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
         if number in image.copies.values():
             wholes[number] = denoised
         yield denoised
-
-
-def both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where both masks have data."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
 
 
 def _together(image: ImageFile, source: Path, denoise: Any, folder: Path) -> Iterator[Denoised]:

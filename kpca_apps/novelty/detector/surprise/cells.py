@@ -104,7 +104,9 @@ class CellModel:
         n_features, n_learned = len(features.group), int(np.count_nonzero(learned))
         is_crowded = len(columns.groups) > MANY_COLUMNS and n_features > n_learned
         is_wide = features.is_wide or is_crowded
-        used = rows.features if learned.all() else rows.features[learned]
+        used = rows.features
+        if not learned.all():
+            used = rows.lines.take(np.flatnonzero(learned), axis=1).T
         residuals = ColumnResiduals.fit(used, features.group, is_wide=is_wide)
         flags = rows.lines[features.indicator]
         height = flags.max(axis=1, initial=0.0)[:, None]
@@ -289,7 +291,7 @@ def _medians(errors: FloatArray, seen: BoolArray) -> FloatArray:
     out = np.zeros((2, len(errors), 1))
     out[1] = np.inf
     if len(seen) and seen[0].any() and (seen == seen[0]).all():
-        alike = errors[:, seen[0]]
+        alike = errors.take(np.flatnonzero(seen[0]), axis=1)
         out[0] = np.median(alike, axis=1, keepdims=True)
         alike -= out[0]
         out[1] = np.median(np.abs(alike, out=alike), axis=1, keepdims=True) + LEAST_SCATTER

@@ -110,7 +110,7 @@ class ColumnResiduals:
         starts = np.flatnonzero(np.diff(self.group, prepend=-1))
         blocks = np.split(self.factor, starts[1:], axis=1)
         inverses = [np.linalg.inv(np.eye(U.shape[1]) - U.T @ U) for U in blocks]
-        return sparse.csr_array(sparse.block_diag(inverses))
+        return sparse.block_diag([sparse.coo_array(one) for one in inverses], format="csr")
 
     @cached_property
     def _direct(self) -> FloatArray | None:

@@ -1,0 +1,42 @@
+"""Arrays in temporary files, of which no more is in memory than what is read or written."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kpca_apps.system.spools import spool_file
+
+
+class WindowedArray:
+    """An array of zeros in a file without a name, which is gone with it; see `spilled`."""
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
+    ) -> None:
+        self.shape = shape
+        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        with spool_file(n_bytes, label, folder) as file:
+            self._map = mmap.mmap(file.fileno(), n_bytes)
+        self._values = np.frombuffer(self._map, dtype).reshape(shape)
+
+    def __getitem__(self, window: Any) -> NDArray[Any]:
+        """Return a copy of a part."""
+        part: NDArray[Any] = self._values[window].copy()
+        self._release()
+        return part
+
+    def __setitem__(self, window: Any, values: NDArray[Any]) -> None:
+        """Fill a part."""
+        self._values[window] = values
+        self._release()
+
+    def _release(self) -> None:
+        # Else all that was ever touched would count as memory of this process.
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)

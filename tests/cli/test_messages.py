@@ -1,0 +1,53 @@
+"""Every option of every command, used wrongly: one line, the code of usage, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.messages import (
+    ANY_TEXT,
+    CALLS,
+    OF_LIBRARIES,
+    TABLE,
+    WRONG,
+    as_table,
+    each_command,
+    made_in,
+)
+
+FLAGS = {
+    (command, flag): one
+    for command, found in each_command()
+    for one in found.params
+    for flag in one.opts
+    if flag.startswith("--") and flag != "--help"
+}
+
+
+def test_each_option_has_wrong_values_that_are_tried() -> None:
+    assert {*CALLS} == {command for command, _ in each_command()}
+    with_value = {key for key, one in FLAGS.items() if not one.is_flag}
+    assert {flag for key in with_value - ANY_TEXT for flag in key[1:]} == {*WRONG}
+
+
+@pytest.mark.release
+def test_what_is_said_of_wrong_options_is_as_it_was_read_and_approved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KPCA_DEBUG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    found = made_in(tmp_path)
+    for case, said in found.items():
+        assert said.out == "" and said.wrote == [], case
+        assert said.err.startswith("error: ") and said.err.count("\n") == 1, (case, said.err)
+        assert said.code in (2, 3, 4), case
+        assert said.err.rstrip("\n").isprintable(), case
+    # New or changed lines are to be read before the table is written again (see messages.py).
+    assert ours(as_table(found)) == ours(TABLE.read_text("utf-8"))
+
+
+def ours(table: str) -> list[str]:
+    """Return the lines of a table without what is said in the words of libraries."""
+    return [line for line in table.splitlines() if not any(word in line for word in OF_LIBRARIES)]

@@ -1,0 +1,385 @@
+"""The doors by which bytes of strangers come in: each the function that a command calls.
+
+`enter` lets a file in by one of them: it is read, and what was read is used and written again, or
+it is refused in one line. Anything else is a fault. The corpus replays what the fuzzer found
+(tests/benchmarks/fuzz.py), which comes in by the same doors.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kpca_apps.errors import KpcaError, KpcaWarning
+
+MOST_PAGES = 16  # of an image, that are decoded and written
+LONGEST = 1000  # characters of a message
+
+
+@dataclass(frozen=True)
+class Door:
+    """Who reads a file, and the name that it gets; of a folder, its files come as one zip."""
+
+    read: Callable[[Path], object]
+    name: str = "it"
+    is_folder: bool = False
+
+
+def enter(target: str, data: bytes, folder: Path) -> str:
+    """Let bytes in by a door: "read" or "refused"; what else is raised comes through."""
+    door = DOORS[target]
+    path = folder / door.name
+    if door.is_folder:
+        shutil.rmtree(path, ignore_errors=True)
+        if not _unpacked(data, path):
+            return "refused"
+    else:
+        path.write_bytes(data)
+    try:
+        with warnings.catch_warnings():
+            # What numpy and libraries remark would stand on the terminal.
+            warnings.simplefilter("error", RuntimeWarning)
+            warnings.simplefilter("error", UserWarning)
+            warnings.simplefilter("ignore", KpcaWarning)
+            door.read(path)
+    except KpcaError as error:
+        said = str(error)
+        assert said.isprintable(), f"not one line: {said!r}"
+        assert len(said) <= LONGEST, f"a message of {len(said)} characters: {said!r}"
+        return "refused"
+    return "read"
+
+
+def _unpacked(data: bytes, path: Path) -> bool:
+    """Unpack the files of a folder; whether they are some, of names that a folder can have."""
+    path.mkdir()
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(one.file_size for one in archive.infolist()) > 1 << 24:
+                return False
+            archive.extractall(path)
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+        return False
+    return True
+
+
+def _table(path: str | Path) -> None:
+    """Read a table at once and in parts."""
+    from kpca_apps.tables.opening import open_table, read_table
+    from kpca_apps.tables.table import PartedTable
+
+    read_table(path)
+    table = open_table(path, in_memory_rows=5, part_rows=16)
+    if isinstance(table, PartedTable):
+        for part in table.parts:
+            part.read()
+
+
+def _workbook(path: Path) -> None:
+    """Read a workbook, which takes a process of its own."""
+    from kpca_apps.tables.opening import read_table
+
+    read_table(path)
+
+
+def _folder_of_tables(path: Path) -> None:
+    from kpca_apps.tables.opening import open_table
+
+    open_table(path, in_memory_rows=1e6)
+
+
+def _database(path: Path) -> None:
+    _table(f"sqlite:///{path}#t")
+
+
+def _image(path: Path) -> None:
+    """Decode an image and write it again; of a raw file its mosaic, too."""
+    from kpca_apps.errors import ConfigError
+    from kpca_apps.images.dng import write_dng
+    from kpca_apps.images.files import FORMATS, encode_image, read_image
+    from kpca_apps.images.tags import camera_and_iso
+
+    image = read_image(path, label="it")
+    camera_and_iso(image.metadata.exif)
+    pages = [image.page(number) for number in range(min(len(image.pages), MOST_PAGES))]
+    if image.mosaic is not None:
+        mosaic = image.mosaic()
+        write_dng(io.BytesIO(), mosaic.light, mosaic, image)
+    # Infinite values are refused before anything is denoised; NaN is no value.
+    if len(pages) < len(image.pages) or any(np.isinf(page).any() for page in pages):
+        return
+    if path.is_dir():
+        with tempfile.TemporaryDirectory() as out:
+            encode_image(Path(out), iter(pages), image)
+        return
+    for format in FORMATS:
+        with suppress(ConfigError):  # PNG cannot hold all images
+            encode_image(io.BytesIO(), iter(pages), image, format=format)
+
+
+def _mask(path: Path) -> None:
+    from kpca_apps.denoise.batch.one_image.pages import read_mask
+
+    read_mask(path, sound_image())
+
+
+@cache
+def sound_image() -> Any:
+    """An image of the size that masks have."""
+    from kpca_apps.images.files import read_image
+    from tests.hostile.images import saved, texture
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.png")
+        path.write_bytes(saved(texture(20, 30), "PNG"))
+        return read_image(path)
+
+
+@cache
+def sound_table() -> Any:
+    """A table with every kind of column."""
+    from tests.novelty.screening.test_hostile_models import mixed
+
+    return mixed(24)
+
+
+def _model(path: Path) -> None:
+    """Load a model, and score by it."""
+    from kpca_apps.novelty.screening.model import load_model
+    from kpca_apps.novelty.screening.run import score
+
+    assert np.isfinite(score(load_model(path), sound_table()).scores).all()
+
+
+def _dictionary(path: Path) -> None:
+    from kpca_apps.denoise.dictionary import DictionaryDenoiser
+
+    DictionaryDenoiser.load(path).denoise(np.full((5, 5), 0.5))
+
+
+def _config(path: Path) -> None:
+    """Take the options of a file as two commands do, up to where the work begins."""
+    import typer
+
+    from kpca_apps.cli.main import UsageError
+    from kpca_apps.errors import ConfigError
+    from kpca_apps.names import one_line
+
+    refused: list[KpcaError] = []
+    for group, name, argument in (("novelty", "screen", "t.csv"), ("denoise", "run", "a.png")):
+        command = _commands().commands[group].commands[name]
+        try:
+            command.make_context(name, [argument, "--config", str(path)])
+        except KpcaError as error:
+            refused.append(error)
+        except UsageError as error:
+            said = error.format_message()  # type: ignore[attr-defined]
+            refused.append(ConfigError(one_line(said, 400)))
+        except typer.Exit:  # of --help-all
+            continue
+    if len(refused) == 2:
+        raise refused[0]
+
+
+@cache
+def _commands() -> Any:
+    import typer
+
+    from kpca_apps.cli.main import app
+
+    return typer.main.get_command(app)
+
+
+def _accept(path: Path) -> None:
+    """Find the rows that a list accepts."""
+    from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.screening.run import MOST, _judged_before
+    from kpca_apps.tables.opening import read_table
+
+    _judged_before([read_table(path)], sound_table(), _columns(), Execution(), most=MOST)
+
+
+@cache
+def _columns() -> Any:
+    from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
+
+    return infer_plan(sound_table(), ColumnOptions()).specs
+
+
+def _marks(path: Path) -> None:
+    """Read marks, and find them in a table."""
+    from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.marks import find_marked, read_marks
+
+    find_marked(read_marks(path), sound_table(), Execution())
+
+
+def _rules(path: Path) -> None:
+    """Read rules, check a table against them and write them in all formats."""
+    from kpca_apps.cli.novelty.rules import _EXPORTS, broken_lines, reading_lines
+    from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.relations.rule_file import read_rules
+    from kpca_apps.novelty.relations.table_rules import check_table_rules
+
+    rules = read_rules(path)
+    reading_lines(rules)
+    for export in _EXPORTS.values():
+        export(rules)
+    checked, broken = check_table_rules(rules, ruled_table(), Execution())
+    broken_lines(checked, broken, ())
+
+
+@cache
+def ruled_table() -> Any:
+    """A table that breaks each kind of rule."""
+    from kpca_apps.tables.frames import table_from_frame
+    from tests.novelty.relations.ruled import ruled_frame
+
+    return table_from_frame(ruled_frame(40), "ruled.csv")
+
+
+def _profile(path: Path) -> None:
+    """Read a noise profile, and look up the noise of an image."""
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.batch.profile import read_profile
+    from kpca_apps.denoise.options import Options
+
+    GroupDenoiser(Options(), same=read_profile(path), from_profile=True).of_kind("20 x 30")
+
+
+def _per_image(path: Path) -> None:
+    from kpca_apps.denoise.batch.denoisers import GroupDenoiser
+    from kpca_apps.denoise.batch.per_image import read_per_image
+    from kpca_apps.denoise.options import Options
+
+    read_per_image(path, ["a.png", "b.png"], GroupDenoiser(Options()))
+
+
+def _manifest(path: Path) -> None:
+    """Go on with a batch by its record."""
+    from kpca_apps.denoise.batch.run import run_batch
+    from tests.denoise.toy import SETTINGS, smooth
+
+    finished = finished_batch()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "batch")
+        shutil.copytree(finished, folder)
+        shutil.copyfile(path, folder / "out" / "manifest.jsonl")
+        result = run_batch([folder / "in"], folder / "out", denoise=smooth, settings=SETTINGS)
+        assert not any(image.bug for image in result.images), result.images[0].bug
+
+
+@cache
+def finished_batch() -> Path:
+    """The folder of a batch that came to its end, removed with the process."""
+    from kpca_apps.denoise.batch.run import run_batch
+    from tests.denoise.toy import SETTINGS, picture, save, smooth
+
+    folder = _kept_folder("batch")
+    save(folder / "in", "a.png", picture(0))
+    run_batch([folder / "in"], folder / "out", denoise=smooth, settings=SETTINGS)
+    return folder
+
+
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _kept_folder(name: str) -> Path:
+    """A new folder that is there as long as the process."""
+    _FOLDERS.append(tempfile.TemporaryDirectory())
+    folder = Path(_FOLDERS[-1].name, name)
+    folder.mkdir()
+    return folder
+
+
+def _finished(path: Path) -> None:
+    """Look for what is done of a table."""
+    from kpca_apps.system.finished import FinishedParts
+
+    parts = FinishedParts(path.parent / "parts")
+    parts.folder.mkdir(exist_ok=True)
+    shutil.copyfile(path, parts._path("key"))
+    parts.get("key")
+
+
+def _marker(path: Path) -> None:
+    """Ask whether a folder is one that a run may replace, by what it says of itself."""
+    from kpca_apps.system.output import MARKER, OutputFolder
+
+    folder = path.parent / "run"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(path, folder / MARKER)
+    (folder / "report.html").touch()
+    OutputFolder(folder, force=True).check()
+
+
+def _run(path: Path) -> None:
+    """Compare a finished run with another."""
+    from kpca_apps.novelty.compare.diff import diff_runs
+
+    finished, folder = finished_run(), path.parent / "run"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(finished / "scored.csv", folder / "scored.csv")
+    shutil.copyfile(path, folder / "result.json")
+    diff_runs(finished, folder)
+
+
+@cache
+def finished_run() -> Path:
+    """The folder of a screening, removed with the process."""
+    import polars as pl
+
+    from kpca_apps.cli.main import main
+
+    folder = _kept_folder("screened")
+    rng = np.random.default_rng(0)
+    columns = {"id": [f"n{k}" for k in range(40)], "a": rng.normal(size=40).round(2)}
+    table = pl.DataFrame(columns | {"b": (2 * columns["a"]).round(1), "kind": ["x", "y"] * 20})
+    table.write_csv(folder / "t.csv")
+    out = folder / "run"
+    assert main(["novelty", "screen", str(folder / "t.csv"), "--out", str(out), "--quiet"]) == 0
+    return out
+
+
+TABLES = {
+    "csv": "it.csv",
+    "jsonl": "it.jsonl",
+    "json": "it.json",
+    "parquet": "it.parquet",
+    "arrow": "it.arrow",
+    "packed": "it.csv.gz",
+}
+IMAGES = "png tiff jpeg other raw fits mrc nifti dicom czi nd2 avif heic".split()
+DOORS: dict[str, Door] = {
+    "model": Door(_model, "it.kpca"),
+    "dictionary": Door(_dictionary, "it.kpca"),
+    "config": Door(_config, "it.toml"),
+    "accept": Door(_accept, "it.csv"),
+    "marks": Door(_marks, "it.html"),
+    "rules": Door(_rules, "it.json"),
+    "profile": Door(_profile, "it.json"),
+    "per_image": Door(_per_image, "it.csv"),
+    "manifest": Door(_manifest, "it.jsonl"),
+    "finished": Door(_finished, "it.npz"),
+    "marker": Door(_marker, "it.json"),
+    "run": Door(_run, "it.json"),
+    **{name: Door(_table, file) for name, file in TABLES.items()},
+    "xlsx": Door(_workbook, "it.xlsx"),
+    "delta": Door(_folder_of_tables, "table", is_folder=True),
+    "hive": Door(_folder_of_tables, "table", is_folder=True),
+    "sqlite": Door(_database, "it.db"),
+    **{name: Door(_image, "it.dng" if name == "raw" else "it") for name in IMAGES},
+    "zarr": Door(_image, "it.zarr", is_folder=True),
+    "mask": Door(_mask, "it.png"),
+}

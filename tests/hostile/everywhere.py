@@ -1,0 +1,553 @@
+"""Every place that a stranger's text comes from, given all hostile texts at once.
+
+Each function here fills a folder, and runs the commands that read what is in it. What they write
+lies in the folder's `out`, and what they say as files there, for the checks of `outputs.py`.
+
+`python -m tests.hostile.everywhere` runs all of them and counts; see `test_texts_everywhere.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import tifffile
+import xlsxwriter
+from PIL import Image, PngImagePlugin
+
+from kpca_apps import find_rules, screen_table
+from kpca_apps.cli.main import main
+from kpca_apps.names import is_pattern, visible
+from kpca_apps.novelty.screening.model import load_model, save_model
+from tests.hostile.outputs import count_of, faults_of, texts_in
+from tests.hostile.tables import as_csv
+from tests.hostile.texts import NULS, TEXTS, file_names, sheet_names
+from tests.novelty.tables import frame_of
+
+OUT = Path("out")  # what is written and said, in the working folder
+FLAGS = ("--count", "40", "--flagged", "xlsx", "--to-send")
+rng = np.random.default_rng(0)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def kpca(*words: object, code: int | None = 0) -> str:
+    """Run a command, with a terminal for what it prints; keep what it said as files."""
+    given = [str(word) for word in words]
+    OUT.mkdir(exist_ok=True)
+    with (
+        contextlib.redirect_stdout(_Terminal()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+    ):
+        ended = main(given)
+    number = sum(1 for _ in OUT.glob("said-*"))
+    text = out.getvalue() + err.getvalue()
+    (OUT / f"said-{number:04}.txt").write_text(text, "utf-8", "surrogateescape")
+    if code is not None and ended != code:
+        raise AssertionError(f"{given[:4]!a} ended with {ended}: {err.getvalue()[-400:]!a}")
+    return out.getvalue()
+
+
+def columns(n_rows: int, names: Sequence[str]) -> dict[str, list[float]]:
+    """Return columns that follow one another, of which the last rows do not."""
+    size = rng.normal(size=n_rows)
+    found = {}
+    for place, name in enumerate(names):
+        values = size + 0.1 * rng.normal(size=n_rows)
+        if place % 3 == 0:
+            values[-3:] = 9.0
+        found[name] = [round(float(value), 3) for value in values]
+    return found
+
+
+def write_csv(path: str, cells: dict[str, list[Any]]) -> None:
+    """Write a table of which every cell is quoted."""
+    rows = [tuple(map(str, row)) for row in zip(*cells.values(), strict=True)]
+    Path(path).write_bytes(as_csv(tuple(cells), rows))
+
+
+def rule_outputs(table: str, *words: object) -> None:
+    """Find the rules of a table, and write and print them in every way."""
+    kpca("novelty", "rules", table, *words)
+    kpca("novelty", "rules", table, "--out", OUT / "rules.json", *words)
+    for kind in ("sql", "py", "yaml", "txt"):
+        out = OUT / f"rules.{kind}"
+        kpca("novelty", "rules", table, "--rules", OUT / "rules.json", "--out", out, code=None)
+    for kind in ("json", "sql", "pandera", "dqx"):
+        kpca("novelty", "rules", table, "--rules", OUT / "rules.json", "--format", kind, code=None)
+
+
+def column_names() -> None:
+    """Names of columns of a text file."""
+    write_csv("names.csv", columns(60, TEXTS))
+    kpca("novelty", "screen", "names.csv", *FLAGS, "--out", OUT / "screened")
+    kpca("novelty", "screen", "names.csv", "--dry-run")
+    kpca("novelty", "screen", "names.csv", "--dry-run", "--json")
+    model = OUT / "screened/model.kpca"
+    kpca("novelty", "score", model, "names.csv", "--out", OUT / "scored", "--format", "same")
+    for word in ((), ("--json",)):
+        kpca("novelty", "explain", model, "names.csv", "--line", 59, *word)
+    rule_outputs("names.csv")
+    for text in TEXTS[::20]:
+        kpca("novelty", "screen", "names.csv", "--id", f"{text}?", code=2)
+
+
+def cells_of(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """Return a table with the texts as identifiers, as rare values, and where numbers should be."""
+    n, rows = len(texts), 6 * len(texts)
+    cells: dict[str, list[Any]] = {"id": [*texts, *(f"n{row}" for row in range(rows - n))]}
+    for place in range(4):
+        usual = [f"usual {row % 3}" for row in range(rows)]
+        usual[place:n:4] = texts[place::4]
+        cells[f"word {place}"] = usual
+    found = columns(rows, [f"number {place}" for place in range(8)])
+    for place, values in enumerate(found.values()):
+        spoilt: list[Any] = [*values]
+        spoilt[n + place : 2 * n : 8] = texts[place::8]
+        cells[f"number {place}"] = spoilt
+    cells["kind"] = ["odd" if row < n else "usual" for row in range(rows)]
+    return cells
+
+
+def cells() -> None:
+    """Cells of a text file: identifiers, words and what should be numbers."""
+    write_csv("cells.csv", cells_of(TEXTS))
+    words = ("--id", "id", "--label", "kind", "--positive", "odd", "--count", len(TEXTS))
+    kpca("novelty", "screen", "cells.csv", *words, *FLAGS[2:], "--out", OUT / "screened")
+    kpca("novelty", "screen", "cells.csv", *words, "--out", OUT / "as list", "--format", "same")
+    model = OUT / "screened/model.kpca"
+    for text in TEXTS[::20]:
+        for word in ((), ("--json",)):
+            kpca("novelty", "explain", model, "cells.csv", f"--row={text}", *word, code=None)
+    for text in TEXTS[::20]:
+        kpca("novelty", "screen", "cells.csv", f"--positive={text}?", "--label", "kind", code=2)
+    kpca("novelty", "compare", "cells.csv", "--label", "kind", "--out", OUT / "compared")
+    rule_outputs("cells.csv", "--id", "id")
+
+
+def groups() -> None:
+    """Values that rows are grouped by, and labels."""
+    texts = [text for text in TEXTS if text.strip()][::3]
+    names = [text for text in texts for _ in range(50)]
+    found: dict[str, list[Any]] = {"group": names, **columns(len(names), ["a", "b", "c"])}
+    write_csv("groups.csv", found)
+    kpca("novelty", "screen", "groups.csv", "--by", "group", *FLAGS, "--out", OUT / "screened")
+    kpca("novelty", "screen", "groups.csv", "--label", "group", code=2)
+
+
+def other_files() -> None:
+    """Names and cells of JSON, Parquet and Arrow, with NUL and what their schemas hold."""
+    texts = (*TEXTS, *NULS)
+    found = {
+        **cells_of(texts),
+        **columns(6 * len(texts), [one for one in texts[::4] if not is_pattern(one)]),
+    }
+    frame = pl.DataFrame({name: list(map(str, values)) for name, values in found.items()})
+    frame.write_ndjson("a.jsonl")
+    arrow = frame.to_arrow()
+    told = {f"k{place}": text for place, text in enumerate(texts)}
+    arrow = arrow.replace_schema_metadata(told)
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(arrow, "a.parquet")
+    pyarrow.feather.write_feather(arrow, "a.arrow")
+    for name in ("a.jsonl", "a.parquet", "a.arrow"):
+        out = OUT / Path(name).suffix[1:]
+        kpca("novelty", "screen", name, "--id", "id", *FLAGS, "--out", out)
+    result = screen_table("a.parquet", id="id", count=40)
+    (OUT / "notebook.html").write_text(result._repr_html_(), "utf-8")
+    (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
+
+
+def workbooks() -> None:
+    """Names of sheets, cells and what a workbook says of itself."""
+    names = sheet_names()
+    with xlsxwriter.Workbook("book.xlsx", {"strings_to_formulas": False}) as book:
+        book.set_properties({"title": TEXTS[0], "author": TEXTS[1], "comments": TEXTS[2]})
+        for name in names:
+            sheet = book.add_worksheet(name)
+            found = columns(30, ["a", name, "c"])
+            for place, (head, values) in enumerate(found.items()):
+                sheet.write_string(0, place, head)
+                sheet.write_column(1, place, values)
+    for name in names[::8]:
+        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}", "--dry-run")
+        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}?", "--dry-run", code=None)
+    for place, name in enumerate(names[::60]):
+        kpca("novelty", "screen", "book.xlsx", f"--sheet={name}", *FLAGS, "--out", OUT / f"{place}")
+
+
+def file_tables() -> None:
+    """Names of files that are read as one table, or each by itself; of folders; in archives."""
+    import zipfile
+
+    Path("data").mkdir()
+    names = file_names(suffix=".csv")
+    for name in names:
+        write_csv(f"data/{name}", columns(12, ["a", "b"]))
+    kpca("novelty", "screen", "data", *FLAGS, "--out", OUT / "together")
+    kpca("novelty", "rules", "data")
+    kpca("novelty", "screen", "data", "--each", "--dry-run", code=None)
+    each = [f"data/{name}" for name in names[::8]]
+    for word in ((), ("--force",)):
+        kpca("novelty", "screen", *each, "--each", "--out", OUT / "each", *word, code=None)
+    data = Path("data", names[0]).read_bytes()
+    for name in names[::4]:
+        with zipfile.ZipFile("packed.zip", "w") as archive:
+            archive.writestr(zipfile.ZipInfo(ascii(name)[1:-1] if "\udcff" in name else name), data)
+        kpca("novelty", "screen", "packed.zip", "--dry-run", code=None)
+    for name in names[::4]:
+        kpca("novelty", "screen", f"./{name}", code=3)  # there is none of that name here
+        kpca("novelty", "score", f"data/{name}", "data", code=3)
+
+
+def databases() -> None:
+    """Names of tables and columns of a database, its cells and what is written into it."""
+    texts = [text for text in TEXTS if "\0" not in text and len(text) < 2000]
+    found: dict[str, list[Any]] = {"key": [*range(60)], **columns(60, texts[::4])}
+    found |= {"a": texts[:60], "b": texts[-60:]}
+    by_case = {name.casefold(): name for name in found}
+    found = {name: found[name] for name in by_case.values()}
+
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    with contextlib.closing(sqlite3.connect("shop.db")) as shop, shop:
+        for name in {text.casefold(): text for text in texts}.values():
+            if not name.startswith("sqlite_"):
+                shop.execute(f"CREATE TABLE {quoted(name)} (a, b REAL)")
+                shop.executemany(f"INSERT INTO {quoted(name)} VALUES (?, ?)",
+                                 [(k, k % 7 / 3) for k in range(20)])  # fmt: skip
+        head = ", ".join(f"{quoted(name)} {'INTEGER PRIMARY KEY' if name == 'key' else ''}"
+                         for name in found)  # fmt: skip
+        shop.execute(f"CREATE TABLE birds ({head})")
+        marks = ", ".join("?" * len(found))
+        shop.executemany(f"INSERT INTO birds VALUES ({marks})", zip(*found.values(), strict=True))
+    uri = "sqlite:///shop.db"
+    kpca("novelty", "screen", uri, code=None)  # the names of its tables are listed
+    kpca("novelty", "screen", uri, "--table", "birds", *FLAGS, "--out", OUT / "screened")
+    for place, text in enumerate(texts[::4]):
+        kpca("novelty", "screen", uri, f"--table={text}", "--dry-run", code=None)
+        kpca("novelty", "screen", uri, f"--query={text}", "--dry-run", code=None)
+        kpca("novelty", "screen", uri, f"--query=SELECT {quoted(text + '?')} FROM birds",
+             "--dry-run", code=None)  # fmt: skip
+        if place % 12 == 0:
+            kpca("novelty", "screen", uri, "--table", "birds", f"--write-to=scores {text}",
+                 "--out", OUT / f"{place}", code=None)  # fmt: skip
+
+
+def marks() -> None:
+    """Identifiers and notes of marks in a page, and lists of rows that are fine."""
+    write_csv("cells.csv", cells_of(TEXTS))
+    words = ("--id", "id", "--count", len(TEXTS))
+    kpca("novelty", "screen", "cells.csv", *words, "--out", "first")
+    page = Path("first/report.html").read_text("utf-8")
+    rows = json.loads(re.search(r'id="rows">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    keys = [rows["keys"] + (key or "") for key in rows["rows"]["key"]]
+    given = [
+        {"key": key, "mark": ("fine", "known", "wrong")[place % 3], "row": row,
+         "id": TEXTS[place % len(TEXTS)][:300], "note": TEXTS[-place % len(TEXTS)][:2000]}
+        for place, (key, row) in enumerate(zip(keys, rows["rows"]["row"], strict=True))
+    ]  # fmt: skip
+    empty = re.search(r'<script type="application/json" id="marks">(.*?)</script>', page)
+    block = json.loads(empty[1]) | {"marks": given}  # type: ignore[index]
+    text = json.dumps(block, ensure_ascii=False).replace("<", "\\u003c")
+    Path("marked.html").write_text(page.replace(empty[1], text), "utf-8")  # type: ignore[index]
+    kpca("novelty", "screen", "cells.csv", *words, "--marks", "marked.html", "--out", OUT / "again")
+    # Rows of another table, so that every mark is of no row.
+    write_csv("others.csv", cells_of([f"{text}." for text in TEXTS]))
+    kpca("novelty", "screen", "others.csv", *words, "--marks", "marked.html", "--out", OUT / "none",
+         code=None)  # fmt: skip
+    listed = {"row_key": keys, "row": [one["row"] for one in given],
+              "mark": ["fine"] * len(keys), "note": [one["note"] for one in given]}  # fmt: skip
+    write_csv("accept.csv", listed)
+    accepted = ("--accept", "accept.csv", "--out", OUT / "listed")
+    kpca("novelty", "screen", "cells.csv", *words, *accepted, code=None)
+    write_csv("fine.csv", {"id": [*TEXTS], **{text: [*TEXTS] for text in TEXTS[::9]}})
+    kpca("novelty", "screen", "cells.csv", *words, "--accept", "fine.csv", "--out", OUT / "fine",
+         code=None)  # fmt: skip
+    for text in TEXTS[::4]:
+        Path("bad.html").write_text(page.replace(empty[1], text.replace("</script>", "")), "utf-8")  # type: ignore[index]
+        kpca("novelty", "screen", "cells.csv", "--marks", "bad.html", code=3)
+
+
+def rule_files() -> None:
+    """Columns, values, forms and sentences of a file of rules."""
+    names = [text for text in TEXTS if len(text) < 400 and not is_pattern(text)]
+    found = columns(30, names)
+    write_csv("names.csv", {name: found[name] for name in names})
+    from kpca_apps.novelty.relations.rule import Code, EmptyUnless, Equal, HeldRule, Unique
+    from kpca_apps.novelty.relations.rule_file import save_rules
+    from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
+
+    rules: list[Any] = []
+    for first, second in zip(names, [*names[1:], names[0]], strict=True):
+        rules += [Equal((first, second)), Code((first,), second), Unique((first, second)),
+                  EmptyUnless((first, second), (first, second))]  # fmt: skip
+    held = tuple(HeldRule(rule, 30, 0, ()) for rule in rules)
+    made = tuple(RuleColumn(name) for name in names)
+    save_rules(HeldRules(TEXTS[0], 30, held, made), "rules.json")
+    for word in ((), ("--json",), ("--dry-run",)):
+        kpca("novelty", "rules", "names.csv", "--rules", "rules.json", *word, code=None)
+    for kind in ("json", "sql", "py", "yaml", "txt"):
+        written = ("--rules", "rules.json", "--out", OUT / f"rules.{kind}")
+        kpca("novelty", "rules", "names.csv", *written, code=None)
+    text = Path("rules.json").read_text("utf-8")
+    for one in TEXTS[::4]:
+        for part in ('"equal"', '"format"', '"columns"'):
+            Path("bad.json").write_text(text.replace(part, json.dumps(one), 1), "utf-8")
+            kpca("novelty", "rules", "names.csv", "--rules", "bad.json", code=None)
+
+
+def models() -> None:
+    """Texts of a model: the table it is of, its notes, its versions."""
+    frame_of(60, odd=3).write_csv("birds.csv")
+    kpca("novelty", "fit", "birds.csv", "--model", "m.kpca")
+    model = load_model("m.kpca")
+    versions = {text: text for text in TEXTS}
+    for place, text in enumerate(TEXTS):
+        source = replace(model.source, name=text, notes=(text,))
+        changed = replace(model, source=source, warnings=(text, *TEXTS), versions=versions)
+        if place % 25 == 0:
+            save_model(changed, "m.kpca")
+            kpca("novelty", "score", "m.kpca", "birds.csv", "--out", OUT / f"{place}")
+    kpca("novelty", "explain", "m.kpca", "birds.csv", "--row", 3, "--json")
+    kpca("novelty", "explain", "m.kpca", "birds.csv", "--row", 3)
+
+
+def configs() -> None:
+    """Keys and values of a config file."""
+    frame_of(60, odd=3).write_csv("birds.csv")
+    for text in TEXTS:
+        key, value = json.dumps(text), json.dumps(text)
+        for line in (f"{key} = 1", f"hide = [{value}]", f"share = {value}", f"id = {value}",
+                     f"kernel = {value}", f"quiet = {value}", text):  # fmt: skip
+            Path("c.toml").write_text(line, "utf-8")
+            kpca("novelty", "screen", "birds.csv", "--config", "c.toml", "--dry-run", code=None)
+
+
+def runs() -> None:
+    """Names of folders of runs, and texts of the results in them, compared."""
+    write_csv("cells.csv", cells_of(TEXTS))
+    write_csv("later.csv", cells_of([*TEXTS[5:], *TEXTS[:5]]))
+    folders = []
+    for place, name in enumerate(file_names(TEXTS[::30], longest=60)):
+        table = ("cells.csv", "later.csv")[place % 2]
+        kpca("novelty", "screen", table, "--id", "id", f"--out={name}", code=None)
+        folders += [name] if Path(name).is_dir() else []
+    kpca("novelty", "diff", "--out", OUT / "two", "--", *folders[:2])
+    kpca("novelty", "diff", "--out", OUT / "two by json", "--json", "--", *folders[1:3])
+    kpca("novelty", "diff", "--out", OUT / "several", "--", *folders, code=None)
+    told = Path(folders[0], "result.json").read_text("utf-8")
+    changed = json.loads(told)
+    changed["settings"] |= {text: text for text in TEXTS}
+    changed["sentence"] = TEXTS[0]
+    changed["source"]["name"] = TEXTS[1]
+    Path(folders[0], "result.json").write_text(json.dumps(changed), "utf-8")
+    kpca("novelty", "diff", "--out", OUT / "changed", "--", *folders[:2], code=None)
+
+
+def noisy(*shape: int) -> np.ndarray:
+    """Return a small picture with noise."""
+    draw = np.random.default_rng(1)
+    return np.clip(120 + draw.normal(0, 20, shape or (12, 12)), 0, 255).astype(np.uint8)
+
+
+RUN = ("--quality", "draft", "--jobs", 1)
+
+
+def image_files() -> None:
+    """Names of images, in a batch, in its tables, in a dictionary."""
+    Path("in").mkdir()
+    names = file_names(suffix=".png")
+    for name in names:
+        Image.fromarray(noisy()).save(os.fsencode(f"in/{name}").decode("utf-8", "surrogateescape"))
+    Path("in/bad\u202e<b>.png").write_bytes(b"<script>")
+    kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
+    kpca("denoise", "run", "in", "--dry-run")
+    kpca("denoise", "run", "in", "--dry-run", "--json")
+    kpca("denoise", "noise", "in", code=5)
+    kpca("denoise", "noise", "in", "--json", code=5)
+    write_csv("own.csv", {"file": [n for n in names if "\udcff" not in n][:40],
+                          "strength": [0.5] * 40, "note": [*TEXTS[:40]]})  # fmt: skip
+    kpca("denoise", "run", "in", *RUN, "--sigma", 9, "--per-image", "own.csv", "--out", OUT / "own",
+         code=None)  # fmt: skip
+    for name in names[::4]:
+        kpca("denoise", "run", f"./{name}", code=3)
+    Path("in/bad\u202e<b>.png").unlink()
+    for word in ((), ("--json",)):
+        kpca("denoise", "fit", "in", "--model", f"d{len(word)}.kpca", "--components", 2,
+             "--bandwidth", 4, "--sigma", 9, "--dry-run", *word, code=None)  # fmt: skip
+    few = names[::20]
+    for place, name in enumerate(few):
+        kpca("denoise", "run", f"in/{name}", *RUN, "--preview", "--out", OUT / f"preview {place}",
+             code=None)  # fmt: skip
+
+
+def image_texts() -> None:
+    """What photographs, TIFF, FITS, DICOM and OME-Zarr say of themselves."""
+    Path("in").mkdir()
+    for place, text in enumerate(TEXTS):
+        exif = Image.Exif()
+        plain = text.replace("\0", "")[:400]
+        for tag in (0x010E, 0x010F, 0x0110, 0x0131, 0x013B, 0x8298):
+            exif[tag] = plain.encode("utf-8", "replace").decode("latin-1")
+        exif.get_ifd(0x8769)[0x8827] = 800
+        Image.fromarray(noisy(24, 24, 3)).save(f"in/{place}.jpg", exif=exif, comment=plain.encode())
+    info = PngImagePlugin.PngInfo()
+    for text in TEXTS:
+        info.add_text("Comment", text.encode("latin-1", "replace").decode("latin-1"))
+        info.add_itxt("Title", text)
+    Image.fromarray(noisy(16, 16)).save("in/a.png", pnginfo=info)
+    every = " ".join(TEXTS).replace("\0", " ")
+    tifffile.imwrite("in/a.tif", noisy(16, 16), description=every.encode("utf-8"), software="x<b>",
+                     extratags=[(315, 2, 0, every.encode("ascii", "replace").decode(), True)],
+                     metadata=None)  # fmt: skip
+    ome = {"axes": "CYX", "Name": TEXTS[0], "Channel": {"Name": [TEXTS[3], "\x1b[31m<b>"]}}
+    tifffile.imwrite("in/b.ome.tif", noisy(2, 16, 16), ome=True, metadata=ome)
+    _of_laboratories()
+    kpca("denoise", "noise", "in", "--save", OUT / "profile.json", code=None)
+    kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=None)
+    kpca("denoise", "run", "in", *RUN, "--same-noise", "--out", OUT / "same", "--json", code=None)
+    _profile()
+
+
+def _of_laboratories() -> None:
+    """Write a file of each kind that microscopes, telescopes and clinics have."""
+    from astropy.io import fits
+
+    hdu = fits.PrimaryHDU(noisy(16, 16).astype("f4"))
+    for place, text in enumerate(TEXTS):
+        told = "".join(x for x in text if " " <= x <= "~")[:40]
+        hdu.header[f"KEY{place}"] = told
+    extension = fits.ImageHDU(noisy(4, 4).astype("f4"), name="<B>=1+1")
+    fits.HDUList([hdu, extension]).writeto("in/a.fits")
+    from tests.images.laboratory.test_ome_zarr import SHAPE, made
+    from tests.images.laboratory.test_to_tiff import dicom
+
+    dicom(noisy(2, 16, 16), Path("in"), PatientName="\x1b[31m<b>", SeriesDescription=TEXTS[0][:60])
+    zarr_folder = made(Path("in/a.zarr"), noisy(*SHAPE))
+    meta = zarr_folder / "zarr.json"
+    told = json.loads(meta.read_text("utf-8"))
+    told["attributes"]["ome"]["omero"]["channels"] = [{"label": TEXTS[0]}, {"label": "\u202e=1"}]
+    told["attributes"] |= {text: text for text in TEXTS}
+    told["attributes"]["ome"]["multiscales"][0]["name"] = TEXTS[3]
+    meta.write_text(json.dumps(told), "utf-8")
+
+
+def _profile() -> None:
+    """Denoise with a profile whose kinds of images have hostile names."""
+    path = OUT / "profile.json"
+    if not path.is_file():
+        return
+    told = json.loads(path.read_text("utf-8"))
+    first = told["kinds"][0]
+    told["kinds"] = [{**first, "images": text} for text in TEXTS]
+    Path("bad.json").write_text(json.dumps(told), "utf-8")
+    kpca("denoise", "run", "in/0.jpg", *RUN, "--profile", "bad.json", "--out", OUT / "profile",
+         code=None)  # fmt: skip
+
+
+def words_of_calls() -> None:
+    """Words of the command line itself, as a script may pass them on."""
+    frame_of(60, odd=3).write_csv("birds.csv")
+    calls = (
+        "novelty screen birds.csv --hide", "novelty screen birds.csv --encoding",
+        "novelty screen birds.csv --delimiter", "novelty screen birds.csv --kernel",
+        "novelty screen birds.csv --share", "novelty screen birds.csv --as-of",
+        "novelty rules birds.csv --rules", "denoise run birds.csv --region",
+        "denoise run birds.csv --sigma", "denoise run birds.csv --noise", "papers run usps --data",
+    )  # fmt: skip
+    for text in TEXTS:
+        for call in calls:
+            kpca(*call.split()[:-1], f"{call.split()[-1]}={text}", code=None)
+        for call in (
+            "papers run",
+            "schema",
+            "novelty",
+            "novelty explain birds.csv birds.csv --row=1",
+        ):
+            kpca(*call.split(), *(() if "=" in call else ("--", text)), code=None)
+
+
+PLACES: dict[str, Callable[[], None]] = {
+    one.__name__.replace("_", " "): one
+    for one in (
+        column_names, cells, groups, other_files, workbooks, file_tables, databases, marks,
+        rule_files, models, configs, runs, image_files, image_texts, words_of_calls,
+    )
+}  # fmt: skip
+# Where texts are not to be shown at all: they stay in the files they came in.
+SILENT = {"image texts"}
+
+
+@contextlib.contextmanager
+def visited(place: str, folder: Path) -> Iterator[Path]:
+    """Give a place all texts, in a folder of its own; yield what was written and said."""
+    before = Path.cwd()
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    try:
+        PLACES[place]()
+        yield folder / OUT
+    finally:
+        os.chdir(before)
+
+
+def reached(folder: Path, texts: Iterable[str] = TEXTS) -> int:
+    """Count the texts that can be found, written out or as they are, in what was written."""
+    found = texts_in(folder)
+    flat = re.sub(r"\s+", "", found)
+
+    def forms(text: str) -> Iterator[str]:
+        for one in (text, visible(text), json.dumps(text)[1:-1], json.dumps(visible(text))[1:-1]):
+            yield re.sub(r"\s+", "", one)[:18]
+
+    return sum(any(form and form in flat for form in forms(text)) for text in texts)
+
+
+def run_all(names: Sequence[str], keep: Path | None = None) -> int:
+    """Run places, print what was counted and what was found; return the number of faults."""
+    n_faults = 0
+    with tempfile.TemporaryDirectory() as made:
+        top = keep or Path(made)
+        for name in names:
+            with visited(name, top / name.replace(" ", "-")) as out:
+                counts, faults = count_of(out), [*faults_of(out)]
+                n_calls = counts.pop(".txt")
+                kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+                n_seen = reached(out)
+            sys.stdout.write(
+                f"{name}: {n_seen} of {len(TEXTS)} texts seen; {n_calls} calls, {kinds}\n"
+            )
+            for fault in faults:
+                sys.stdout.write(f"  {fault}\n")
+            sys.stdout.flush()
+            n_faults += len(faults)
+    sys.stdout.write(f"{len(TEXTS)} texts, {len(names)} places, {n_faults} faults\n")
+    return n_faults
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("places", nargs="*", default=[*PLACES], help=", ".join(PLACES))
+    parser.add_argument("--keep", type=Path, help="new folder that keeps what is written")
+    asked = parser.parse_args()
+    sys.exit(run_all(asked.places, asked.keep) > 0)

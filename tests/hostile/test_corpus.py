@@ -1,0 +1,28 @@
+"""What a fuzzer found at the doors by which files of strangers come in stays mended.
+
+Each file of ``corpus/TARGET`` is called what it stands for. More are found by
+``python -m tests.benchmarks.fuzz``.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.doors import DOORS, enter
+
+CORPUS = Path(__file__).parent / "corpus"
+CASES = sorted(path.relative_to(CORPUS) for path in CORPUS.glob("*/*"))
+SECONDS, MOST_MEMORY = 10.0, 1 << 30
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.as_posix())
+def test_it_is_read_or_refused_in_one_line(case: Path, tmp_path: Path) -> None:
+    assert case.parts[0] in DOORS
+    began, largest = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    enter(case.parts[0], (CORPUS / case).read_bytes(), tmp_path)
+    assert time.process_time() - began < SECONDS
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - largest) << 10 < MOST_MEMORY
