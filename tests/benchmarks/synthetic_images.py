@@ -5,7 +5,7 @@ level of the noise given where there is such a kind. Printed for each noise: ima
 back farther from the clean one than they were, the mean gain, and the worst with its image. Without
 noise: how many came back as they were, and the largest mean change, in grey levels of 255.
 
-    python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--quality fast] [--only stars]
+    python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--only stars] [--list]
 """
 
 from __future__ import annotations
@@ -183,7 +183,9 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
             dtype, black, span = TYPES[(number + step // 4 + seed) % len(TYPES)]
             unit = span / 255.0
 
-            def stored(x: Image, dtype: str = dtype, black: float = black, unit: float = unit) -> Any:
+            def stored(
+                x: Image, dtype: str = dtype, black: float = black, unit: float = unit
+            ) -> Any:
                 x = x * unit + black
                 limits = np.iinfo(dtype) if dtype[0] == "u" else None
                 return (np.clip(np.rint(x), 0, limits.max) if limits else x).astype(dtype)
@@ -192,11 +194,10 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
             image = stored(NOISES[noise].add(clean, rng))
             ways: dict[str, dict[str, Any]] = {"auto": {"noise": "auto"}}
             told = NOISES[noise].told
-            if told is not None and told["noise"] not in ("poisson", "speckle") or not black:
-                ways["told"] = dict(told or {})
+            # What counts light, or is multiplied, counts from 0.
+            if told is not None and not (black and told["noise"] in ("poisson", "speckle")):
+                ways["told"] = dict(told)
             for way, options in ways.items():
-                if way == "told" and not options:
-                    continue
                 level = options.get("sigma")
                 if level is not None and options["noise"] != "speckle":
                     options["sigma"] = level * unit

@@ -52,7 +52,9 @@ def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
 def new_rows(X: np.ndarray, count: int = 5) -> np.ndarray:
     """Return rows among others and somewhat beyond."""
     rng = np.random.default_rng(len(X))
-    return np.ascontiguousarray(X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1)))
+    return np.ascontiguousarray(
+        X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1))
+    )
 
 
 def delta_of(kernel: Kernel) -> float:
@@ -347,7 +349,9 @@ def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, expon
     T = subspace.project(start)
     found = fixed_point(subspace, T, start)
     rho = distances(subspace, T)
-    slack = 2 * rounding.of_errors(subspace, np.vstack([start, found.points]), 4 * delta_of(RBF(1.0)))
+    slack = 2 * rounding.of_errors(
+        subspace, np.vstack([start, found.points]), 4 * delta_of(RBF(1.0))
+    )
     assert (rho(found.points) <= rho(start) + slack.max() + 1e-9).all()
     assert_allclose(found.residual, np.maximum(rho(found.points), 0.0), rtol=0, atol=slack.max())
     unit = 2.0**exponent

@@ -56,7 +56,7 @@ def fitted(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
 
 
 def outcome(given_as: dict, X: object, rows: object) -> tuple[np.ndarray, ...]:
-    """Return what `fitted` does, or the error with which such a table is refused, without numbers."""
+    """Return what `fitted` does, or the error that refuses such a table, without its numbers."""
     try:
         return fitted(given_as, X, rows)
     except ValueError as error:
