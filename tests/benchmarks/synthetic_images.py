@@ -3,7 +3,9 @@
 Each in sizes and types in turn, denoised as a user would, with `noise="auto"`, and with kind and
 level of the noise given where there is such a kind. Printed for each noise: images, how many came
 back farther from the clean one than they were, the mean gain, and the worst with its image. Without
-noise: how many came back as they were, and the largest mean change, in grey levels of 255.
+noise: how many came back as they were, and the largest mean change, in grey levels of 255. Ends
+with 1 where `auto` made an image worse; who tells the kind of noise has it removed, whatever looks
+like it: dots at random, black and white, are not distinguished from strong noise.
 
     python tests/benchmarks/synthetic_images.py [--seeds 1] [--sizes 4] [--only stars] [--list]
 """
@@ -212,7 +214,7 @@ def cases(seed: int, sizes: int, quality: str, only: str) -> Iterator[Case]:
 
 
 def main() -> int:
-    """Print a line for each noise and way; 1 where an image became worse."""
+    """Print a line for each noise and way; return 1 where `auto` made an image worse."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--sizes", type=int, default=4, help="of four; 1 is short")
@@ -226,9 +228,9 @@ def main() -> int:
         for case in cases(seed, arguments.sizes, arguments.quality, arguments.only):
             found.setdefault((case.noise, case.way), []).append(case)
     print(f"{'noise':14}{'way':6}{'images':>7}{'worse':>7}{'mean gain':>11}{'least':>8}")
-    n_worse = total = 0
+    n_worse, total = {"auto": 0, "told": 0}, {"auto": 0, "told": 0}
     for (noise, way), group in found.items():
-        total += len(group)
+        total[way] += len(group)
         worst = min(group, key=lambda case: case.gain)
         worse = [case for case in group if case.after > case.before * (1 + 1e-6)]
         if noise == "none":
@@ -239,7 +241,7 @@ def main() -> int:
                 f"{most.change:.2f} ({most.name})"
             )
         else:
-            n_worse += len(worse)
+            n_worse[way] += len(worse)
             mean = np.mean([min(case.gain, 60.0) for case in group])
             print(
                 f"{noise:14}{way:6}{len(group):7}{len(worse):7}{mean:11.2f}{worst.gain:8.2f}  "
@@ -248,8 +250,9 @@ def main() -> int:
             )
         for case in worse if arguments.list else ():
             print(f"    {case.gain:8.3f} dB, rms {case.before**0.5:.2f} before: {case.name}")
-    print(f"{total} images, {n_worse} of them worse than before")
-    return int(n_worse > 0)
+    for way, count in total.items():
+        print(f"{way}: {count} images, {n_worse[way]} of them worse than before")
+    return int(n_worse["auto"] > 0)
 
 
 if __name__ == "__main__":
