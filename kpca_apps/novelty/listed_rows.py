@@ -31,6 +31,7 @@ from kpca_apps.novelty.result import (
     Reason,
     UsualRow,
 )
+from kpca_apps.novelty.row_values import let_go
 from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
@@ -249,6 +250,7 @@ def _compare(
 def top_rows(ranks: IntArray, count: int) -> IntArray:
     """Positions of the first rows of a list, in its order."""
     (rows,) = np.nonzero(ranks <= count)
+    let_go(ranks)
     return np.asarray(rows[np.argsort(ranks[rows])], dtype=np.int64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.system.compiling import compiled
+from kpca_apps.system.compiling import compiled, inlined
 
 Codes = NDArray[np.int32]  # (columns, n)
 Hashes = NDArray[np.uint64]  # (columns, n); 0 where missing
@@ -38,7 +38,7 @@ def in_order_of(codes: NDArray[np.int32], n_codes: int, order: IntArray, ends: I
             ends[codes[row]] += 1
 
 
-@compiled
+@inlined
 def _may_tell(
     given: NDArray[np.int32], value: NDArray[np.int32], counts: NDArray[np.int32], n_pairs: int,
     n_rows: IntArray, missing: int, log_q: FloatArray, inverse_q: FloatArray, limit: float,
@@ -140,7 +140,7 @@ def telling_pairs(
                     rows_a[g] += tally[v]
                     rows_b[v] += tally[v]
                     tally[v] = 0
-            # Both ways in one call, which is compiled but once.
+            # Both ways in one call, in whose place the function is written.
             for turned in range(2):
                 g, t = (b, a) if turned else (a, b)
                 given, value = (of_b, of_a) if turned else (of_a, of_b)

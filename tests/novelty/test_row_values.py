@@ -1,0 +1,31 @@
+"""Arrays of one number a row that lie in temporary files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from kpca_apps.novelty.row_values import let_go, row_values
+
+N_ROWS = 1_000_000  # eight megabytes
+
+
+def mapped_kilobytes() -> int:
+    """What lies in memory of the files that this process maps."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    found = dict(line.split(":", 1) for line in lines)
+    return sum(int(found[name].split()[0]) for name in ("RssFile", "RssShmem"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
+def test_memory_is_let_go_and_values_stay() -> None:
+    values = row_values(N_ROWS, np.float64)
+    values[:] = np.arange(N_ROWS)
+    before = mapped_kilobytes()
+    let_go(values, None, np.zeros(3))
+    assert mapped_kilobytes() < before - 7_000
+    assert_array_equal(values, np.arange(N_ROWS))
