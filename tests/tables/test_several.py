@@ -152,7 +152,7 @@ def test_what_names_no_files_is_refused(
         (["data/*.csv", "data/*.csv"], "is named twice"),
         ("data/*.tsv", "no file has such a name"),
         ("nowhere/*.csv", "no file has such a name"),
-        ("data/**.csv", "data/"),
+        *([("data/**.csv", "data/")] if sys.version_info < (3, 13) else []),  # then as data/*.csv
         ("data/*\0.csv", "no file has such a name"),
         (["data/a.csv", "-"], "standard input: is no file"),
         (["data/a.csv", "data/z.csv"], "data/z.csv"),
