@@ -421,7 +421,10 @@ def _seconds(parts: dict[str, FloatArray], day_first: bool) -> FloatArray:
     )
     possible = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
     months = np.where(possible, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
-    start, end = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
+    start, end = (
+        months.astype("datetime64[D]"),
+        (months + np.timedelta64(1, "M")).astype("datetime64[D]"),
+    )
     possible &= day <= (end - start).astype(np.int64)
     possible &= on_clock & (hour < 24) & (minute < 60) & (second < 60)
     days = start.astype(np.int64) + day - 1

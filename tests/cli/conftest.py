@@ -75,15 +75,13 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what takes longest: pages with empty pictures, and no files of ``figures/``.
-
-    What is drawn has its tests in tests/report.
-    """
+    """Leave out what takes longest, the figures; what is drawn has its tests in tests/report."""
+    for table in ("SCREENING", "EVALUATION", "TREND"):
+        monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{table}", ())
+    monkeypatch.setattr("kpca_apps.report.novelty.figures.column_plane", lambda result: None)
     for module in ("drawing", "papers.page"):
         monkeypatch.setattr(f"kpca_apps.report.{module}.to_svg", lambda drawing: Markup("<svg/>"))
     monkeypatch.setattr("kpca_apps.report.papers.page.to_png", lambda drawing: b"")
-    for name in ("screening_figures", "comparison_figures"):
-        monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{name}", lambda result: {})
     monkeypatch.setattr("kpca_apps.report.denoising.figures.denoising_figures", lambda result: {})
 
 

@@ -61,8 +61,11 @@ def write_dng(
     tags += more
     if noise:
         tags.append((51041, 12, len(noise), noise, True))
+    planes = {"planarconfig": "contig"} if mosaic.ndim == 3 else {}
     with tifffile.TiffWriter(path, byteorder=byteorder) as file:
-        file.write(mosaic, photometric=meaning, extratags=tags, metadata=None, software=False)
+        file.write(
+            mosaic, photometric=meaning, extratags=tags, metadata=None, software=False, **planes
+        )
     return path
 
 

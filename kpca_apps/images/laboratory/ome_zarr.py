@@ -87,7 +87,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     require_library("zarr", "lab", "OME-Zarr folders", label)
     held, links = _held(folder)
     if any(link.name in _SAID for link in links):
-        raise InputError(f"{label}: keeps what it says of itself in a link; copy the file there.")
+        raise InputError(
+            f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
+        )
     with damage_refused(label):
         told = _attributes(folder)
         scales = told.get("multiscales") or []
@@ -102,7 +104,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 )
             place = folder / path
             if any(place == one or place in one.parents or one in place.parents for one in links):
-                raise InputError(f"{label}: has links among its pixels; copy the files there.")
+                raise InputError(
+                    f"{label}: has links or pipes among its pixels; copy the files there."
+                )
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
@@ -126,8 +130,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, and each is read as a whole; "
-            "save it in smaller ones first."
+            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, each of which is read as a "
+            "whole; save it in smaller ones first."
         )
     for array in arrays:
         pixels = array.shape[-2] * array.shape[-1]
@@ -179,14 +183,14 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
 
 def _held(folder: Path) -> tuple[int, list[Path]]:
-    """Return how many bytes the files of a folder have, and the links among them."""
+    """Return how many bytes the files of a folder have, and the links and pipes among them."""
     n_bytes, links = 0, []
     for one in folder.rglob("*"):
         found = one.lstat()
-        if stat.S_ISLNK(found.st_mode):
-            links.append(one)
-        elif stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(found.st_mode):
             n_bytes += found.st_size
+        elif not stat.S_ISDIR(found.st_mode):
+            links.append(one)  # a pipe would be waited for
     return n_bytes, links
 
 
@@ -232,6 +236,11 @@ def _name(codec: Any) -> str:
     return type(codec).__name__.lower().removesuffix("codec")
 
 
+def _word(value: Any) -> Any:
+    """Return a setting of a codec, which was a member of an enumeration before zarr 3.4."""
+    return getattr(value, "value", value)
+
+
 def _check_chunks(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
     """Refuse a page of which a chunk is cut short, or would become more than a chunk.
 
@@ -265,8 +274,8 @@ def _parts(file: BinaryIO, array: Any) -> Iterator[tuple[int, int]]:
     size = 16 * count + 4 * any(_name(one) == "crc32c" for one in codec.index_codecs)
     if size > n_bytes:
         raise ValueError("a shard is cut short")
-    file.seek(n_bytes - size if codec.index_location.value == "end" else 0)
-    orders = [one.endian.value for one in codec.index_codecs if _name(one) == "bytes"]
+    file.seek(n_bytes - size if _word(codec.index_location) == "end" else 0)
+    orders = [_word(one.endian) for one in codec.index_codecs if _name(one) == "bytes"]
     index = np.frombuffer(file.read(16 * count), ">u8" if orders == ["big"] else "<u8")
     for at, own in index.reshape(-1, 2).tolist():
         if (at, own) != (_EMPTY, _EMPTY):
@@ -394,7 +403,7 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
 
 
 def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
-    """Copy what is no pixel of the image; links are not followed."""
+    """Copy what is no pixel of the image; links and pipes are left out."""
     copies = [pyramid.folder / path for path in pyramid.paths]
     for place, folders, names in os.walk(pyramid.folder):
         here = Path(place)
@@ -404,7 +413,7 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
             names = [name for name in names if name in _SAID]
         target = out / here.relative_to(pyramid.folder)
         for name in names:
-            if not (here / name).is_symlink():
+            if (here / name).is_file() and not (here / name).is_symlink():
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(here / name, target / name)
 

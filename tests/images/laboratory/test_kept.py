@@ -142,6 +142,7 @@ def _bytes(hdu: object) -> bytes:
 @pytest.mark.parametrize("kind", ["volume", "images", "volumes"])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u2", "f2", "f4"])
 @pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # of mrcfile itself
 def test_mrc(kind: str, dtype: str, order: str, tmp_path: Path) -> None:
     pixels = (CUBE / 10).astype(np.dtype(dtype).newbyteorder(order))
     path = tmp_path / "a.mrc"
@@ -250,6 +251,10 @@ def test_values_and_what_is_stored_go_together(
     np.testing.assert_array_equal(scaling.stored(values, kind), raw)
     if blank is not None:
         assert blank not in scaling.stored(np.nan_to_num(values), kind)
+
+
+def test_values_beyond_the_type_are_infinite_without_a_warning() -> None:
+    assert np.isinf(Scaling(1e300, 0).values(np.array([1000], "i2")))
 
 
 def test_nifti_packed_tenfold_is_read(tmp_path: Path) -> None:
