@@ -15,6 +15,9 @@ from kpca_apps.errors import ConfigError, InputError
 
 SCALE = 255.0  # of the planes
 NARROWEST = 1e-290  # a range of values, of whose inverse float64 has all digits
+# Of 255: values that differ less are the same. Noise a thousand times as strong is left alone, and
+# squares of much less are no numbers in single precision.
+EVEN = 1e-6
 MOST_BEYOND = 1e6  # data ranges an image may span: single precision would over- or underflow
 NARROW = 2  # bytes: unsigned integers no wider fill the range of their dtype
 # Of [0, 1]: floats that span less of it are in other units, such as the metres of a microscope.
@@ -106,7 +109,10 @@ class Picture:
         """Return one of the colours on that scale."""
         scaled = np.empty(channel.shape, np.float32)
         difference = channel - np.float64(self.lowest)
-        return np.multiply(difference, self.unit, out=scaled, casting="unsafe")
+        np.multiply(difference, self.unit, out=scaled, casting="unsafe")
+        if np.ptp(scaled) < EVEN:
+            scaled[...] = scaled.flat[0]
+        return scaled
 
     def continued(self) -> NDArray[np.float32]:
         """Return the planes with holes that go on smoothly from the data around them."""

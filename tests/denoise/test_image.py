@@ -87,3 +87,15 @@ def test_a_dim_picture_that_is_clean_stays_as_it_is() -> None:
     with pytest.warns(UserWarning, match="No noise could be established"):
         same = denoise_kpca(np.round(clean * 3000).astype(np.int16), quality="fast")
     assert np.array_equal(same, np.round(clean * 3000))
+
+
+@pytest.mark.filterwarnings("ignore:No noise could be established")
+@pytest.mark.parametrize("noise", ["gaussian", "auto", "poisson", "speckle", "camera"])
+@pytest.mark.parametrize("data_range", [1e12, 1e22, 1e30])
+def test_an_image_that_uses_next_to_nothing_of_its_range_comes_back(
+    noise: str, data_range: float
+) -> None:
+    image = 100 + 15 * np.random.default_rng(0).standard_normal((14, 16))
+    image[0, 0] = -20
+    out = denoise_kpca(image, noise=noise, data_range=data_range, quality="draft")
+    np.testing.assert_array_equal(out, image)

@@ -504,7 +504,8 @@ def view_exponents(
     The median, unlike the mean, stays among the rows when one of them lies very far out, and that
     of a few is near enough. Rows far out themselves are compared by differences: nothing cancels.
     """
-    centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
+    with np.errstate(over="ignore"):  # That of the largest floats is none: all rows are far out.
+        centre = np.median(Z[:: 1 + len(Z) // CENTRE_ROWS], axis=0)
     scale, d = np.sqrt(2.0 * gamma), Z.shape[1] // n_views
     far_from = FAR[np.dtype(dtype)]
 

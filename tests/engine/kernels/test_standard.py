@@ -90,6 +90,13 @@ class TestDistanceKernels:
         assert values[30, 30] == pytest.approx(1.0, abs=1e-12)
         assert (values[30, :30] < 1e-50).all()
 
+    def test_the_largest_floats_are_as_alike_as_others(self, kernel):
+        X = np.full((3, 4), 1.7e308)
+        X[2, 0] = -1.7e308
+        values = kernel(X[:2], X[:2])
+        assert_allclose(values, 1.0, rtol=0, atol=1e-12)
+        assert (kernel(X)[2, :2] < 1.0).all()
+
     def test_enormous_values_do_not_warn_or_overflow(self, kernel):
         values = kernel(normal_rows(5) * 1e200, normal_rows(3))
         assert np.isfinite(values).all()
