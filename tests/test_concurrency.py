@@ -33,7 +33,9 @@ else:
 
 
 def digest(*arrays: Any) -> str:
-    return hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
+    return hashlib.sha256(
+        b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+    ).hexdigest()
 
 
 def exact() -> str:
@@ -81,7 +83,9 @@ def alone() -> dict[str, str]:
     return {name: work(name) for name in WORK}
 
 
-def test_work_in_several_threads_at_once_gives_the_bits_of_work_alone(alone: dict[str, str]) -> None:
+def test_work_in_several_threads_at_once_gives_the_bits_of_work_alone(
+    alone: dict[str, str],
+) -> None:
     names = [*WORK] * 2
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(work, names)] == [alone[name] for name in names]
@@ -137,9 +141,10 @@ def test_a_context_of_joblib_and_a_search_over_parameters_change_nothing(
         cv=2,
     ).fit(ROWS[:60])
     one = GridSearchCV(**{**search.get_params(deep=False), "n_jobs": 1}).fit(ROWS[:60])
-    assert search.cv_results_["mean_test_score"].tolist() == one.cv_results_[
-        "mean_test_score"
-    ].tolist()
+    assert (
+        search.cv_results_["mean_test_score"].tolist()
+        == one.cv_results_["mean_test_score"].tolist()
+    )
 
 
 @pytest.mark.release
@@ -186,7 +191,10 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked proce
 
 @needs_fork
 def test_a_child_forked_after_import_screens_tables() -> None:
-    assert forked("child(lambda: screen_table({'a': [*range(40)], 'b': [1, 2] * 20}).n_rows)") == "40\n"
+    assert (
+        forked("child(lambda: screen_table({'a': [*range(40)], 'b': [1, 2] * 20}).n_rows)")
+        == "40\n"
+    )
 
 
 @needs_fork

@@ -23,9 +23,10 @@ for words in json.loads(os.environ["COMMANDS"]):
     if main([word.replace("{out}", sys.argv[1]).replace("{in}", sys.argv[2]) for word in words]):
         sys.exit(1)
 """
-TABLE = """Größe;Datum;Zeit;ı;Preis
+DOTLESS = "\N{LATIN SMALL LETTER DOTLESS I}"
+TABLE = f"""Größe;Datum;Zeit;{DOTLESS};Preis
 1,5;03.02.2024;2024-03-31T02:30:00+02:00;I;1.234,5
-2,5;04.02.2024;2024-03-31T03:30:00+02:00;ı;1.250,0
+2,5;04.02.2024;2024-03-31T03:30:00+02:00;{DOTLESS};1.250,0
 """
 COMMANDS = (
     ("novelty", "screen", "{in}/sizes.csv", "--out", "{out}/screened", "--count", "2"),

@@ -29,7 +29,8 @@ place = importlib.util.find_spec("kpca_apps").submodule_search_locations
 names = []
 for folder, _, files in os.walk(place[0]):
     below = os.path.relpath(folder, os.path.dirname(place[0])).replace(os.sep, ".")
-    names += [f"{below}.{file[:-3]}".removesuffix(".__init__") for file in files if file.endswith(".py")]
+    stems = [file.removesuffix(".py") for file in files if file.endswith(".py")]
+    names += [f"{below}.{stem}".removesuffix(".__init__") for stem in stems]
 assert len(names) > 100 and "kpca_apps" not in sys.modules
 if not importlib.util.find_spec("napari"):
     names.remove("kpca_apps.napari.widget")

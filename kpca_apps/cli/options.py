@@ -28,7 +28,7 @@ MAX_CONFIG_BYTES = 1_000_000
 _ALL = "kpca_apps.help_all"
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
 # exports, whichever copy that is.
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def number(text: object) -> float:

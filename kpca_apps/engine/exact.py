@@ -98,8 +98,10 @@ def fit_exact(
     )
     n, by_modulus = len(X), not kernel.is_psd
     kernel = about_mean(kernel, X) if center else kernel
-    # Of the matrix before it is centred, of moduli if it is indefinite.
-    trace = float(np.abs(kernel.diagonal(X)).sum())
+    # Of the matrix before it is centred, of moduli if it is indefinite. Where it overflows, the
+    # matrix is refused.
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = float(np.abs(kernel.diagonal(X)).sum())
     with one_blas_thread():
         found: Pairs | None = None
         if plan.solver == "krylov":

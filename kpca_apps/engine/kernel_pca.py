@@ -34,6 +34,7 @@ from kpca_apps.engine.kernels.by_name import (
 )
 from kpca_apps.engine.landmarks import LANDMARKS
 from kpca_apps.engine.linalg.eigen import Solver
+from kpca_apps.engine.linalg.gram import overflow
 from kpca_apps.engine.nystroem import CovarianceSums
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import Precision
@@ -463,11 +464,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         ndarray of shape (n, q)
             The projections.
+
+        Raises
+        ------
+        ValueError
+            If the kernel overflows on a row.
         """
-        found = self.subspace_.project(
-            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
-        )
-        return as_given(X, found)
+        check_is_fitted(self)
+        return self._mapped(X, self.subspace_.project)
 
     def reconstruction_error(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Return the squared distances of rows to the subspace in feature space, shape ``(n,)``.
@@ -485,12 +489,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If the kernel is indefinite.
+            If the kernel is indefinite, or overflows on a row.
         """
-        errors = self.subspace_.reconstruction_error(
-            self._rows(X), precision=self.scoring_precision_, n_jobs=self.n_jobs
-        )
-        return as_given(X, errors)
+        check_is_fitted(self)
+        return self._mapped(X, self.subspace_.reconstruction_error)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -632,6 +634,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         rows: Matrix = checked_rows(self, X, order="C", accept_sparse="csr", reset=False)
         return rows
+
+    def _mapped(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:
+        """Return what a function of the subspace makes of rows, if they are numbers."""
+        rows = self._rows(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = as_given(
+                X, function(rows, precision=self.scoring_precision_, n_jobs=self.n_jobs)
+            )
+        if not np.isfinite(found).all():
+            raise overflow(self.kernel_)
+        return found
 
     def _of_few_first_rows(self) -> tuple[str, ...]:
         """Say once where rows are added to choices that were made from too few of them."""

@@ -31,6 +31,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
     clearest,
 )
+from kpca_apps.novelty.row_values import let_go
 from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
@@ -77,6 +78,7 @@ def find_all(
     )
     profiles, id_column, of_ids = describe_columns(rows, options.columns.id)
     lists = list_table(model, verdict, options.explain, id_column)
+    let_go(verdict.scores, verdict.ranks, verdict.rarities, verdict.p_values, rows.surprise)
     columns = _with_reason_shares(profiles, lists.ranked[: lists.n_explained])
     is_new = not is_fitted_on and not verdict.in_training
     moved, of_drift = find_drift(model, rows.sample_table) if is_new else ((), ())

@@ -47,7 +47,7 @@ def give_back() -> None:
     """Give the system the memory back that glibc and Arrow keep although nothing lies in it."""
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
-    with suppress(AttributeError, OSError):  # other C libraries have no such function
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such function
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -389,7 +389,7 @@ def _combined(
     elif values:
         of_files = typed(values)
     # Some writers keep these columns in the files as well.
-    of_files = of_files.drop(names, strict=False)
+    of_files = of_files[[name for name in of_files.columns if name not in names]]
     file_column = "file"
     while file_column in (*names, *of_files.columns):
         file_column += "_"
@@ -423,7 +423,7 @@ def _combined(
     source = SourceInfo(
         f"{shared.name or 'files'} ({len(tables)} files)",
         first.source.format,
-        hashlib.sha256(listing.encode()).hexdigest(),
+        hashlib.sha256(os.fsencode(listing)).hexdigest(),
         sum(table.source.n_bytes for table in tables),
         0,
         0,

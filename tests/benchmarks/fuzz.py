@@ -111,6 +111,7 @@ def fuzz(target: str, seconds: int, corpus: Path, found: Path) -> None:
 
     words = [
         "fuzz", str(corpus), f"-max_total_time={seconds}", f"-timeout={HANGS}",
+        f"-report_slow_units={HANGS}",
         "-rss_limit_mb=0", "-max_len=131072", "-mutate_depth=2", "-len_control=0",
         f"-artifact_prefix={found}/", f"-seed={1 + sum(target.encode())}",
     ]  # fmt: skip

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +69,11 @@ def make_tiff(path: Path, n_pages: int, side: int) -> None:
 
 def size_of(path: Path) -> int:
     """Bytes of a file, or of all files in a folder."""
-    inside = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
-    return sum(one.stat().st_size for one in inside)
+    n_bytes = 0
+    for one in path.rglob("*") if path.is_dir() else [path]:
+        with suppress(FileNotFoundError):  # renamed by whoever writes it
+            n_bytes += one.stat().st_size if one.is_file() else 0
+    return n_bytes
 
 
 def killed(words: list[object], images: Path, share: int) -> None:

@@ -134,7 +134,9 @@ def test_any_magnitude_is_denoised_or_refused_in_one_line(
 ):
     image, axis = drawn
     with np.errstate(all="ignore"):
-        image = (image + offset) * 10.0 ** float(max(exponent, -308)) * 10.0 ** min(exponent + 308, 0)
+        image = (
+            (image + offset) * 10.0 ** float(max(exponent, -308)) * 10.0 ** min(exponent + 308, 0)
+        )
         limits = np.iinfo(dtype) if dtype[0] in "iu" else np.finfo(dtype)
         image = np.clip(image, float(limits.min), float(limits.max)).astype(dtype)
     try:

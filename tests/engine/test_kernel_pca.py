@@ -158,6 +158,19 @@ def test_values_a_kernel_overflows_on_are_refused(method, kernel):
         KernelPCA(kernel=kernel, method=method, n_landmarks=10, gamma=1.0).fit(X)
 
 
+def test_new_rows_a_kernel_overflows_on_are_refused():
+    far = np.array([[1e200, -1e200, 1e200, 1e200], [0.0, 0.0, 0.0, 0.0]])
+    models = {name: KernelPCA(2, kernel=name).fit(normal_rows(30)) for name in ("poly", "linear")}
+    for score in (
+        models["poly"].transform,
+        models["poly"].reconstruction_error,
+        models["linear"].reconstruction_error,
+    ):
+        with pytest.raises(ValueError, match="overflows on these rows: scale the columns first"):
+            score(far)
+    assert np.isfinite(models["linear"].transform(far)).all()
+
+
 def test_method_follows_size_memory_and_kernel():
     X = normal_rows(400)
     assert KernelPCA(5).fit(X).method_ == "exact"

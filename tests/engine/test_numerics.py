@@ -52,7 +52,9 @@ def tables(draw: st.DrawFn, least: int = 2, most: int = 14) -> np.ndarray:
 def new_rows(X: np.ndarray, count: int = 5) -> np.ndarray:
     """Return rows among others and somewhat beyond."""
     rng = np.random.default_rng(len(X))
-    return np.ascontiguousarray(X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1)))
+    return np.ascontiguousarray(
+        X[rng.integers(0, len(X), count)] * rng.normal(1.0, 0.3, (count, 1))
+    )
 
 
 def delta_of(kernel: Kernel) -> float:
@@ -337,6 +339,35 @@ def fitted(model, X, rows):
     return T, model.reconstruction_error(rows), model.inverse_transform(T), model.eigenvalues_
 
 
+magnitudes = st.one_of(st.integers(-323, 308), st.integers(-3, 3))
+
+
+@pytest.mark.filterwarnings("ignore::kpca_apps.errors.KpcaWarning")
+@examples(30)
+@given(
+    st.sampled_from(["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"]),
+    tables(least=3),
+    st.lists(magnitudes, min_size=COLUMNS, max_size=COLUMNS),
+    st.sampled_from([0.0, 0.0, 1.0, -1e3, 1e8, 1e15]),
+    st.sampled_from([{}, {"method": "nystroem", "n_landmarks": 3}, {"ridge": 0.1}]),
+)
+def test_any_magnitude_is_fitted_or_refused_in_one_line(name, X, exponents, offset, options):
+    options = {} if name == "sigmoid" else options
+    with np.errstate(all="ignore"):
+        X = np.nan_to_num((X + offset) * np.float64(10.0) ** np.array(exponents))
+    model = KernelPCA(2, kernel=name, random_state=0, **options)
+    try:
+        T = model.fit(X).transform(X)
+        found = [T, model.eigenvalues_] + (
+            [] if name == "sigmoid" else [model.reconstruction_error(X)]
+        )
+    except ValueError as error:
+        assert "scale the columns" in str(error) and "\n" not in str(error)
+        return
+    for values in found:
+        assert np.isfinite(values).all()
+
+
 @examples(20)
 @given(tables(least=3, most=10), st.floats(0.01, 10.0), st.integers(-60, 60))
 def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, exponent):
@@ -347,7 +378,9 @@ def test_fixed_points_end_no_farther_than_they_began_in_any_unit(X, gamma, expon
     T = subspace.project(start)
     found = fixed_point(subspace, T, start)
     rho = distances(subspace, T)
-    slack = 2 * rounding.of_errors(subspace, np.vstack([start, found.points]), 4 * delta_of(RBF(1.0)))
+    slack = 2 * rounding.of_errors(
+        subspace, np.vstack([start, found.points]), 4 * delta_of(RBF(1.0))
+    )
     assert (rho(found.points) <= rho(start) + slack.max() + 1e-9).all()
     assert_allclose(found.residual, np.maximum(rho(found.points), 0.0), rtol=0, atol=slack.max())
     unit = 2.0**exponent

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.fuzz_inputs import seeds
 from tests.hostile.doors import DOORS, enter
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -26,3 +27,9 @@ def test_it_is_read_or_refused_in_one_line(case: Path, tmp_path: Path) -> None:
     enter(case.parts[0], (CORPUS / case).read_bytes(), tmp_path)
     assert time.process_time() - began < SECONDS
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - largest) << 10 < MOST_MEMORY
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("target", DOORS)
+def test_what_the_fuzzer_begins_with_is_read(target: str, tmp_path: Path) -> None:
+    assert "read" in [enter(target, data, tmp_path) for data in seeds(target)]

@@ -110,9 +110,9 @@ def test_a_list_is_worked_through_with_hostile_notes(
 ) -> None:
     page = opened(place_of("cells") / "screened/report.html")
     page.keyboard.press("j")
-    notes = [text for text in TEXTS if not {*"\r\n"} & {*text}]
-    for note in notes:
-        for key in ("w", "k", "c"):
+    notes = [text for text in TEXTS if not {*"\r\n"} & {*text}][::2]
+    for place, note in enumerate(notes):
+        for key in ("fw"[place % 2], "c"):
             page.keyboard.press(key)
         page.locator("tr[aria-current] + tr input").fill(note[:300])
         page.keyboard.press("Escape")

@@ -123,8 +123,12 @@ def test_numbers_no_float_can_square_or_subtract_are_refused_by_their_column():
     with pytest.raises(ValueError, match="too small"):
         KernelPCANovelty(kernel="rbf").fit(table * [1e-200, 1e-200, 0.0])
     table[3, 1] = -1.7e308
-    with pytest.raises(ValueError, match=r"Column 1 .*1\.7e\+308"):
-        KernelPCANovelty(contaminated=False).fit(table)
+    for contaminated in (False, True):
+        with pytest.raises(ValueError, match=r"Column 1 .*1\.7e\+308"):
+            KernelPCANovelty(contaminated=contaminated).fit(table)
+    # Of which sums and multiples of the spread are no numbers, either.
+    with pytest.raises(ValueError, match=r"Column 1 .*e\+308"):
+        KernelPCANovelty().fit(np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 5e307, 1.0])
 
 
 def test_new_rows_too_large_for_a_kernel_are_refused_not_taken_for_normal():

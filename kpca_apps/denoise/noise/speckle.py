@@ -31,6 +31,7 @@ from kpca_apps.denoise.options import Options
 
 SPECK = 1.5  # deviations below the neighbours: above 1 no mean is off by a percent
 AROUND = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+FAINTEST = 1e-6  # relative deviation below which there is no noise
 DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
 
 
@@ -66,7 +67,7 @@ def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Plan
 
 def _relative_deviation(log_deviation: float) -> float:
     """Return the relative deviation of speckle whose logarithm has the deviation given."""
-    if log_deviation < 1e-6:
+    if log_deviation < FAINTEST:
         return 0.0
     # The logarithm's deviation is at least sigma, and grows with it.
     lowest, highest = min(log_deviation / 100, 0.01), max(log_deviation, 0.01)
@@ -114,6 +115,6 @@ def speckle_log_moments(sigma: float) -> tuple[float, float]:
     """Return mean and deviation of the logarithm of multiplicative noise."""
     # Gamma with mean 1: an average of looks in radar or ultrasound intensity. For small deviations
     # any noise has about these moments.
-    looks = 1.0 / sigma**2
+    looks = 1.0 / max(sigma, FAINTEST / 10.0) ** 2
     mean = float(polygamma(0, looks)) - float(np.log(looks))
     return mean, float(np.sqrt(polygamma(1, looks)))

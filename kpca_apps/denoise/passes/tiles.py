@@ -53,14 +53,16 @@ def denoise_tiles(
     `room` makes planes of a shape. A tile that `is_empty` comes as it is.
     """
     levels, untouched = levels_of(sigmas, options, planes.shape[0])
-    scales: list[tuple[Source, Planes, Plan]] = []
+    scales: list[tuple[Source, Planes, Plan, Room | None]] = []
     excess = excess_of(planes, levels, options) if levels.any() else 1.0
+    estimate: Room | None = None  # of the finest scale none is kept
     while levels.any():
         plan = plan_for(float(levels[0]), options, excess)
-        scales.append((planes, levels, plan))
+        scales.append((planes, levels, plan, estimate))
         if not plan_has_half(plan, planes.shape):
             break
         planes, levels = _halved(planes, room), np.float32(0.5) * levels
+        estimate = room(planes.shape)  # now, for later the work before it would be lost
     if not scales:
         for window in windows(planes.shape):
             yield window, _part(planes, window)
@@ -68,8 +70,7 @@ def denoise_tiles(
     counts = [sum(1 for _ in windows(planes.shape)) for planes, *_ in scales]
     done, coarser, finest = 0, None, scales[0][0]
     while scales:
-        planes, levels, plan = scales.pop()
-        estimate = room(planes.shape) if scales else None
+        planes, levels, plan, estimate = scales.pop()
         for window in windows(planes.shape):
             (top, bottom), (left, right) = window
             times = 1 << len(scales)
@@ -87,17 +88,17 @@ def denoise_tiles(
         coarser = estimate
 
 
-def windows(shape: tuple[int, ...]) -> Iterator[Window]:
+def windows(shape: tuple[int, ...], rows: int | None = None) -> Iterator[Window]:
     """Yield windows of tiles of planes, from left to right and from top to bottom.
 
     >>> list(windows((1, 1, 1000, 100)))
     [((0, 768), (0, 100)), ((768, 1000), (0, 100))]
     """
     channels, _, height, width = shape
-    columns = STRIP_SAMPLES // (ROWS * channels)
-    for top in range(0, height, ROWS):
+    rows, columns = rows or ROWS, STRIP_SAMPLES // (ROWS * channels)
+    for top in range(0, height, rows):
         for left in range(0, width, columns):
-            yield (top, min(top + ROWS, height)), (left, min(left + columns, width))
+            yield (top, min(top + rows, height)), (left, min(left + columns, width))
 
 
 def _places(window: Window) -> tuple[slice, ...]:
@@ -113,7 +114,7 @@ def _halved(planes: Source, room: Callable[[tuple[int, ...]], Room]) -> Room:
     """Return planes at half the scale."""
     channels, _, height, width = planes.shape
     half = room((channels, 1, height // 2, width // 2))
-    for window in windows(half.shape):
+    for window in windows(half.shape, ROWS // 2):  # of which each takes twice as many
         (top, bottom), (left, right) = window
         half[_places(window)] = halve(planes[:, :, 2 * top : 2 * bottom, 2 * left : 2 * right])
     return half

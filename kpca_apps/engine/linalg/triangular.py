@@ -23,7 +23,7 @@ def squared_norms(
     Returned are the order in which the p numbers of a row must come, and the map from such rows.
     With C'P = QR, P that order, the first is |RP'k - Q's|^2, and R is upper triangular.
     """
-    p, q = C.shape
+    q = C.shape[1]
     with one_blas_thread():
         # Long rows go first, and columns are exchanged: reflections then leave short rows their
         # digits (Higham, Accuracy and Stability, section 19.4), which neither does alone.

@@ -87,7 +87,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
     require_library("zarr", "lab", "OME-Zarr folders", label)
     held, links = _held(folder)
     if any(link.name in _SAID for link in links):
-        raise InputError(f"{label}: keeps what it says of itself in a link; copy the file there.")
+        raise InputError(
+            f"{label}: keeps what it says of itself in a link or a pipe; copy the file there."
+        )
     with damage_refused(label):
         told = _attributes(folder)
         scales = told.get("multiscales") or []
@@ -102,7 +104,9 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 )
             place = folder / path
             if any(place == one or place in one.parents or one in place.parents for one in links):
-                raise InputError(f"{label}: has links among its pixels; copy the files there.")
+                raise InputError(
+                    f"{label}: has links or pipes among its pixels; copy the files there."
+                )
         arrays = [_opened(folder, path, "r") for path in paths]
         shapes = tuple(tuple(int(side) for side in array.shape) for array in arrays)
         dtype = np.dtype(arrays[0].dtype)
@@ -126,8 +130,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         )
     if max(chunks) > _MOST_CHUNK:
         raise InputError(
-            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, and each is read as a whole; "
-            "save it in smaller ones first."
+            f"{label}: has chunks of more than {_MOST_CHUNK >> 30} GB, each of which is read as a "
+            "whole; save it in smaller ones first."
         )
     for array in arrays:
         pixels = array.shape[-2] * array.shape[-1]
@@ -179,14 +183,14 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
 
 
 def _held(folder: Path) -> tuple[int, list[Path]]:
-    """Return how many bytes the files of a folder have, and the links among them."""
+    """Return how many bytes the files of a folder have, and the links and pipes among them."""
     n_bytes, links = 0, []
     for one in folder.rglob("*"):
         found = one.lstat()
-        if stat.S_ISLNK(found.st_mode):
-            links.append(one)
-        elif stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(found.st_mode):
             n_bytes += found.st_size
+        elif not stat.S_ISDIR(found.st_mode):
+            links.append(one)  # a pipe would be waited for
     return n_bytes, links
 
 
@@ -399,7 +403,7 @@ def _write(pyramid: _Pyramid, out: Path, pages: Iterable[NDArray[Any]]) -> None:
 
 
 def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
-    """Copy what is no pixel of the image; links are not followed."""
+    """Copy what is no pixel of the image; links and pipes are left out."""
     copies = [pyramid.folder / path for path in pyramid.paths]
     for place, folders, names in os.walk(pyramid.folder):
         here = Path(place)
@@ -409,7 +413,7 @@ def _copy_rest(pyramid: _Pyramid, out: Path) -> None:
             names = [name for name in names if name in _SAID]
         target = out / here.relative_to(pyramid.folder)
         for name in names:
-            if not (here / name).is_symlink():
+            if (here / name).is_file() and not (here / name).is_symlink():
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(here / name, target / name)
 

@@ -197,6 +197,7 @@ def _near_groups(
     """Find the groups to be listed, in the order of the table, and the columns left out."""
     sample, unlikely = rows.sample_table, np.log(_BY_CHANCE)
     as_written = rows.hashes[rows.sample_index]
+    let_go(rows.hashes)
     different = np.sort(np.unique(as_written, return_index=True)[1])
     found = [
         _NearGroup(-1, different[places])

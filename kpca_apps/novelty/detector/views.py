@@ -407,9 +407,11 @@ def ordinary_rows(X: FloatArray) -> IntArray:
     One value of 10^6 among values of 1 flattens the scale of its column for every other row; a
     first look at a table that may hold outliers does without such rows.
     """
-    median, spread = _middle(_sorted(X))
-    # Half the values may be the same: then the spread says nothing of the others.
-    far = np.abs(X - median) > GROSS * np.where(spread > 0, spread, np.inf)
+    # Numbers that no float can subtract are refused by their column where views are fitted.
+    with np.errstate(over="ignore", invalid="ignore"):
+        median, spread = _middle(_sorted(X))
+        # Half the values may be the same: then the spread says nothing of the others.
+        far = np.abs(X - median) > GROSS * np.where(spread > 0, spread, np.inf)
     ordinary = np.flatnonzero(~far.any(axis=1))
     return ordinary if 2 * len(ordinary) >= len(X) else np.arange(len(X))
 

@@ -159,13 +159,15 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         words = f"{threshold.statement} {judged_sentence(model, n_rest)}"
         threshold = replace(threshold, statement=words)
         notes = (*rest_note(model, keys, codes), *_notes_of_groups(model, threshold, pieces))
+    ranks = _ranks(model, rows, raw, scores, in_training=in_training)
+    let_go(raw, scores, ranks, p_values)
     return Verdict(
         rows=rows,
         in_training=in_training,
         scores=scores,
         p_values=p_values,
         rarities=rarities,
-        ranks=_ranks(model, rows, raw, scores, in_training=in_training),
+        ranks=ranks,
         flagged=flagged,
         threshold=threshold,
         scale=scale,
@@ -482,7 +484,6 @@ def novelty_ranks(scores: FloatArray, distances: Callable[[IntArray], FloatArray
     ranks = row_values(len(scores), np.int64)
     for block in blocks_of(len(scores)):
         ranks[order[block]] = np.arange(block.start + 1, block.stop + 1)
-    let_go(scores, ranks)
     return ranks
 
 

@@ -307,7 +307,7 @@ def reason(text: str, address: str = "s3://") -> str:
     text = re.sub(r"'[^']*'", "it", text)  # names may hold any word
     if "HTTP status 301" in text:
         return "the bucket lies in another region; set AWS_REGION to it."
-    if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|bucket does not exist", text):
+    if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", text):
         return "there is no such bucket (404)."
     if _SLOW.search(text):
         return f"the store did not answer for {REQUEST:g} s; try again later."

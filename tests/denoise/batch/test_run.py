@@ -63,6 +63,14 @@ def test_one_result_for_any_number_of_workers(folder: Path) -> None:
         assert contents(folder / f"out{jobs}") == contents(folder / "out")
 
 
+def test_a_file_renamed_to_the_same_result_is_resumed(tmp_path: Path) -> None:
+    save(tmp_path / "in", "a.tif", picture(0))
+    run(tmp_path, format="png")
+    (tmp_path / "in" / "a.tif").rename(tmp_path / "in" / "a.tiff")
+    (image,) = run(tmp_path, format="png").images
+    assert (image.name, image.output, image.resumed) == ("a.tiff", "a.png", True)
+
+
 def test_alpha_pages_and_depth_come_through(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     deep = rng.integers(0, 65536, (2, 20, 16)).astype(np.uint16)

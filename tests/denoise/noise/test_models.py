@@ -125,6 +125,13 @@ def test_speckle_level_is_found_relative_to_the_intensity() -> None:
     assert denoise_kpca(flat, noise="speckle", sigma=0.5).mean() == pytest.approx(50, rel=0.02)
 
 
+@pytest.mark.parametrize("sigma", [1e-300, 1e-160, 1e-8])
+def test_speckle_that_no_float_can_square_leaves_the_image_as_it_is(sigma: float) -> None:
+    image = speckle()[:24, :24]
+    out = denoise_kpca(image, noise="speckle", sigma=sigma)
+    np.testing.assert_allclose(out, image, rtol=0, atol=1e-6 * image.max())
+
+
 @pytest.mark.parametrize("sigma", [0.2, 0.3])
 def test_factors_near_zero_leave_no_black_specks(sigma: float) -> None:
     """Noise of a smooth picture costs no more than where no factor is below a third."""

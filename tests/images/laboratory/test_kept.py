@@ -253,6 +253,10 @@ def test_values_and_what_is_stored_go_together(
         assert blank not in scaling.stored(np.nan_to_num(values), kind)
 
 
+def test_values_beyond_the_type_are_infinite_without_a_warning() -> None:
+    assert np.isinf(Scaling(1e300, 0).values(np.array([1000], "i2")))
+
+
 def test_nifti_packed_tenfold_is_read(tmp_path: Path) -> None:
     values = np.zeros((128, 128, 100), "i2")
     values[20:50, 30:90] = rng.integers(0, 200, (30, 60, 100))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,11 @@ def test_links_among_pixels_and_what_is_said_of_them_are_refused(
     (folder / place).symlink_to(tmp_path / "outside")
     with pytest.raises(InputError, match="link"):
         read_image(folder)
+    if place.endswith(".json") and place != "zarr.json":
+        (folder / place).unlink()
+        os.mkfifo(folder / place)
+        with pytest.raises(InputError, match="pipe"):
+            read_image(folder)
 
 
 def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
@@ -222,6 +228,7 @@ def test_links_beside_pixels_are_none_of_it(tmp_path: Path) -> None:
     before = read_image(folder).sha256
     (tmp_path / "secret").write_text("secret")
     (folder / "notes.txt").symlink_to(tmp_path / "secret")
+    os.mkfifo(folder / "pipe")
     assert read_image(folder).sha256 == before
     assert "notes.txt" not in _contents(folder)
     assert not (written(folder, tmp_path / "b.zarr") / "notes.txt").exists()

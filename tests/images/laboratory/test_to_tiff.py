@@ -96,6 +96,14 @@ def test_large_files_are_read_where_they_are_asked_for(
         np.testing.assert_array_equal(image.page(1), frames[0, 1, 0])
 
 
+def test_names_lose_what_xml_cannot_hold(tmp_path: Path) -> None:
+    pytest.importorskip("nd2")
+    path = tmp_path / "a.nd2"
+    pixels = np.zeros((1, 2, 1, 20, 30), "u2")
+    path.write_bytes(nd2_file(pixels, names=["D\x01A\x0bPI"], size=0.25, step=1.5, ms=500.0))
+    assert [one.name for one in pixels_said(as_tiff(path)[1]).channels] == ["DAPI"]
+
+
 def test_czi(tmp_path: Path) -> None:
     czi = pytest.importorskip("pylibCZIrw.czi")
     pixels = rng.integers(0, 4096, (2, 3, 20, 60)).astype("u2")

@@ -219,10 +219,14 @@ def test_a_worker_killed_and_another_that_joins_change_no_bit(
 
 
 def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
-    place: Path, here: ScreeningResult, carried: list[str], monkeypatch: pytest.MonkeyPatch
+    place: Path,
+    here: ScreeningResult,
+    carried: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     path, folder = place / "driver" / "rows.csv", f"s3://{BUCKET}/work"
-    with moto_store() as store, apart(place, place / "driver", n_workers=2) as cluster:
+    with moto_store() as store, apart(tmp_path, place / "driver", n_workers=2) as cluster:
 
         def held() -> dict[str, object]:
             found = store.list_objects_v2(Bucket=BUCKET).get("Contents", [])
@@ -254,14 +258,14 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
 
 
 def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(
-    place: Path, here: ScreeningResult, monkeypatch: pytest.MonkeyPatch
+    place: Path, here: ScreeningResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Of a process that holds libraries alone a limit would be far above these rows.
     for what in ("SPILL", "PAUSE", "TERMINATE"):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__WORKER__MEMORY__{what}", "False")
     n_moved: list[int] = []
     limit = ("--memory-limit", "200kB")
-    with apart(place, place / "driver", n_workers=2, options=limit) as cluster:
+    with apart(tmp_path, place / "driver", n_workers=2, options=limit) as cluster:
 
         @contextmanager
         def progress(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:

@@ -30,7 +30,7 @@ from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.noise.clipping import Ends, ends_of, ends_of_all
 from kpca_apps.denoise.noise.model import Planes, Whitening
 from kpca_apps.denoise.options import STACK_NOISES, Options, Window
-from kpca_apps.denoise.passes.tiles import denoise_tiles
+from kpca_apps.denoise.passes.tiles import Tile, denoise_tiles
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import AROUND, window_around
 from kpca_apps.errors import ConfigError, InputError
@@ -110,6 +110,8 @@ class _LargePage:
         """Return rows of the page, as they are stored."""
         first, kept = self._kept
         if not first <= top <= bottom <= first + len(kept):
+            self._kept = 0, kept[:0].copy()  # not two of them in memory
+            del kept
             self._kept = first, kept = top, self._read(top, bottom)
         return kept[top - first : bottom - first]
 
@@ -184,7 +186,7 @@ class _Seen:
 def _seen(large: _LargePage, data_range: float | None) -> _Seen:
     page = large.page
     parts: list[list[Ends]] = [[] for _ in range(page.channels - page.alpha)]
-    blocks, is_grey, rows = [], len(parts) == 3, 16 * BLOCK
+    blocks, is_grey, rows = [], len(parts) == 3, 4 * BLOCK
     for top in range(0, page.height, rows):
         pixels = large.rows(top, min(top + rows, page.height))
         data, colours = large.data_of(pixels), np.atleast_3d(colours_of(pixels))
@@ -257,7 +259,7 @@ class _WhitePlanes:
 def _tiles(
     large: _LargePage, options: Options, seen: _Seen, ways: _Ways, folder: Path
 ) -> Iterator[NDArray[Any]]:
-    """Yield rows of tiles of a page, denoised as in the page at once."""
+    """Yield rows of tiles of a page, denoised as in the page at once, in the same array each."""
     page = large.page
 
     def picture(window: Window) -> Picture:
@@ -280,17 +282,24 @@ def _tiles(
         shape = own.stop - own.start, 1, page.height, page.width
         planes = _WhitePlanes(picture, shape, own, white)
         found.append(denoise_tiles(planes, white.levels, options, room, is_empty))
-    for tiles in zip(*found, strict=True):
-        (top, bottom), (left, right) = window = tiles[0][0]
+
+    def stored(window: Window, tiles: tuple[Tile, ...]) -> NDArray[Any]:
         given = picture(window)
         cleaned = given.planes()
         for (own, white), (_, tile) in zip(ways.each, tiles, strict=True):
             cleaned[own] = white.back(tile)
         values = given.restored(cleaned, options.strength)[:, 0]
+        return np.moveaxis(as_stored(values, page.dtype), 0, -1)
+
+    for tiles in zip(*found, strict=True):
+        (top, bottom), (left, right) = tiles[0][0]
+        if top == left == 0:
+            buffer = large.rows(top, bottom).copy()
         if left == 0:
-            strip = large.rows(top, bottom).copy()
+            strip = buffer[: bottom - top]
+            strip[...] = large.rows(top, bottom)
         colours = strip.reshape(*strip.shape[:2], -1)[:, left:right, : len(seen.ends)]
-        colours[...] = np.moveaxis(as_stored(values, page.dtype), 0, -1)
+        colours[...] = stored(tiles[0][0], tiles)
         if right == page.width:
             yield strip
 
@@ -330,18 +339,20 @@ def _pieces(large: _LargePage, known: Any) -> Iterator[NDArray[Any]]:
 
 def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
     """Yield bands of so many rows, the last of what is left, of strips of any number of rows."""
-    waiting: list[NDArray[Any]] = []
+    filled = 0
     for strip in strips:
-        waiting.append(strip)
-        if sum(map(len, waiting)) < rows:
-            continue
-        joined = np.concatenate(waiting)
-        end = len(joined) // rows * rows
-        waiting = [joined[end:].copy()]
-        for top in range(0, end, rows):
-            yield joined[top : top + rows]
-    if sum(map(len, waiting)):
-        yield np.concatenate(waiting)
+        taken = 0
+        while taken < len(strip):
+            if not filled:
+                band = np.empty((rows, *strip.shape[1:]), strip.dtype)
+            some = strip[taken : taken + rows - filled]
+            band[filled : filled + len(some)] = some
+            filled, taken = filled + len(some), taken + len(some)
+            if filled == rows:
+                yield band
+                filled = 0
+    if filled:
+        yield band[:filled]
 
 
 def _filling(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -79,7 +80,8 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
 
 def _bits_of(path: Path, page: Page) -> Mask | None:
     """Return an image of one bit a pixel, which no picture to denoise is, of the size of a page."""
-    with suppress(OSError, ValueError), Image.open(path) as opened:
+    # What is wrong with a file is said where it is read as an image.
+    with suppress(Exception), warnings.catch_warnings(action="ignore"), Image.open(path) as opened:
         if opened.mode == "1" and opened.size == (page.width, page.height):
             return np.asarray(opened)
     return None

@@ -237,7 +237,9 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     image = read_image(task.planned.source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference = read_reference(task.reference, name, image)
-    outcome = replace(earlier.outcome, own_settings=task.own, resumed=True)
+    # The file may have had another name, with the same result.
+    outcome = replace(earlier.outcome, name=name, output=output)
+    outcome = replace(outcome, own_settings=task.own, resumed=True)
     if earlier.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
     return Done(_examined(outcome, image, stored, reference, run.baselines), earlier.key)
