@@ -70,7 +70,9 @@ def test_an_image_that_is_a_folder_is_sent_as_a_whole(
     zarr = pytest.importorskip("zarr")
     folder = tmp_path / "in" / "sub" / "b.zarr"
     group = zarr.open_group(str(folder), mode="w", zarr_format=3)
-    group.create_array("0", data=picture(2), chunks=(16, 16))
+    pixels = picture(2)
+    array = group.create_array("0", shape=pixels.shape, dtype=pixels.dtype, chunks=(16, 16))
+    array[:] = pixels
     axes = [{"name": name, "type": "space"} for name in "yx"]
     scale = {"type": "scale", "scale": [1.0, 1.0]}
     level = {"path": "0", "coordinateTransformations": [scale]}
