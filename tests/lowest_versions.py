@@ -37,7 +37,7 @@ def lowest_pins(project: dict[str, Any]) -> list[str]:
     every = [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
     found = [one for one in every if not one.startswith("kpca-apps[")]
     for requirement in found:
-        if not re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=\d+(\.\d+)*", requirement):
+        if not re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?>=\d+(\.\d+)*", requirement):
             sys.exit(f"pyproject.toml: {requirement!r} is not a name, >= and a lowest version")
     return sorted({requirement.replace(">=", "==") for requirement in found})
 
