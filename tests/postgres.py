@@ -136,6 +136,7 @@ def running_server() -> Iterator[Server]:
             [programs / "postgres", "-D", data, "-p", str(port), *words],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
             **how,
         )
         try:

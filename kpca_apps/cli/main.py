@@ -172,7 +172,8 @@ def _end(error: BaseException) -> int:
         say_error(f"output cannot be written: {error.strerror or error}")
         _drop_output()
         return UNWRITABLE
-    if isinstance(error, MemoryError):
+    # Python has no error of its own for a thread whose stack finds no room.
+    if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         say_error(
             "the memory of this machine does not suffice: use fewer rows, examples or --landmarks"
         )

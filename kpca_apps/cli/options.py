@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from kpca_apps.errors import ConfigError, InputError, flag_of, opening
 from kpca_apps.names import one_line, suggest
 from kpca_apps.options import Options, files, general, panel
+from kpca_apps.system.limits import require_addresses
 
 __all__ = ["Options", "command", "files", "general", "panel"]
 
@@ -211,6 +212,7 @@ def command(
                 )
 
         def run(**values: Any) -> None:
+            require_addresses()
             options = kind(**{one.name: values.get(one.name) for one in every})
             function(**{name: values[name] for name in own}, options=options)
 

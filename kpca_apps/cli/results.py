@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class Clock:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
+    _began: float = field(default_factory=time.perf_counter)
     _last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
@@ -63,10 +64,12 @@ class Clock:
 
     def to_json(self) -> str:
         """Say when, where and how long."""
+        elapsed = timedelta(seconds=time.perf_counter() - self._began)
         run = {
             **RUN.head,
             "started": self.started.isoformat(timespec="seconds"),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            # Not the time of day, which may have been set back meanwhile.
+            "finished": (self.started + elapsed).isoformat(timespec="seconds"),
             "host": platform.node(),
             "platform": platform.platform(),
             "seconds": self.seconds,

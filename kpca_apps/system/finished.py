@@ -4,7 +4,7 @@ Of a table that is read in parts, each part that is done leaves its result in a 
 whose name is a hash of all that the result depends on: the table and the rows of the part, what was
 done with them, and the version of the toolkit. So a file is either what would be computed again, or
 is not looked at. They are arrays, without pickle, and gone once the run comes to its end; those
-of a run that was killed and never went on are removed by the first one that begins 30 days later.
+of a run that was killed and never went on are removed by the first that ends 30 days later.
 A bucket holds the same objects; who may write to it, its store says.
 """
 
@@ -113,7 +113,7 @@ class FinishedParts:
     def remove_old(self) -> None:
         """Remove what runs left that were killed long ago."""
         with suppress(OSError):
-            for path in self.folder.glob("*.npz"):
+            for path in self.folder.iterdir():
                 with suppress(OSError):
                     if time.time() - path.stat().st_mtime > _KEPT_FOR:
                         path.unlink()
@@ -213,7 +213,6 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
         raise InputError(
             f"{one_line(str(folder), 200)}: no such folder; make it where all workers see it."
         )
-    finished.remove_old()
     token = COPIES_IN.set(str(finished.folder.parent) if copies is None else copies.address)
     try:
         yield finished
@@ -221,4 +220,6 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
         COPIES_IN.reset(token)
         if copies is not None:
             copies.remove_folder()
+    # Not before: what this run goes on with is not old to it, whatever a clock that was set says.
+    finished.remove_old()
     finished.remove()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.system.memory import available_bytes as available_memory
+from kpca_apps.system.memory import claimed_addresses, most_addresses
 
 __all__ = [
     "available_memory",
     "long_row",
+    "require_addresses",
     "require_columns",
     "require_memory",
     "require_table",
@@ -36,6 +38,16 @@ def require_memory(n_bytes: int, copies: int = COPIES) -> None:
         raise MemoryLimitError(
             f"reading it needs about {n_bytes * copies / 2**30:.1f} GB of memory and "
             f"{budget / 2**30:.1f} GB are available; split the file."
+        )
+
+
+def require_addresses() -> None:
+    """Refuse to begin where ``ulimit -v`` is so low that libraries would end this process."""
+    if most_addresses() < claimed_addresses():
+        raise MemoryLimitError(
+            f"ulimit -v allows {most_addresses() / 1e9:.1f} GB of addresses, and "
+            f"{claimed_addresses() / 1e9:.1f} GB are laid claim to, most of which hold nothing: "
+            "allow more, or bound the memory of a container instead."
         )
 
 

@@ -138,7 +138,7 @@ class OutputFolder:
         try:
             # Without force nothing gives way, not even what came after the question.
             if self.force and self.path.exists():
-                if _exchanged(building, self.path):
+                if exchanged(building, self.path):
                     return
                 # Killed between the renames, it leaves the earlier run to be put back by the next.
                 held = lock(self.path)
@@ -160,7 +160,7 @@ class OutputFolder:
         shutil.rmtree(retired, ignore_errors=True)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def exchanged(one: Path, other: Path) -> bool:
     """Let two folders trade names in one step, where the system can: neither is ever missing."""
     if sys.platform != "linux":
         return False

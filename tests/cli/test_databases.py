@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import read_table
 from tests.cli.conftest import Run, assert_refused, result
 from tests.interrupts import HEARS_INTERRUPTS
@@ -84,6 +85,28 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
         assert_refused(done, 4, "something other than the scores")
     assert query(uri, "SELECT * FROM birds ORDER BY bird").equals(FRAME)
     assert not Path("x").exists() and not Path("next").exists()
+
+
+@pytest.mark.parametrize(
+    ("lost", "code", "said"),
+    [
+        (InputError("PostgreSQL says: gone.", "sqlite:///shop.db"), 3, "shop.db: PostgreSQL says"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_where_scores_are_not_written_it_is_said_that_the_folder_is(
+    lost: BaseException, code: int, said: str, kpca: Run, shop: Path, monkeypatch: Any
+) -> None:
+    def lose(*_: object, **__: object) -> None:
+        raise lost
+
+    monkeypatch.setattr("kpca_apps.cli.novelty.run.write_rows", lose)
+    words = ("--table", "birds", "--write-to", "scores", "--out", "out")
+    done = kpca("screen", "sqlite:///shop.db", *words)
+    told = done.err.splitlines()[-1]
+    assert done.code == code and told.startswith("error: ") and said in told
+    assert told.endswith("out is written, and the table is not: run again with --force")
+    assert Path("out/report.html").exists()
 
 
 def test_rules_are_learned_from_a_query(kpca: Run, shop: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,20 @@ def test_the_runs_of_each_can_be_compared(kpca: Run, tables: Path) -> None:
         assert kpca("screen", "data/may.csv", "--each", "--out", out).code == 0
     diff = diff_runs(Path("one/may"), Path("two/may"))
     assert (diff.appeared, diff.gone, diff.moved) == ((), (), ())
+
+
+def test_a_full_disk_is_no_fault_of_a_table(
+    kpca: Run, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index of failures would take the place of the reports that were there."""
+    assert kpca("screen", "data", "--each", "--out", "out").code == 5
+    before = index()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("kpca_apps.novelty.written_tables.open_scored", full)
+    done = kpca("screen", "data", "--each", "--out", "out", "--force")
+    assert done.code == 3
+    assert done.err.splitlines()[-1].startswith("error: out: no space left on its disk")
+    assert index() == before and Path("out/may/report.html").exists()

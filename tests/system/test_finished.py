@@ -51,16 +51,20 @@ def test_files_of_another_run_and_those_of_one_that_failed_stay(tmp_path: Path) 
     assert len(list((tmp_path / "kpca-finished").iterdir())) == 1
 
 
-def test_files_of_a_run_that_never_went_on_are_removed_by_a_later_one(tmp_path: Path) -> None:
+def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_path: Path) -> None:
+    """Those of a run that was killed long ago, or just before the clock was set forward."""
     parts = FinishedParts(tmp_path / "kpca-finished")
-    for key in ("long ago", "of late"):
+    for key in ("gone on with", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))
-    first = parts._path("long ago 0 1")
-    os.utime(first, (0, time.time() - 40 * 86400))
+    unfinished = parts.folder / ".0.npz.0-0.partial"
+    unfinished.touch()
+    late = parts._path("of late 0 1")
+    for path in {*parts.folder.iterdir()} - {late}:
+        os.utime(path, (0, time.time() - 40 * 86400))
     with work_folder(tmp_path, on_dask=True) as later:
         assert later is not None
-        assert not first.exists()
-        assert of_numbers(later, "of late").get(0, 1) is not None
+        assert of_numbers(later, "gone on with").get(0, 1) is not None
+    assert list(parts.folder.iterdir()) == [late]
 
 
 def test_a_folder_that_another_run_removes_is_made_again(

@@ -1,19 +1,27 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kpca_apps.system import memory
 
+_ASKED = "from kpca_apps.system.memory import available_bytes; print(available_bytes())"
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder of the files a system tells its memory in; empty: a system that tells nothing."""
-    versions = ("v2", "v1")
-    groups = tuple((str(tmp_path / f"{v}.limit"), str(tmp_path / f"{v}.used")) for v in versions)
-    monkeypatch.setattr(memory, "_CGROUP_FILES", groups)
+    groups = {
+        "": (str(tmp_path / "v2"), "limit", "used"),
+        "memory": (str(tmp_path / "v1"), "limit", "used"),
+    }
+    monkeypatch.setattr(memory, "_CGROUPS", groups)
+    monkeypatch.setattr(memory, "_OWN_CGROUPS", str(tmp_path / "own"))
     monkeypatch.setattr(memory, "_MEMINFO", str(tmp_path / "meminfo"))
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
@@ -26,15 +34,36 @@ def test_the_machine_tells_what_is_available(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_a_container_bounds_the_machine(machine: Path, version: str) -> None:
+@pytest.mark.parametrize("place", [".", "job", "job/step"])
+def test_a_container_or_a_job_bounds_the_machine(machine: Path, version: str, place: str) -> None:
+    """The group that limits may be the process's own, or any around it."""
     (machine / "meminfo").write_text("MemAvailable: 500 kB\n")
-    (machine / f"{version}.limit").write_text("5000\n")
-    (machine / f"{version}.used").write_text("2000\n")
+    (machine / "own").write_text({"v2": "0::/job/step\n", "v1": "4:memory:/job/step\n"}[version])
+    group = machine / version / place
+    group.mkdir(parents=True)
+    (group / "limit").write_text("5000\n")
+    (group / "used").write_text("2000\n")
     assert memory.available_bytes() == 3000
-    (machine / f"{version}.used").write_text("6000\n")
+    (group / "used").write_text("6000\n")
     assert memory.available_bytes() == 0
-    (machine / f"{version}.limit").write_text("max\n")
+    (group / "limit").write_text("max\n")
     assert memory.available_bytes() == 500 * 1024
+
+
+def test_a_limit_of_addresses_bounds_the_machine() -> None:
+    assert 2**29 < int(_told(2**30, _ASKED).stdout) < 2**30
+
+
+def test_too_few_addresses_are_refused_before_libraries_end_the_process() -> None:
+    words = "from kpca_apps.cli.main import main; raise SystemExit(main(['papers', 'list']))"
+    done = _told(memory.claimed_addresses() - 2**30, words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1)
+    assert done.stderr.startswith("error: ulimit -v allows ")
+
+
+def _told(limit: int, program: str) -> subprocess.CompletedProcess[str]:
+    words = f"ulimit -v {limit // 1024}; exec {sys.executable} -c {shlex.quote(program)}"
+    return subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
 
 
 def test_half_of_all_memory_where_nothing_says_what_is_free(machine: Path) -> None:

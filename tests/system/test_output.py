@@ -169,7 +169,7 @@ def test_a_kill_at_any_step_leaves_a_whole_run(
 ) -> None:
     path = tmp_path / "run"
     if not in_one_step:
-        monkeypatch.setattr(output, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(output, "exchanged", lambda one, other: False)
     elif not trades_names(tmp_path):
         pytest.skip("this disk cannot exchange two folders")
     step, texts = 1, []
@@ -193,7 +193,7 @@ def trades_names(folder: Path) -> bool:
     for name in ("one", "other"):
         (folder / name).mkdir()
     (folder / "one" / "it").touch()
-    done = output._exchanged(folder / "one", folder / "other")
+    done = output.exchanged(folder / "one", folder / "other")
     assert (folder / ("other" if done else "one") / "it").exists()
     for name in ("one", "other"):
         shutil.rmtree(folder / name)

@@ -21,7 +21,7 @@ from kpca_apps.cli.novelty.run import (
     write_screening,
 )
 from kpca_apps.cli.results import REPORT_FILE, near, write_result
-from kpca_apps.errors import ConfigError, KpcaError
+from kpca_apps.errors import ConfigError, KpcaError, storage_error
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
@@ -122,6 +122,8 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: Path) -
     try:
         result = _screened(one, work, path, folder, before)
     except KpcaError as error:
+        if storage_error(error, path) is not None:
+            raise  # a full disk is no fault of this table: what was there before stays
         say_line(f"failed: {error}")
         # Its place may be a path of this machine, and stands beside it as a name.
         return ScreenedTable(name, "", error=str(error.args[0]))

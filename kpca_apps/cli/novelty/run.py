@@ -18,9 +18,16 @@ from kpca_apps.cli.commands import next_steps, without_hidden
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
+from kpca_apps.cli.results import (
+    REPORT_FILE,
+    Clock,
+    near,
+    print_pages,
+    print_result,
+    write_result,
+)
 from kpca_apps.cli.workers import quiet_workers
-from kpca_apps.errors import ConfigError, OptionError
+from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.plan import check_options, infer_plan
@@ -207,7 +214,7 @@ def finish(
     result = write_screening(run, context, folder, table, result, model, save=save)
     say_findings(run.console, result)
     if run.options.write_to is not None:
-        _write_scores(run, context.params["table"][0], table, result)
+        _write_scores(run, context.params["table"][0], folder, table, result)
     if save:
         run.console.say(f"{MODEL_FILE} {held(model)}")
     if run.options.to_send:
@@ -215,13 +222,22 @@ def finish(
     print_result(run.console, folder.path, result, run.options.json)
 
 
-def _write_scores(run: Run, uri: str, table: AnyTable, result: ScreeningResult) -> None:
+def _write_scores(
+    run: Run, uri: str, folder: OutputFolder, table: AnyTable, result: ScreeningResult
+) -> None:
     """Write scores into a table of the database; the folder of the run is there already."""
     from kpca_apps.novelty.written_tables import scores_of_rows
 
     name = str(run.options.write_to)
-    with run.console.stage(f"Writing {one_line(name)}"):
-        write_rows(uri, name, scores_of_rows(table, result), force=run.options.force)
+    but = f"{one_line(str(near(folder.path)), 200)} is written, and the table is not"
+    try:
+        with run.console.stage(f"Writing {one_line(name)}"):
+            write_rows(uri, name, scores_of_rows(table, result), force=run.options.force)
+    except KeyboardInterrupt:
+        raise StoppedError(f"interrupted; {but}: run again with --force") from None
+    except KpcaError as error:
+        error.args = (f"{error.args[0]} The folder {but}: run again with --force", *error.args[1:])
+        raise
     run.console.say(f"The scores of {result.n_rows:,} rows are in the table {one_line(name)}.")
 
 

@@ -41,6 +41,7 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
+from kpca_apps.system.output import exchanged
 from kpca_apps.system.workers import Executor, Workers
 
 RAW_OUTS = ("tiff", "dng")
@@ -318,8 +319,11 @@ def _publish(done: Done, folder: Path, manifest: Manifest, force: bool) -> Image
 
 
 def _put(partial: Path, target: Path) -> None:
-    """Give a result its name; a folder that has it goes first, and is removed thereafter."""
+    """Give a result its name; a folder that has it is removed thereafter."""
     if partial.is_dir() and target.is_dir():
+        if exchanged(partial, target):
+            remove_result(partial)
+            return
         aside = partial_path(target, secrets.token_hex(4), 0)
         target.replace(aside)
         partial.replace(target)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -37,13 +38,11 @@ class SQLite:
         with opening(address.uri, path), path.open("rb") as file:
             if scheme_of_file(file.read(HEAD)) != "sqlite":
                 raise InputError("this file is no SQLite database.")
-        mode = "ro" if reading else "rw"
-        self._connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode={mode}",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        if reading and Path(f"{path}-journal").exists():
+            # What a killed program left half written is undone by the first that may write.
+            with suppress(sqlite3.Error), closing(_connect(path, "rw")) as writer:
+                writer.execute("PRAGMA schema_version").fetchone()
+        self._connection = _connect(path, "ro" if reading else "rw")
         # Its own texts of numbers have fifteen digits.
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
@@ -118,6 +117,11 @@ class SQLite:
 
     def _texts(self, query: str, *parameters: str) -> list[str]:
         return [str(text) for (text,) in self._connection.execute(query, parameters)]
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
 
 def _cell(alias: str, kinds: set[str]) -> tuple[Cell, pa.DataType]:

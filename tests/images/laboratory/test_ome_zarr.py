@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.one_image.elsewhere import _contents
-from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.batch.run import _put, run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
@@ -195,6 +196,24 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
         [tmp_path / "in/a/one.zarr"], tmp_path / "tiff", {}, denoise=lighter, format="tiff"
     )
     assert alone.images[0].output == "one.tif"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="folders trade names in one step on Linux")
+def test_a_folder_that_is_replaced_is_missing_at_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed leaves the earlier one or the new one, without a step between."""
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zarr.json").write_text(name)
+
+    def rename(*_: object) -> None:
+        raise AssertionError("first one goes, then the other comes")
+
+    monkeypatch.setattr(Path, "replace", rename)
+    _put(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old" / "zarr.json").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
 @pytest.mark.parametrize("told", [5, [{"type": "scale", "scale": [{}, 1, 1, 1]}]])

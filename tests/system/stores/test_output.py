@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,25 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
     assert held(store, "killed").keys() == {"a.csv", "run.json.partial"}
     run(address, "b.csv")
     assert held(store, "killed").keys() == {"b.csv", "run.json"}
+
+
+def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as running:
+        running.enter_context(moto_store())
+        write, n_written = buckets.Place.write, 0
+
+        def until_it_goes(place: buckets.Place, chunks: Any) -> None:
+            nonlocal n_written
+            n_written += 1
+            if n_written == 4:
+                running.close()
+            write(place, chunks)
+
+        monkeypatch.setattr(buckets.Place, "write", until_it_goes)
+        with s3_environment(os.environ["AWS_ENDPOINT_URL"]):
+            with pytest.raises(InputError, match=r"gone.*cannot be reached") as error:
+                run(f"s3://{BUCKET}/gone", "a.csv", "b.csv")
+        assert "\n" not in str(error.value)
 
 
 def test_nothing_is_uploaded_of_a_run_that_failed(store: Any) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.tables.databases.writing import check_new_table
+from kpca_apps.tables.databases.writing import OF_SCORES, check_new_table, write_rows
 from kpca_apps.tables.opening import read_table
 from tests.postgres import PASSWORD, Server, running_server
 
@@ -195,6 +196,26 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch) -> None
         after(server, server.process.kill)
         assert "PostgreSQL says: " in refused(server.uri, query=SLOW)
     assert no_spool_is_left()
+
+
+def test_a_server_that_is_killed_while_scores_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with running_server() as server:
+        scores = pl.DataFrame(dict.fromkeys(OF_SCORES, range(1000)))
+
+        def rows() -> Iterator[pl.DataFrame]:
+            yield scores
+            os.killpg(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+            for _ in range(1000):
+                yield scores
+
+        with pytest.raises(InputError, match="PostgreSQL says: ") as error:
+            write_rows(server.uri, "scores", rows(), force=False)
+        assert "\n" not in str(error.value)
 
 
 def nothing_is_left(postgres: Server) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
 from math import inf, isnan
@@ -77,6 +79,24 @@ def test_text_of_sqlite_that_is_not_utf_8_is_refused_without_being_shown(tmp_pat
     with pytest.raises(InputError, match="not UTF-8") as refused:
         read_table(f"sqlite:///{tmp_path}/a.db")
     assert "secret" not in str(refused.value)
+
+
+def test_what_a_killed_writer_left_half_done_in_sqlite_is_no_obstacle(tmp_path: Path) -> None:
+    """Who only reads a file could not undo it, and SQLite would refuse to read."""
+    path = tmp_path / "shop.db"
+    killed = (
+        "import os, signal, sqlite3\n"
+        f"database = sqlite3.connect({str(path)!r})\n"
+        "database.execute('CREATE TABLE birds (wing)')\n"
+        "with database: database.executemany('INSERT INTO birds VALUES (?)', [(1,), (2,)])\n"
+        "database.execute('PRAGMA cache_size = 1')\n"
+        "cells = [('x' * 1000,) for _ in range(1000)]\n"
+        "database.executemany('INSERT INTO birds VALUES (?)', cells)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == -9
+    assert Path(f"{path}-journal").exists()
+    assert read_table(f"sqlite:///{path}").frame["wing"].to_list() == [1, 2]
 
 
 def test_a_view_in_a_file_of_duckdb_reads_no_other_file(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""Disturb commands over all sources and results, and see that nothing is lost or half done.
+
+``kill``
+    Kill them: all processes at a random moment of the time a command takes, or before a random one
+    of its steps on the disk (opening, renaming, removing); the first process alone; one of those
+    that it started; a worker of a cluster.
+``disk``
+    Run them on a disk without room for their results (a tmpfs in a namespace of its own).
+``memory``
+    Run them with less memory than they need (``RLIMIT_AS``).
+``twice``
+    Start them a second time in the same folder while the first is on its way.
+``clock``
+    Run them while the clock jumps by years, killed on the way, with files dated years off.
+
+Then what lies under a final name must be whole: what was there before, or what a run leaves that is
+never disturbed; other files say by their names that they are not finished, and are left by killed
+runs alone. What is said is one line. Processes that were left end by themselves. The same command,
+run again, comes to its end, leaves the bytes of a run that was never disturbed but for times in
+``run.json``, and no unfinished files; where it goes on, nothing done is done again.
+
+::
+
+    python -m tests.benchmarks.faults kill --times 500
+    python -m tests.benchmarks.faults disk --times 100
+    python -m tests.benchmarks.faults kill --times 20 --only "denoise images"
+
+It needs Linux, Dask, DuckDB and moto's server, and ends with 1 if anything was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.faults.forked import load
+from tests.faults.kinds import FAULTS, Fault
+from tests.faults.scenes import SCENES, Scene
+from tests.faults.servers import bucket, cluster
+from tests.faults.stage import LossError, Played, Stage, play, prepare
+
+_SMALL_DISK = """
+mount --make-rprivate / && mount -t tmpfs -o size=96m tmpfs "$1" || exit 9
+shift
+exec "$@"
+"""
+
+
+def disturb(
+    stage: Stage, played: Played, fault: Fault, kinds: tuple[str, ...], times: int, seed: int
+) -> tuple[Counter[str], int]:
+    """Disturb a scene so often; return by kind how often it was, and the losses, which it prints.
+
+    A command that was disturbed too late counts for nothing.
+    """
+    draw, counts, losses, n_late = random.Random(f"{seed} {played.scene.name}"), Counter(), 0, 0
+    while counts.total() < times and n_late < times + 5:
+        kind = kinds[(counts.total() + n_late) % len(kinds)]
+        try:
+            was_disturbed = fault(stage, played, kind, draw)
+        except (LossError, TimeoutError) as loss:
+            losses, was_disturbed = losses + 1, True
+            print(f"    {played.scene.name}, {kind}: {loss}", flush=True)
+            for left in (stage.folder / "filler", *stage.folder.glob("run-*")):
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+        counts[kind] += was_disturbed
+        n_late += not was_disturbed
+    return counts, losses
+
+
+def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
+    """Return scenes, and how often each is disturbed; servers are on no small disk."""
+    scenes = [
+        scene
+        for scene in SCENES
+        if re.search(only, scene.name) and not (fault in ("disk", "memory") and scene.needs)
+    ]
+    whole = sum(scene.share for scene in scenes)
+    return [(scene, max(1, round(times * scene.share / whole))) for scene in scenes]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Make a temporary folder; one of tempfile's would be removed by forked processes, too."""
+    folder = Path(tempfile.mkdtemp(prefix="kpca-faults-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Print what each scene lost; 1 if that is anything."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("fault", choices=FAULTS)
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--only", default="", help="scenes whose name this finds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    asked = arguments.times, arguments.only, arguments.fault
+    with ExitStack() as stack:
+        folder = arguments.folder
+        if folder is None:
+            folder = stack.enter_context(_folder())
+            if arguments.fault == "disk":
+                again = [sys.executable, "-m", "tests.benchmarks.faults", *sys.argv[1:]]
+                apart = ["unshare", "-rm", "sh", "-c", _SMALL_DISK, "sh", str(folder), *again]
+                return os.spawnvp(os.P_WAIT, "unshare", [*apart, "--folder", str(folder)])
+        load(("kpca_apps.cli.main",))
+        stage = Stage(folder, stack.enter_context(_folder()) / "tmp")
+        prepare(stage, [scene for scene, _ in chosen(*asked)])
+        return _disturb_all(stage, arguments, stack)
+
+
+def _disturb_all(stage: Stage, arguments: argparse.Namespace, stack: ExitStack) -> int:
+    fault, kinds = FAULTS[arguments.fault]
+    all_counts, all_losses = Counter[str](), 0
+    for scene, times in chosen(arguments.times, arguments.only, arguments.fault):
+        if scene.needs == "cluster" and not stage.cluster:
+            stage.cluster, stage.workers = stack.enter_context(cluster(stage.folder))
+        with ExitStack() as for_scene:
+            if scene.needs == "bucket":
+                table = stage.folder / "in" / "birds.csv"
+                stage.store = for_scene.enter_context(bucket(table))
+            began = os.times()
+            played = play(stage, scene, is_timed=arguments.fault == "kill")
+            counts, losses = disturb(
+                stage, played, fault, kinds or scene.kinds, times, arguments.seed
+            )
+            stage.store = None
+        spent = sum(os.times()[:4]) - sum(began[:4])
+        print(
+            f"{scene.name:46s} {played.seconds:5.2f} s {played.n_steps:5d} steps "
+            f"{counts.total():4d} times {losses:3d} losses {spent:6.1f} CPU s",
+            flush=True,
+        )
+        all_counts, all_losses = all_counts + counts, all_losses + losses
+    by_kind = ", ".join(f"{kind} {count}" for kind, count in sorted(all_counts.items()))
+    print(f"{all_counts.total()} times ({by_kind}), {all_losses} losses")
+    return int(all_losses > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""What a run says of its time."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+from kpca_apps.cli.results import Clock
+
+
+def test_no_run_ends_before_it_began_though_the_clock_was_set_back() -> None:
+    clock = Clock(started=datetime.now(UTC) + timedelta(days=365))
+    told = json.loads(clock.to_json())
+    passed = datetime.fromisoformat(told["finished"]) - datetime.fromisoformat(told["started"])
+    assert timedelta(0) <= passed < timedelta(minutes=1)

@@ -1,0 +1,168 @@
+"""The command in a forked process, which dies when a test says so.
+
+A fork of a process that has loaded the package does what a fresh one does, without the seconds of
+loading. It is the head of a process group, so that all it starts can be killed with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 600.0  # seconds after which a command is said to hang
+ORPHANS = 60.0  # seconds in which what a killed process left has to end
+_FILE_STEPS = ("os.", "shutil.", "open", "ctypes.", "sqlite3.")
+_STEP = 0.002
+_IDLE = ("jemalloc_bg_thd", "polars-ooc-clea")  # threads of allocators, and one that cleans up
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command on its way."""
+
+    pid: int
+    out: Path
+    err: Path
+    began: float
+
+    def others(self) -> list[int]:
+        """Name the processes that it started and that are still there."""
+        return [pid for pid in group_of(self.pid) if pid != self.pid]
+
+    def kill(self, *, alone: bool = False) -> None:
+        """Kill it, and all it started unless it is to die alone."""
+        with suppress(ProcessLookupError):
+            (os.kill if alone else os.killpg)(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return how it ended; it is killed where it hangs."""
+        if (code := self.wait_until(lambda: False)) is None:
+            self.kill()
+            os.waitpid(self.pid, 0)
+            raise TimeoutError(f"it hangs, and said {self.err.read_text()[-500:]!r}")
+        return code
+
+    def wait_until(self, is_enough: Callable[[], bool]) -> int | None:
+        """Return how it ended, None if it has not by then or seems to hang."""
+        while time.monotonic() < self.began + PATIENCE:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if is_enough():
+                break
+            time.sleep(_STEP)
+        return None
+
+    def gone(self) -> None:
+        """Wait until all that it started has ended by itself."""
+        end = time.monotonic() + ORPHANS
+        while left := self.others():
+            if time.monotonic() > end:
+                self.kill()
+                raise TimeoutError(f"left by it and alive: {left}")
+            time.sleep(0.02)
+
+
+def start(
+    words: Sequence[str],
+    folder: Path,
+    temporary: Path,
+    *,
+    number: int = 0,
+    prepare: Iterable[Callable[[], object]] = (),
+    step: int = 0,
+    note: Path | None = None,
+) -> Command:
+    """Start a command in a folder, with another for temporary files.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Its arguments.
+    folder, temporary : Path
+    number : int
+        Counts commands at the same time, whose words are kept in files of their own.
+    prepare : iterable of callable
+        What is done in the process before the command is run.
+    step : int
+        The step on the disk, from 1, before which it is killed with all it started; 0: none.
+    note : Path, optional
+        A file into which it writes its steps on the disk, and the modules that it loaded.
+    """
+    out, err = (temporary / f"{name}{number}" for name in ("stdout", "stderr"))
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return Command(pid, out, err, time.monotonic())
+    code = 70
+    try:
+        os.setsid()
+        os.chdir(folder)
+        os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for change in prepare:
+            change()
+        count = _watch_steps(step)
+        from kpca_apps.cli.main import main
+
+        code = main(list(words))
+        if note is not None:
+            note.write_text("\n".join([str(count[0]), *sys.modules]))
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+        code = 70
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _watch_steps(last: int) -> list[int]:
+    """Count steps on the disk; kill all before the last of them."""
+    count, owner = [0], os.getpid()
+
+    def see(event: str, arguments: tuple[object, ...]) -> None:
+        if event.startswith(_FILE_STEPS) and os.getpid() == owner:
+            count[0] += 1
+            if count[0] == last:
+                os.killpg(0, signal.SIGKILL)
+
+    sys.addaudithook(see)
+    return count
+
+
+def load(modules: Iterable[str]) -> None:
+    """Load modules before the next fork; a process whose threads work could not be forked."""
+    for name in modules:
+        with suppress(Exception):
+            importlib.import_module(name)
+    threads = {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
+    working = threads - {Path("/proc/self/comm").read_text().strip(), *_IDLE}
+    assert not working, f"loading has started {working}"
+
+
+def group_of(leader: int) -> list[int]:
+    """Name the live processes of a group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError, ValueError):
+                state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if int(group) == leader and state != "Z":
+                    found.append(int(entry.name))
+    return found

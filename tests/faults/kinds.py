@@ -1,0 +1,175 @@
+"""What can befall a command: each takes a scene that was played undisturbed, and plays it again.
+
+A function returns whether the command was disturbed before it came to its end; LossError tells what
+was lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from kpca_apps.system.memory import claimed_addresses
+from tests.faults.forked import Command
+from tests.faults.scenes import MOMENTS
+from tests.faults.stage import LossError, Played, Stage, go_on, look
+
+Fault = Callable[[Stage, Played, str, random.Random], bool]
+YEAR = 365 * 86400.0
+
+
+def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
+    """Kill it, look at what is there, and go on."""
+    scene, folder = played.scene, _folder(stage, played, draw)
+    step = draw.randint(1, played.n_steps) if kind == "step" else 0
+    command = stage.start(scene, scene.words, folder, step=step)
+    was_killed, code = _killed(stage, command, kind, draw.uniform(0, played.seconds))
+    if code != -signal.SIGKILL:
+        # Without one of its workers it may end well, or say so.
+        _expect(command, code, (0, 3, 4, 130) if kind in ("worker", "cluster") else (0,))
+    command.gone()
+    go_on(played, stage, folder, look(played, stage, folder))
+    return was_killed or code == -signal.SIGKILL
+
+
+def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bool, int]:
+    """Kill as is asked; return whether one of its workers was, and how the command ended."""
+    if kind == "step":
+        return False, command.wait()
+    end = command.began + after
+    code = command.wait_until(lambda: time.monotonic() >= end)
+    find = {"worker": command.others, "cluster": stage.workers}.get(kind)
+    if code is None and find is not None:
+        code = command.wait_until(lambda: bool(find()))
+        if code is None:
+            with suppress(ProcessLookupError, IndexError):
+                os.kill(random.Random(after).choice(find()), signal.SIGKILL)
+                return True, command.wait()
+    elif code is None:
+        command.kill(alone=kind == "driver")
+    return False, command.wait() if code is None else code
+
+
+def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+    """Leave less room on the disk than its results take, look, make room, and go on."""
+    scene, folder = played.scene, _folder(stage, played, draw)
+    filler = stage.folder / "filler"
+    free = shutil.disk_usage(stage.folder).free
+    room = round(draw.uniform(0, played.n_bytes))
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(free - room, 1))
+    command = stage.start(scene, scene.words, folder)
+    code = command.wait()
+    # Images of a batch may fail one by one.
+    _expect(command, code, (0, 3))
+    command.gone()
+    filler.unlink()
+    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    return code != 0
+
+
+def little_memory(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+    """Leave it less memory than it needs, look, give it back, and go on."""
+    scene, folder = played.scene, _folder(stage, played, draw)
+    limit = round(draw.uniform(0.5, 1.5) * claimed_addresses())
+
+    def bound() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    command = stage.start(scene, scene.words, folder, prepare=(bound,))
+    code = command.wait()
+    _expect(command, code, (0, 3, 4))
+    command.gone()
+    go_on(played, stage, folder, look(played, stage, folder, was_killed=False))
+    return code != 0
+
+
+def twice(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+    """Start it a second time in the same folder while the first is on its way."""
+    scene, folder = played.scene, _folder(stage, played, draw)
+    first = stage.start(scene, scene.words, folder)
+    end = first.began + draw.uniform(0, played.seconds)
+    ended = first.wait_until(lambda: time.monotonic() >= end)
+    second = stage.start(scene, scene.words, folder, number=1)
+    codes = [first.wait() if ended is None else ended, second.wait()]
+    for command, code in zip((first, second), codes, strict=True):
+        _expect(command, code, (0, 3, 4))
+        command.gone()
+    if 0 not in codes:
+        raise LossError(f"neither came to its end: {codes}")
+    left = look(played, stage, folder, was_killed=False)
+    if left.units != played.whole:
+        raise LossError("what both left is not whole")
+    shutil.rmtree(folder)
+    return ended is None
+
+
+def jumping_clock(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
+    """Kill it while its clock jumps by years, date its files years off, and go on."""
+    scene, folder = played.scene, _folder(stage, played, draw)
+    jumps = random.Random(draw.random())
+
+    def jump() -> None:
+        true, off = time.time, [0.0]
+
+        def told() -> float:
+            if jumps.random() < 0.3:
+                off[0] = jumps.choice((-YEAR, 0, YEAR))
+            return true() + off[0]
+
+        time.time = told
+
+    command = stage.start(
+        scene, scene.words, folder, prepare=(jump,), step=draw.randint(1, played.n_steps)
+    )
+    code = command.wait()
+    if code != -signal.SIGKILL:
+        _expect(command, code, (0,))
+    command.gone()
+    now = time.time()
+    for path in folder.rglob("*"):
+        moment = now + jumps.choice((-YEAR, 0, YEAR))
+        os.utime(path, (moment, moment))
+    go_on(played, stage, folder, look(played, stage, folder), prepare=(jump,), then=_check_times)
+    return code == -signal.SIGKILL
+
+
+def _check_times(folder: Path) -> None:
+    for path in folder.rglob("run.json"):
+        told = json.loads(path.read_text())
+        began, ended = (datetime.fromisoformat(told[name]) for name in ("started", "finished"))
+        if ended < began or min(told["seconds"].values()) < 0:
+            raise LossError(f"{path} tells of time that went back")
+
+
+def _folder(stage: Stage, played: Played, draw: random.Random) -> Path:
+    shutil.rmtree(stage.temporary, ignore_errors=True)
+    return stage.begun(played.scene, f"run-{draw.getrandbits(40):010x}")
+
+
+def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
+    """See that a command ended as it may, with one line about it where it was not well."""
+    lines = command.err.read_text().splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    is_told = not code or (len(errors) == 1 and lines[-1] == errors[0])
+    if code not in allowed or not is_told or any("Traceback" in line for line in lines):
+        raise LossError(f"it ended with {code} and said {lines[-12:]}")
+
+
+FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
+    "kill": (kill, ()),
+    "disk": (full_disk, MOMENTS[:1]),
+    "memory": (little_memory, MOMENTS[:1]),
+    "twice": (twice, MOMENTS[:1]),
+    "clock": (jumping_clock, MOMENTS[:1]),
+}
+"""By name: the function, and the kinds of moments, those of the scene where there are none."""

@@ -1,0 +1,84 @@
+"""Servers that scenes need, in processes of their own: those that are forked have no threads."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+BUCKET = "kpca-tests"
+_SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, Callable[[], list[int]]]]:
+    """Start a scheduler and two workers, which come back when they are killed."""
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0",
+             "--no-dashboard", "--scheduler-file", str(folder / "scheduler.json")]  # fmt: skip
+    scheduler = subprocess.Popen(words, **_SILENT)
+    workers = None
+    try:
+        while not (folder / "scheduler.json").exists():
+            time.sleep(0.1)
+        address = re.search(r"tcp://[0-9.:]+", (folder / "scheduler.json").read_text())
+        assert address is not None
+        words = [sys.executable, "-m", "distributed.cli.dask_worker", address[0], "--nworkers", "2",
+                 "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder)]  # fmt: skip
+        workers = subprocess.Popen(words, **_SILENT)
+        nanny = workers.pid
+        time.sleep(3)
+        yield address[0], lambda: _spawned_by(nanny)
+    finally:
+        for process in filter(None, (workers, scheduler)):
+            process.terminate()
+            process.wait()
+
+
+def _spawned_by(parent: int) -> list[int]:
+    """Name the worker processes that a nanny started."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    found = []
+    for pid in map(int, listed):
+        with suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+@contextmanager
+def bucket(table: Path) -> Iterator[Any]:
+    """Start moto's server of S3 with a table in a bucket; give boto3's client of it."""
+    import boto3
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        **_SILENT,
+    )
+    url = f"http://127.0.0.1:{port}"
+    os.environ |= {
+        "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+    }  # fmt: skip
+    try:
+        client = boto3.client("s3", endpoint_url=url)
+        for _ in range(100):
+            with suppress(Exception):
+                client.create_bucket(Bucket=BUCKET)
+                break
+            time.sleep(0.2)
+        with table.open("rb") as file:
+            client.put_object(Bucket=BUCKET, Key=f"in/{table.name}", Body=file)
+        yield client
+    finally:
+        server.terminate()
+        server.wait()

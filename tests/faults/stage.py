@@ -1,0 +1,263 @@
+"""Scenes on a stage: how they begin, what they leave undisturbed, and what they may leave else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.faults.forked import Command, load, start
+from tests.faults.scenes import (
+    PREPARED,
+    Scene,
+    Units,
+    in_small_parts,
+    make_inputs,
+    noting_parts,
+    seen,
+    without_pictures,
+    words_of,
+)
+from tests.faults.servers import BUCKET
+
+_UNFINISHED = re.compile(r"\..+\.(partial|old)")
+# Loaded once, before processes are forked.
+_LOADED = frozenset(
+    "kpca_apps polars pyarrow numpy scipy sklearn matplotlib numba llvmlite PIL tifffile "
+    "imagecodecs jinja2 xlsxwriter msgspec joblib rich typer skimage duckdb".split()
+)  # fmt: skip
+
+
+class LossError(Exception):
+    """Something was lost, or left that is not whole."""
+
+
+@dataclass
+class Stage:
+    """Where scenes are played: folders, and addresses of servers."""
+
+    folder: Path
+    temporary: Path  # the folder for temporary files of all commands
+    cluster: str = ""
+    workers: Callable[[], list[int]] = list
+    store: Any = None
+
+    def begun(self, scene: Scene, name: str) -> Path:
+        """Make a folder as it is before a command, with databases and earlier results."""
+        folder = self.folder / name
+        folder.mkdir()
+        for name_in_store in self._in_store():
+            self.store.delete_object(Bucket=BUCKET, Key=name_in_store)
+        for database in ("shop.db", "shop.duckdb"):
+            if f"/{database}" in scene.words:
+                shutil.copy(self.folder / "in" / database, folder)
+        if scene.keeps == "parts":
+            (folder / "work").mkdir()
+        if scene.earlier:
+            earlier = self.folder / "earlier" / scene.name.replace("/", " ")
+            if not earlier.exists():
+                earlier.parent.mkdir(exist_ok=True)
+                self.finish(self.start(scene, scene.earlier, folder))
+                shutil.copytree(folder, earlier)
+                return folder
+            shutil.rmtree(folder)
+            shutil.copytree(earlier, folder)
+        return folder
+
+    def start(
+        self,
+        scene: Scene,
+        line: str,
+        folder: Path,
+        *,
+        prepare: tuple[Callable[[], object], ...] = (),
+        step: int = 0,
+        note: Path | None = None,
+        number: int = 0,
+    ) -> Command:
+        """Start a command of a scene in a folder."""
+        self.temporary.mkdir(exist_ok=True)
+        if not scene.is_drawn:
+            prepare = (*prepare, without_pictures)
+        if scene.in_parts:
+            prepare = (*prepare, in_small_parts)
+        if scene.keeps == "parts":
+            prepare = (*prepare, noting_parts(self.folder / "parts-done"))
+        words = words_of(line, self.cluster)
+        return start(
+            words, folder, self.temporary, number=number, prepare=prepare, step=step, note=note
+        )
+
+    def finish(self, command: Command) -> None:
+        """Wait for the end of a command that has to come to a good one."""
+        if (code := command.wait()) != 0:
+            said = command.err.read_text()
+            raise LossError(f"it ended with {code} and said {said[-700:]!r}")
+        command.gone()
+
+    def seen(self, folder: Path) -> Units:
+        """Return what lies under final names, in a folder and in the bucket."""
+        return seen(folder, {name: self._of_store(name).read() for name in self._in_store()})
+
+    def _in_store(self) -> list[str]:
+        """Name what commands have written to the bucket, below ``out/``."""
+        if self.store is None:
+            return []
+        listed = self.store.list_objects_v2(Bucket=BUCKET, Prefix="out/")
+        return [one["Key"] for one in listed.get("Contents", ())]
+
+    def _of_store(self, name: str) -> Any:
+        return self.store.get_object(Bucket=BUCKET, Key=name)["Body"]
+
+
+@dataclass
+class Played:
+    """A scene that came to its end undisturbed: what it leaves, and how long it takes."""
+
+    scene: Scene
+    before: Units
+    whole: Units
+    seconds: float
+    n_steps: int
+    n_bytes: int  # of what it writes
+    parts: set[str]
+
+
+def play(stage: Stage, scene: Scene, *, is_timed: bool) -> Played:
+    """Run a command undisturbed; where its time counts, again, with all loaded that it loads."""
+    for name in ("first", "timed") if is_timed else ("first",):
+        folder = stage.begun(scene, name)
+        before, n_before = stage.seen(folder), _n_bytes(folder)
+        note, log = stage.folder / "note", stage.folder / "parts-done"
+        log.unlink(missing_ok=True)
+        began = time.monotonic()
+        command = stage.start(scene, scene.words, folder, note=note)
+        if command.wait() != 0:
+            raise LossError(f"undisturbed it said {command.err.read_text()[-500:]!r}")
+        seconds = time.monotonic() - began
+        command.gone()
+        steps, *modules = note.read_text().split("\n")
+        load(module for module in modules if module.partition(".")[0] in _LOADED)
+        whole = stage.seen(folder)
+        n_bytes = _n_bytes(folder) - (0 if scene.earlier else n_before)
+        parts = set(log.read_text().split()) if log.exists() else set()
+        shutil.rmtree(folder)
+    return Played(scene, before, whole, seconds, int(steps), n_bytes, parts)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a command that was disturbed left: under final names, and done for the next run."""
+
+    units: Units
+    images: dict[str, tuple[int, int]]  # results of a batch, with what changes if made again
+    parts: set[str]
+
+
+def look(played: Played, stage: Stage, folder: Path, *, was_killed: bool = True) -> Left:
+    """See that what lies under a final name is whole, and that other names say that it is not.
+
+    A command that was not killed leaves nothing under such names.
+    """
+    units = stage.seen(folder)
+    for unit in {*units, *played.before}:
+        if units.get(unit) not in (played.before.get(unit), played.whole.get(unit)):
+            raise LossError(f"{unit} is neither as before nor whole")
+    for path in folder.rglob("*"):
+        hidden = [part for part in path.relative_to(folder).parts if part.startswith(".")]
+        if hidden and not (was_killed and any(map(_UNFINISHED.fullmatch, hidden))):
+            raise LossError(f"{path.relative_to(folder)} is left")
+    done = {
+        name
+        for unit, files in units.items()
+        if played.scene.keeps == "images"
+        and unit.startswith("o/images")
+        and files == played.whole.get(unit) != played.before.get(unit)
+        for name in files
+    }
+    images = {name: stamp for name, stamp in _stamps(folder).items() if name in done}
+    return Left(units, images, {path.name for path in folder.glob("work/kpca-finished/*.npz")})
+
+
+def go_on(
+    played: Played,
+    stage: Stage,
+    folder: Path,
+    left: Left,
+    *,
+    prepare: tuple[Callable[[], object], ...] = (),
+    then: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Run the command again: it ends as if undisturbed, does nothing again, and leaves no more."""
+    scene, log = played.scene, stage.folder / "parts-done"
+    log.unlink(missing_ok=True)
+    is_whole = left.units.get("o") == played.whole.get("o") is not None
+    # Without --force the same command refuses what is whole; with it, it tells of itself so.
+    more = " --force" if is_whole and "--force" not in scene.words else ""
+    stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
+    then(folder)
+    if not more and (found := stage.seen(folder)) != played.whole:
+        raise LossError(f"the next run left {_differences(found, played.whole)}")
+    stamps = _stamps(folder)
+    if any(stamps.get(name) != stamp for name, stamp in left.images.items()):
+        raise LossError("images that were done were done again")
+    done = set(log.read_text().split()) if log.exists() else set()
+    if done != played.parts - left.parts:
+        raise LossError(
+            f"{len(done & left.parts)} parts were done again, {len(done - played.parts)} others"
+        )
+    hidden = [path for path in folder.rglob("*") if path.name.startswith(".")]
+    temporary = [path for path in stage.temporary.iterdir() if not path.name.startswith("std")]
+    if found_after := [*hidden, *temporary, *folder.glob("work/*")]:
+        raise LossError(f"the next run left {[str(one) for one in found_after[:5]]}")
+    shutil.rmtree(folder)
+
+
+def _n_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*"))
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    return {
+        path.relative_to(folder).as_posix(): (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def _differences(found: Units, whole: Units) -> str:
+    names = {
+        name
+        for unit in {*found, *whole}
+        for name in {*found.get(unit, {}), *whole.get(unit, {})}
+        if found.get(unit, {}).get(name) != whole.get(unit, {}).get(name)
+    }
+    return f"other {', '.join(sorted(names)[:5])}"
+
+
+def prepare(stage: Stage, scenes: Iterable[Scene]) -> None:
+    """Make what scenes read, in processes of their own: this one has to stay without threads."""
+    folder = stage.folder / "in"
+    folder.mkdir()
+    stage.temporary.mkdir()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            make_inputs(folder)
+            code = 0
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        sys.exit("the inputs could not be made")
+    lines = [line for scene in scenes for line in (scene.words, scene.earlier)]
+    for line in PREPARED:
+        if any(f"in/{line.split()[-1]} " in other for other in lines):
+            command = start(line.split(), folder, stage.temporary, prepare=(without_pictures,))
+            stage.finish(command)
