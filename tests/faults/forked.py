@@ -109,7 +109,8 @@ def start(
     try:
         os.setsid()
         os.chdir(folder)
-        os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+        # Named, or Python would try it out with a file, which a kill just then leaves for ever.
+        os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
