@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from kpca_apps.tables.databases.address import quoted
+from kpca_apps.tables.databases.address import sql_name
 from tests.benchmarks.large_tables import LABEL, make_table
 from tests.benchmarks.processes import watched
 from tests.postgres import PASSWORD, running_server
@@ -35,7 +35,7 @@ def sqlite(folder: Path, data: Path) -> Iterator[str]:
     schema = pq.read_schema(next(iter(files(data))))
     with closing(sqlite3.connect(folder / "rows.db")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
-        names = ", ".join(map(quoted, schema.names))
+        names = ", ".join(map(sql_name, schema.names))
         connection.execute(f"CREATE TABLE rows ({names})")
         marks = ", ".join("?" * len(schema))
         for path in files(data):

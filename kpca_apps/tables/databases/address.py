@@ -167,7 +167,7 @@ def typed(name: TableName) -> str:
     >>> print(typed(("sales", "a.b")))
     sales."a.b"
     """
-    return ".".join(quoted(part) if {".", '"'} & {*part} else part for part in name)
+    return ".".join(sql_name(part) if {".", '"'} & {*part} else part for part in name)
 
 
 def scheme_of_file(head: bytes) -> str | None:
@@ -177,10 +177,10 @@ def scheme_of_file(head: bytes) -> str | None:
     return "duckdb" if head[8:12] == b"DUCK" else None
 
 
-def quoted(name: TableName | str) -> str:
+def sql_name(name: TableName | str) -> str:
     r"""Quote a name for SQL, whatever is in it.
 
-    >>> print(quoted(("sales", 'a"; DROP TABLE b')))
+    >>> print(sql_name(("sales", 'a"; DROP TABLE b')))
     "sales"."a""; DROP TABLE b"
     """
     parts = (name,) if isinstance(name, str) else name

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening, require_library
 from kpca_apps.system.spools import spool_folder
-from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
+from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
 from kpca_apps.tables.input_file import HEAD
 
@@ -98,7 +98,7 @@ class DuckDB:
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
         """Write rows into a new table."""
-        run, place = self._connection.execute, quoted(table)
+        run, place = self._connection.execute, sql_name(table)
         run("BEGIN TRANSACTION")
         if replace:
             run(f"DROP TABLE IF EXISTS {place}")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, require_library
-from kpca_apps.tables.databases.address import Address, TableName, quoted
+from kpca_apps.tables.databases.address import Address, TableName, sql_name
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
 
 _PATIENCE = 15  # seconds a server is given to answer, unless the address or the system says more
@@ -63,11 +63,11 @@ class PostgreSQL:
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
-        return self._texts(_COLUMNS.format(_literal(quoted(table))))
+        return self._texts(_COLUMNS.format(_literal(sql_name(table))))
 
     def key(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table's primary key."""
-        return self._texts(_KEY.format(_literal(quoted(table))))
+        return self._texts(_KEY.format(_literal(sql_name(table))))
 
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another: what is no SELECT, or several, is refused."""
@@ -88,7 +88,7 @@ class PostgreSQL:
         """Write rows into a new table."""
         *schema, name = table
         if replace:
-            self._run(f"DROP TABLE IF EXISTS {quoted(table)}")
+            self._run(f"DROP TABLE IF EXISTS {sql_name(table)}")
         with closing(self._connection.cursor()) as cursor:
             place = {"db_schema_name": schema[0]} if schema else {}
             cursor.adbc_ingest(name, rows, mode="create", **place)

@@ -13,7 +13,7 @@ from kpca_apps.tables.databases.address import (
     Address,
     TableName,
     database_address,
-    quoted,
+    sql_name,
     typed,
 )
 from kpca_apps.tables.databases.database import Database, checked, named_schema, told
@@ -77,9 +77,9 @@ def _read(uri: str, options: ReadOptions) -> Table | PartedTable:
             name = ".".join(table)
             require_table(table, database, waiting)
             key = waiting(partial(database.key, table))
-            query = f"SELECT * FROM {quoted(table)}"
+            query = f"SELECT * FROM {sql_name(table)}"
             if key and not database.in_stored_order:
-                query += f" ORDER BY {', '.join(map(quoted, key))}"
+                query += f" ORDER BY {', '.join(map(sql_name, key))}"
             elif not database.in_stored_order:
                 notes.append(_STORED)
         elif not address.is_ordered:

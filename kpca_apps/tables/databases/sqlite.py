@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening
-from kpca_apps.tables.databases.address import Address, TableName, quoted, scheme_of_file
+from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.databases.database import EXACT, Cell, Selected
 from kpca_apps.tables.input_file import HEAD
 
@@ -87,11 +87,11 @@ class SQLite:
 
     def write(self, table: TableName, rows: pa.RecordBatchReader, *, replace: bool) -> None:
         """Write rows into a new table."""
-        run, place = self._connection.execute, quoted(table)
+        run, place = self._connection.execute, sql_name(table)
         run("BEGIN IMMEDIATE")
         if replace:
             run(f"DROP TABLE IF EXISTS {place}")
-        columns = ", ".join(f"{quoted(one.name)} {_type(one.type)}" for one in rows.schema)
+        columns = ", ".join(f"{sql_name(one.name)} {_type(one.type)}" for one in rows.schema)
         run(f"CREATE TABLE {place} ({columns})")
         marks = ", ".join("?" * len(rows.schema))
         for batch in rows:

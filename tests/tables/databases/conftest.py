@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kpca_apps.tables.databases.address import quoted
+from kpca_apps.tables.databases.address import sql_name
 from tests.postgres import PASSWORD, Server
 
 Make = Callable[..., str]
@@ -23,7 +23,7 @@ TYPES = {
 def definitions(frame: pl.DataFrame, kind: str, key: str | None) -> str:
     """Columns of a new table, in the words of a kind of database."""
     return ", ".join(
-        f"{quoted(name)} {TYPES[kind][type(dtype)]}{' PRIMARY KEY' * (name == key)}"
+        f"{sql_name(name)} {TYPES[kind][type(dtype)]}{' PRIMARY KEY' * (name == key)}"
         for name, dtype in frame.schema.items()
     )
 
@@ -37,24 +37,26 @@ def make(
 
     def make_table(frame: pl.DataFrame, name: str = "birds", key: str | None = None) -> str:
         made.append(name)
-        create = f"CREATE TABLE {quoted(name)} ({definitions(frame, kind, key)})"
+        create = f"CREATE TABLE {sql_name(name)} ({definitions(frame, kind, key)})"
         marks = ", ".join("?" * frame.width)
         if kind == "postgresql":
             server: Server = request.getfixturevalue("postgres")
             monkeypatch.setenv("PGPASSWORD", PASSWORD)
-            server.run(f"DROP TABLE IF EXISTS {quoted(name)}", create, **{name: frame.to_arrow()})
+            server.run(f"DROP TABLE IF EXISTS {sql_name(name)}", create, **{name: frame.to_arrow()})
             return server.uri
         if kind == "sqlite":
             path = tmp_path / "shop.db"
             with closing(sqlite3.connect(path)) as connection, connection:
                 connection.execute(create)
-                connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", frame.rows())
+                connection.executemany(
+                    f"INSERT INTO {sql_name(name)} VALUES ({marks})", frame.rows()
+                )
             return f"sqlite:///{path}"
         path = tmp_path / "shop.duckdb"
         with duckdb_of(path) as connection:
             connection.execute(create)
             connection.register("frame", frame.to_arrow())
-            connection.execute(f"INSERT INTO {quoted(name)} SELECT * FROM frame")
+            connection.execute(f"INSERT INTO {sql_name(name)} SELECT * FROM frame")
         return f"duckdb:///{path}"
 
     yield make_table

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpca_apps.cli.commands import command_line
 from kpca_apps.errors import ConfigError, InputError, about
-from kpca_apps.tables.databases.address import database_address, quoted, table_name, typed
+from kpca_apps.tables.databases.address import database_address, sql_name, table_name, typed
 from kpca_apps.tables.opening import expand, open_table
 from kpca_apps.tables.read.uri import refuse_password, scheme_of, with_file
 
@@ -22,16 +22,16 @@ TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 @given(TEXTS, TEXTS)
 def test_any_name_is_quoted_so_that_the_database_reads_it_back(name: str, column: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(f"CREATE TABLE {quoted(f'x{name}')} ({quoted(column)} INTEGER)")
+        connection.execute(f"CREATE TABLE {sql_name(f'x{name}')} ({sql_name(column)} INTEGER)")
         (found,) = connection.execute("SELECT name FROM sqlite_master").fetchone()
-        head = connection.execute(f"SELECT {quoted(column)} FROM {quoted(f'x{name}')}")
+        head = connection.execute(f"SELECT {sql_name(column)} FROM {sql_name(f'x{name}')}")
     assert found == f"x{name}"
     assert head.description[0][0] == column
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=2))
 def test_a_quoted_name_is_taken_apart_as_it_was(parts: list[str]) -> None:
-    assert table_name(quoted(tuple(parts))) == tuple(parts)
+    assert table_name(sql_name(tuple(parts))) == tuple(parts)
     assert table_name(typed(tuple(parts))) == tuple(parts)
 
 

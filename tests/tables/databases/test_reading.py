@@ -12,7 +12,7 @@ from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import found_columns
-from kpca_apps.tables.databases.address import quoted
+from kpca_apps.tables.databases.address import sql_name
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import PartedTable
 from tests.novelty.tables import frame_of
@@ -53,7 +53,7 @@ def test_the_only_table_needs_no_name_and_others_are_named(make: Make, kind: str
 def test_a_query_keeps_its_order_and_ends_as_it_likes(make: Make) -> None:
     uri, names = make(FRAME), FRAME.columns
     first = names[1]
-    query = f"SELECT bird, {quoted(first)} FROM birds ORDER BY bird DESC LIMIT 40 -- the last\n ;"
+    query = f"SELECT bird, {sql_name(first)} FROM birds ORDER BY bird DESC LIMIT 40 -- the last\n ;"
     table = read_table(uri, query=query)
     assert table.frame.equals(FRAME.select("bird", first).reverse()[:40])
     assert table.source.notes == () and table.source.key_columns == ()
@@ -66,7 +66,7 @@ def test_hostile_names_and_cells_are_only_names_and_cells(make: Make) -> None:
     frame = pl.DataFrame({HOSTILE: ["'; DROP TABLE birds; --", "\\", '"', "a\nb"], 'a"b': range(4)})
     uri = make(frame.cast({'a"b': pl.Int64}), name=HOSTILE)
     make(FRAME)
-    table = read_table(uri, table_name=quoted(HOSTILE))
+    table = read_table(uri, table_name=sql_name(HOSTILE))
     assert table.columns == tuple(frame.columns)
     assert table.frame[HOSTILE].to_list() == frame[HOSTILE].to_list()
     assert read_table(uri, table_name="birds").frame.equals(FRAME)

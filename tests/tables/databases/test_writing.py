@@ -11,12 +11,12 @@ import pytest
 
 from kpca_apps import screen_table
 from kpca_apps.errors import ConfigError, InputError, RefusedError
-from kpca_apps.tables.databases.address import quoted
+from kpca_apps.tables.databases.address import sql_name
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import read_table
 from tests.tables.databases.conftest import Make
 
-HOSTILE = quoted('s"; DROP TABLE birds; --')
+HOSTILE = sql_name('s"; DROP TABLE birds; --')
 FRAME = pl.DataFrame({"bird": [1, 2], "name": ["a", "'; DROP TABLE birds; --"]})
 SCORES = pl.DataFrame(
     {
