@@ -389,7 +389,7 @@ def _combined(
     elif values:
         of_files = typed(values)
     # Some writers keep these columns in the files as well.
-    of_files = of_files[[name for name in of_files.columns if name not in names]]
+    of_files = pl.DataFrame([one for one in of_files.iter_columns() if one.name not in names])
     file_column = "file"
     while file_column in (*names, *of_files.columns):
         file_column += "_"

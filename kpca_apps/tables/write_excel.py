@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError, install_extra
 from kpca_apps.names import one_line
+from kpca_apps.system.spools import spool_folder
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.values import Column, DateFormat, ValueFormat
 
@@ -138,7 +140,10 @@ def workbook_bytes(sheets: Sequence[Sheet]) -> tuple[bytes, int]:
     import xlsxwriter
 
     file, n_cut = io.BytesIO(), 0
-    with xlsxwriter.Workbook(file, {"constant_memory": True}) as book:
+    # It writes cells into files, and one killed leaves them: in a folder that the next run removes.
+    folder = spool_folder()
+    options = {"constant_memory": True, "tmpdir": str(folder.path)}
+    with closing(folder), xlsxwriter.Workbook(file, options) as book:
         book.set_properties({"created": _CREATED})
         looks: dict[tuple[str, bool], xlsxwriter.format.Format] = {}
 

@@ -358,7 +358,7 @@ def _read_files(
         heights.append(metadata.num_rows)
         longest = max(longest, *(b - a for a, b in pairwise(starts)), 0)
     # Some writers keep these columns in the files as well.
-    values = values[[name for name in values.columns if name not in first]]
+    values = pl.DataFrame([one for one in values.iter_columns() if one.name not in first])
     names = [*first, *values.columns]
     n_rows, n_columns = sum(heights), len(names)
     require_cells(n_rows, n_columns)
