@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -131,4 +133,56 @@ def test_one_blas_thread_is_given_back_after_an_interrupt_on_the_way(monkeypatch
     assert blas_threads() == before
     with one_blas_thread():
         assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("step", ["__setitem__", "pop"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_blas_thread_is_given_back_after_an_interrupt_of_an_inner_block(
+    monkeypatch, step, count
+):
+    before, times = blas_threads(), iter(range(1, 10))
+
+    def interrupted(inside, *given):
+        found = getattr(dict, step)(inside, *given)
+        if next(times) == count:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+    inside = type("Interrupted", (dict,), {step: interrupted})()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(blas, "_INSIDE", inside)
+        with one_blas_thread(), one_blas_thread():
+            pass
+    assert blas_threads() == before
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_child_keeps_the_one_blas_thread_of_the_thread_that_forked_it(is_own):
+    inside, leave = threading.Event(), threading.Event()
+
+    def limited():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(10.0)
+
+    before = blas_threads()
+    other = threading.Thread(target=limited)
+    other.start()
+    assert inside.wait(10.0)
+    with one_blas_thread() if is_own else nullcontext():
+        child = os.fork()
+        if not child:
+            code = 2
+            try:
+                code = int(blas_threads() != ({1} if is_own else before))
+            finally:
+                os._exit(code)
+    leave.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert blas_threads() == before
