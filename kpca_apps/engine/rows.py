@@ -248,7 +248,7 @@ def in_order(
         told, call = np.geterr(), np.geterrcall()
 
         def as_here(start: int) -> Partial:
-            with np.errstate(call=call, **told):
+            with np.errstate(call=call, **told):  # type: ignore[arg-type]
                 return function(start)
 
         parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
