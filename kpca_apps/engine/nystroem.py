@@ -203,11 +203,15 @@ class CovarianceSums:
         return self.covariance + np.outer(self.mean, self.mean)
 
     @property
+    def explained(self) -> float:
+        """Sum over rows of |z|^2, what the landmarks' span holds of them."""
+        drift, mean = self.total / self.n, self.mean
+        return float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
+
+    @property
     def missed(self) -> float:
         """Sum over rows of what the landmarks' span misses of them, k(x, x) - |z|^2."""
-        drift, mean = self.total / self.n, self.mean
-        explained = float(np.trace(self.scatter)) + self.n * float(mean @ mean - drift @ drift)
-        return self.norm - explained
+        return self.norm - self.explained
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +336,7 @@ def subspace_from_sums(
         moment = sums.covariance if center else sums.second_moment
         variances, vectors = eigh(moment, check_finite=False)
         variances, vectors = variances[::-1], vectors[:, ::-1]
-        length = (sums.norm - sums.missed) / sums.n  # the trace of the second moment
+        length = sums.explained / sums.n  # the trace of the second moment
         largest = float(variances.max(initial=0.0))
         smallest = smallest_eigenvalue(largest, length, len(variances), precision)
         # A Tikhonov filter gives components without variance no gain; kept, they complete the span.

@@ -244,5 +244,12 @@ def in_order(
         # A thread's worth of work needs no scheduling, which costs as much as a small block.
         yield from map(function, starts)
     else:
+        # What numpy says of overflows is a setting of each thread: theirs is that of the caller.
+        told, call = np.geterr(), np.geterrcall()
+
+        def as_here(start: int) -> Partial:
+            with np.errstate(call=call, **told):  # type: ignore[arg-type]
+                return function(start)
+
         parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-        yield from parallel(delayed(function)(start) for start in starts)
+        yield from parallel(delayed(as_here)(start) for start in starts)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.system.memory import ROWS_IN_MEMORY
+from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
 from kpca_apps.system.spools import spilled
 
 _ROWS_A_BLOCK = 1 << 18
@@ -33,7 +32,7 @@ def blocks_of(n: int) -> Iterator[slice]:
 
 def let_go(*arrays: NDArray[Any] | None) -> None:
     """Let go of the memory that arrays mapped from files take: what is read again comes back."""
-    advice = getattr(mmap, "MADV_DONTNEED", None)
     for array in arrays:
-        if isinstance(array, np.memmap) and advice is not None:
-            array._mmap.madvise(advice)  # type: ignore[attr-defined]
+        # Copies are of the same class, but of no file.
+        if (mapped := getattr(array, "_mmap", None)) is not None:
+            drop_pages(mapped)

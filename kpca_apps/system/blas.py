@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 import scipy.linalg  # noqa: F401  (its library must be there to be found)
@@ -15,13 +15,9 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 from kpca_apps.system.interrupts import interrupts_held
 
 # The libraries keep one number of threads for the process, whichever thread sets it; so the limit
-# is one for the process, too. It is listed once for each who relies on it.
-_LOCK, _LIMITS = Lock(), list[Any]()
-if hasattr(os, "register_at_fork"):
-    # Forked while another thread holds the lock, a child would wait for a thread that it has not.
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+# is one for the process, too: there while anyone relies on it, who are listed with their thread.
+_LOCK, _LIMIT = Lock(), list[Any]()
+_INSIDE: dict[object, int] = {}
 
 
 @contextmanager
@@ -31,29 +27,55 @@ def one_blas_thread() -> Iterator[None]:
     The limit holds for the whole process until the last who asked for it, in whatever thread, has
     left; then the number of threads is again what the first found.
     """
-    is_held = False
+    me = object()
     try:
         with _LOCK:
-            if _LIMITS:
-                _LIMITS.append(_LIMITS[0])
-                is_held = True
-            else:
+            if not _LIMIT:
                 # Interrupted on the way, it would leave the limit to all that comes after.
                 with interrupts_held():
                     _let_any_thread_set()
-                    _LIMITS.append(_linear_algebra().limit(limits=1, user_api="blas"))
+                    _LIMIT.append(_linear_algebra().limit(limits=1, user_api="blas"))
                     _let_any_thread_set()
-                    is_held = True
+            _INSIDE[me] = get_ident()
         yield
     finally:
-        if is_held:
-            with _LOCK:
-                limit = _LIMITS.pop()
-                if not _LIMITS:
-                    with interrupts_held():
-                        _let_any_thread_set()
-                        limit.restore_original_limits()
-                        _let_any_thread_set()
+        try:
+            _leave(me)
+        except BaseException:  # an interrupt on the way: to hold each back would cost too much
+            _leave(me)
+            raise
+
+
+def _leave(me: object) -> None:
+    _INSIDE.pop(me, None)
+    if not _INSIDE:
+        _lift()
+
+
+def _lift() -> None:
+    """Set the number of threads that the first found, if nobody relies on the limit any more."""
+    with interrupts_held(), _LOCK:
+        if _LIMIT and not _INSIDE:
+            _let_any_thread_set()
+            _LIMIT.pop().restore_original_limits()
+            _let_any_thread_set()
+
+
+def _keep_own_thread() -> None:
+    """Have a forked child go on as the thread that forked it, which alone it has."""
+    _LOCK.release()
+    for one, thread in [*_INSIDE.items()]:
+        if thread != get_ident():
+            del _INSIDE[one]
+    if not _INSIDE:
+        _lift()
+
+
+if hasattr(os, "register_at_fork"):
+    # Forked while another thread holds the lock, a child would wait for a thread that it has not.
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_keep_own_thread
+    )
 
 
 def _let_any_thread_set() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import mmap
 import os
 import re
 import sys
@@ -96,6 +97,13 @@ def give_back() -> None:
         arrow.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such function
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def drop_pages(mapped: mmap.mmap) -> None:
+    """Drop what lies in memory of a shared mapping of a file: what is read again comes back."""
+    # Pages that are locked cannot be dropped, and some systems drop none.
+    with suppress(AttributeError, OSError):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _text_of(path: str | Path) -> str:

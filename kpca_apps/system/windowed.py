@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.system.memory import drop_pages
 from kpca_apps.system.spools import spool_file
 
 
@@ -27,16 +28,12 @@ class WindowedArray:
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
         """Return a copy of a part."""
+        # Pages are dropped, else all that was ever touched would count as memory of this process.
         part: NDArray[Any] = self._values[window].copy()
-        self._release()
+        drop_pages(self._map)
         return part
 
     def __setitem__(self, window: Any, values: NDArray[Any]) -> None:
         """Fill a part."""
         self._values[window] = values
-        self._release()
-
-    def _release(self) -> None:
-        # Else all that was ever touched would count as memory of this process.
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        drop_pages(self._map)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,6 +128,16 @@ def test_sums_are_those_of_numpy():
     assert_allclose(sums.covariance, np.cov(Z.T, bias=True), atol=1e-14)
     assert_allclose(sums.second_moment, Z.T @ Z / 50, atol=1e-14)
     assert_array_equal(sums.scatter, sums.scatter.T)
+
+
+def test_what_landmarks_hold_is_right_however_much_they_miss():
+    Z = normal_rows(50)
+    sums = replace(sums_of(Z, np.full(4, 0.3)), norm=1e30)
+    assert_allclose(sums.explained, (Z**2).sum(), rtol=1e-13)
+    # Directions without variance, but for rounding, are no components.
+    basis = LandmarkBasis.from_eigen(Linear(), np.eye(4))
+    flat = replace(sums_of(Z * [1.0, 1.0, 1e-9, 1e-9], np.zeros(4)), norm=1e30)
+    assert subspace_from_sums(basis, flat, precision="float32").n_components == 2
 
 
 @given(cut=st.integers(1, 39), seed=st.integers(0, 10**6))

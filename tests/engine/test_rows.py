@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -51,6 +53,15 @@ def test_sums_go_in_the_order_of_the_blocks_for_any_number_of_workers():
     for n_jobs in (1, 3):
         order = sum_row_blocks(lambda rows: [rows[0, 0]], X, block=3, n_jobs=n_jobs)
         assert order == list(X[::3, 0])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_overflows_are_told_in_all_threads_as_where_the_work_was_asked_for(n_jobs):
+    X = np.full((30, 2), 1e200)
+    with np.errstate(over="ignore"):
+        assert np.isinf(map_row_blocks(np.square, X, block=4, n_jobs=n_jobs)).all()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        map_row_blocks(np.square, X, block=4, n_jobs=n_jobs)
 
 
 def blas_threads():
@@ -131,4 +142,56 @@ def test_one_blas_thread_is_given_back_after_an_interrupt_on_the_way(monkeypatch
     assert blas_threads() == before
     with one_blas_thread():
         assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("step", ["__setitem__", "pop"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_blas_thread_is_given_back_after_an_interrupt_of_an_inner_block(
+    monkeypatch, step, count
+):
+    before, times = blas_threads(), iter(range(1, 10))
+
+    def interrupted(inside, *given):
+        found = getattr(dict, step)(inside, *given)
+        if next(times) == count:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+    inside = type("Interrupted", (dict,), {step: interrupted})()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(blas, "_INSIDE", inside)
+        with one_blas_thread(), one_blas_thread():
+            pass
+    assert blas_threads() == before
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forked processes here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_child_keeps_the_one_blas_thread_of_the_thread_that_forked_it(is_own):
+    inside, leave = threading.Event(), threading.Event()
+
+    def limited():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(10.0)
+
+    before = blas_threads()
+    other = threading.Thread(target=limited)
+    other.start()
+    assert inside.wait(10.0)
+    with one_blas_thread() if is_own else nullcontext():
+        child = os.fork()
+        if not child:
+            code = 2
+            try:
+                code = int(blas_threads() != ({1} if is_own else before))
+            finally:
+                os._exit(code)
+    leave.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert blas_threads() == before

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
 
 from kpca_apps.novelty.row_values import let_go, row_values
 
@@ -29,3 +34,17 @@ def test_memory_is_let_go_and_values_stay() -> None:
     let_go(values, None, np.zeros(3))
     assert mapped_kilobytes() < before - 7_000
     assert_array_equal(values, np.arange(N_ROWS))
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [np.ndarray.copy, copy.deepcopy, lambda values: pickle.loads(pickle.dumps(values))],
+)
+def test_copies_of_mapped_arrays_have_nothing_to_let_go(
+    copied: Callable[[NDArray[Any]], NDArray[Any]],
+) -> None:
+    values = row_values(100_001, np.float64)
+    values[:] = 1.0
+    again = copied(values)
+    let_go(again)
+    assert (again == 1.0).all()

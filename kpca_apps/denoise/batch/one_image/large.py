@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,23 +98,25 @@ def _is_clear(image: ImageFile, number: int) -> bool:
 
 
 class _LargePage:
-    """A large page, of which rows are had, and the same ones again at no cost."""
+    """A large page, of which rows are had from any thread, and the same ones again at no cost."""
 
     def __init__(self, image: ImageFile, number: int, is_clear: bool) -> None:
         assert image.rows is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.rows, number)
         self._is_clear = is_clear
-        self._kept = 0, self._read(0, 1)
+        self._kept, self._lock = (0, self._read(0, 1)), Lock()
 
     def rows(self, top: int, bottom: int) -> NDArray[Any]:
         """Return rows of the page, as they are stored."""
-        first, kept = self._kept
-        if not first <= top <= bottom <= first + len(kept):
-            self._kept = 0, kept[:0].copy()  # not two of them in memory
-            del kept
-            self._kept = first, kept = top, self._read(top, bottom)
-        return kept[top - first : bottom - first]
+        # One at a time: reading silences warnings, which Python does for all threads at once.
+        with self._lock:
+            first, kept = self._kept
+            if not first <= top <= bottom <= first + len(kept):
+                self._kept = 0, kept[:0].copy()  # not two of them in memory
+                del kept
+                self._kept = first, kept = top, self._read(top, bottom)
+            return kept[top - first : bottom - first]
 
     def data_of(self, pixels: NDArray[Any]) -> Mask | None:
         """Return where a piece of the page has data; None for everywhere."""

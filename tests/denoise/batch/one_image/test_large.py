@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,13 @@ from numpy.typing import NDArray
 from skimage.data import brick
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.one_image.large import _filling
+from kpca_apps.denoise.batch.one_image.large import _filling, _LargePage
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.images.pyramids import smaller_copy
-from kpca_apps.images.types import Page
+from kpca_apps.images.types import ImageFile, Metadata, Page, damage_refused
 from tests.images.laboratory.test_ome_zarr import made
 from tests.quick import quick
 
@@ -236,3 +239,24 @@ def test_what_needs_the_whole_is_refused(
 ) -> None:
     write(tmp_path, NOISY)
     assert message in run(tmp_path, denoiser, **options).reason
+
+
+def test_threads_that_read_rows_of_a_page_leave_the_filters_of_warnings_alone() -> None:
+    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+        with damage_refused("a.tif"):
+            time.sleep(0.002 * (1 + top % 3))
+            return NOISY[top:bottom]
+
+    page = Page(*NOISY.shape, 1, NOISY.dtype)
+    image = ImageFile("a.tif", "tiff", (page,), Metadata(), lambda _: NOISY, rows=rows)
+    large, before = _LargePage(image, 0, False), list(warnings.filters)
+    tops = [*range(0, 80, 4)]
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = [*pool.map(lambda top: large.rows(top, top + 3), tops)]
+        after = list(warnings.filters)
+    finally:
+        warnings.filters[:] = before
+    assert after == before
+    for top, part in zip(tops, found, strict=True):
+        np.testing.assert_array_equal(part, NOISY[top : top + 3])
