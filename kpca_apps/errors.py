@@ -5,8 +5,10 @@
     KpcaError                 1   something went wrong inside the toolkit
      +- ConfigError           2   options that contradict each other or name what is not there
      |   +- OptionError       2   one that is known by its field, which each face spells its own way
+     |       +- ParameterError 2  one of a method, which Python calls by that field
      +- InputError            3   a file, table or value that cannot be used
      |   +- ModelFileError    3   a model file that is damaged, foreign or does not fit the table
+     |   +- UnlikeFilesError  3   a file that cannot be one table with others
      |   +- UnreachableError  3   a file that cannot be read where the work is done, or is another
      +- RefusedError          4   work refused before it started, so that nothing is lost
      |   +- MemoryLimitError  4   the estimate of the memory needed exceeds the budget
@@ -40,8 +42,10 @@ __all__ = [
     "MemoryLimitError",
     "ModelFileError",
     "OptionError",
+    "ParameterError",
     "RefusedError",
     "StoppedError",
+    "UnlikeFilesError",
     "UnreachableError",
     "about",
     "flag_of",
@@ -114,6 +118,18 @@ class OptionError(ConfigError):
         return type(self), (self.field, self.sentence), {"args": self.args}
 
 
+class ParameterError(OptionError):
+    """A parameter of a method is refused; commands raise it anew, as an `OptionError`.
+
+    >>> str(ParameterError("n_components", "is 0; give a whole number >= 1"))
+    'n_components is 0; give a whole number >= 1'
+    """
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(field, sentence)
+        self.args = (f"{field} {sentence}", "")
+
+
 def flag_of(field: str) -> str:
     """Return an option as a command has it: ``n_landmarks`` is ``--landmarks``.
 
@@ -149,6 +165,10 @@ class InputError(KpcaError, ValueError):
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, or does not fit the table it is used on."""
+
+
+class UnlikeFilesError(InputError):
+    """A file cannot be one table with others: its columns or its kind are not theirs."""
 
 
 class UnreachableError(InputError):

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 # Of files that are tables, packed or not: those of a folder are read as one.
 TABLE_SUFFIXES = (
@@ -25,7 +25,8 @@ _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 # Languages put up to three marks on a letter; more pile up over the lines around.
 _MOST_MARKS = 3
-_PLAIN = re.compile(r"[ -~]*")
+_NOT_PLAIN = re.compile(r"[^ -~]+")
+_NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")  # whose lines are not the texts'
 # Of an address: a user and a password, before which another @ may stand, and no host in brackets.
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+://"
@@ -40,14 +41,7 @@ def visible(text: str) -> str:
     >>> print(visible("a\u200bb\u202ec"))
     a\u200bb\u202ec
     """
-    if _PLAIN.fullmatch(text):
-        return text
-    shown, n_marks = [], 0
-    for char in text:
-        n_marks = n_marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
-        hidden = _is_hidden(char) or n_marks > _MOST_MARKS
-        shown.append(ascii(char)[1:-1] if hidden else char)
-    return "".join(shown)
+    return _NOT_PLAIN.sub(lambda run: _written_out(run[0], ascii), text)
 
 
 def visible_json(text: str) -> str:
@@ -56,12 +50,17 @@ def visible_json(text: str) -> str:
     >>> print(visible_json('{"a": "b\u202ec"}'))
     {"a": "b\u202ec"}
     """
-    hidden = [char for char in set(text) if char != "\n" and _is_hidden(char)]
-    return text.translate({ord(char): json.dumps(char)[1:-1] for char in hidden})
+    return _NOT_PLAIN_JSON.sub(lambda run: _written_out(run[0], json.dumps), text)
 
 
-def _is_hidden(char: str) -> bool:
-    return unicodedata.category(char) in _UNSHOWABLE or char in _BLANK
+def _written_out(text: str, escaped: Callable[[str], str]) -> str:
+    shown, n_marks = [], 0
+    for char in text:
+        category = unicodedata.category(char)
+        n_marks = n_marks + 1 if category in ("Mn", "Me") else 0
+        hidden = category in _UNSHOWABLE or char in _BLANK or n_marks > _MOST_MARKS
+        shown.append(escaped(char)[1:-1] if hidden else char)
+    return "".join(shown)
 
 
 def one_line(text: str, limit: int = 80) -> str:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, OptionError, about
+from kpca_apps.errors import (
+    InputError,
+    KpcaError,
+    MemoryLimitError,
+    OptionError,
+    ParameterError,
+    about,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +23,7 @@ from kpca_apps.errors import InputError, KpcaError, MemoryLimitError, OptionErro
         InputError("it is empty."),
         MemoryLimitError("it is too large."),
         OptionError("skip_rows", "does not apply."),
+        ParameterError("n_components", "is 0; give a whole number >= 1"),
     ],
 )
 def test_the_nearest_name_is_put_before_what_is_wrong(error: KpcaError) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.names import one_line, safe_stem, suggest, unique_names, visible
+from kpca_apps.names import one_line, safe_stem, suggest, unique_names, visible, visible_json
 from kpca_apps.report.text import cut
 
 
@@ -72,24 +73,31 @@ def test_unique_names_are_unique_and_change_no_more_than_needed(names: list[str]
         assert result[names.index(name)] == name
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("pay\u200bpal", r"pay\u200bpal"),
-        ("a\ufeff\u2060\u00adb", r"a\ufeff\u2060\xadb"),
-        ("\u3164", r"\u3164"),
-        ("x\u202ey", r"x\u202ey"),
-        ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + r"\u0301\u0301"),
-        ("\ud800", r"\ud800"),
-    ],
-)
+# Pages write notes out by a script of their own, which is to agree.
+WRITTEN_OUT = [
+    ("pay\u200bpal", r"pay\u200bpal"),
+    ("a\ufeff\u2060\u00adb", r"a\ufeff\u2060\xadb"),
+    ("\u3164", r"\u3164"),
+    ("x\u202ey", r"x\u202ey"),
+    ("e" + "\u0301" * 5, "e" + "\u0301" * 3 + r"\u0301\u0301"),
+    ("m" + "\U0001e8d0" * 4, "m" + "\U0001e8d0" * 3 + r"\U0001e8d0"),
+    ("\ud800", r"\ud800"),
+]
+LEFT_ALONE = ["Z\u00fcrich", "\u05e9\u05dc\u05d5\u05dd", "e\u0301", "\u0e17\u0e35\u0e48", "a b"]
+
+
+@pytest.mark.parametrize(("text", "shown"), WRITTEN_OUT)
 def test_what_no_one_sees_is_written_out_on_terminals_and_pages(text: str, shown: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["Z\u00fcrich", "\u05e9\u05dc\u05d5\u05dd", "e\u0301", "\u0e17\u0e35\u0e48", "a b"],
-)
+@pytest.mark.parametrize("text", LEFT_ALONE)
 def test_what_people_write_is_left_alone(text: str) -> None:
     assert visible(text) == one_line(text) == cut(text) == text
+
+
+@pytest.mark.parametrize("text", [*(text for text, _ in WRITTEN_OUT), *LEFT_ALONE])
+def test_in_json_as_much_is_written_out_and_is_read_as_it_was(text: str) -> None:
+    shown = visible_json(json.dumps({"a": text}, indent=1, ensure_ascii=False))
+    assert json.loads(shown) == {"a": text}
+    assert all(visible(line) == line for line in shown.split("\n"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, ParameterError
 
 # Rows from one up to another, and columns likewise.
 Window = tuple[tuple[int, int], tuple[int, int]]
@@ -87,35 +87,37 @@ class Options:
         for name, offered in offers.items():
             value = getattr(self, name)
             if value not in offered:
-                raise ConfigError(f"{name} is {value!r}; give one of {', '.join(offered)}")
+                raise ParameterError(name, f"is {value!r}; give one of {', '.join(offered)}")
         if self.bandwidth is not None:
             if self.is_linear:
-                raise ConfigError(
-                    "bandwidth is that of the RBF kernel; choose that kernel, rbf, too"
+                raise ParameterError(
+                    "bandwidth", "is that of the RBF kernel; choose that kernel, rbf, too"
                 )
             if not LEAST_BANDWIDTH <= self.bandwidth < math.inf:
-                raise ConfigError(
-                    f"bandwidth is {self.bandwidth}; give a finite number from {LEAST_BANDWIDTH:g} "
-                    "up: below, no patch resembles another"
+                raise ParameterError(
+                    "bandwidth",
+                    f"is {self.bandwidth}; give a finite number from {LEAST_BANDWIDTH:g} up: "
+                    "below, no patch resembles another",
                 )
         for name in ("luma", "chroma"):
             value = getattr(self, name)
             if not 0 <= value <= LARGEST_FACTOR:
-                raise ConfigError(
-                    f"{name} is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
+                raise ParameterError(
+                    name, f"is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
                 )
         if not 0 <= self.strength <= 1:
-            raise ConfigError(f"strength is {self.strength}; give a number from 0 to 1")
+            raise ParameterError("strength", f"is {self.strength}; give a number from 0 to 1")
         workers: Any = self.n_jobs
         if workers is not None and (not isinstance(workers, Integral) or workers == 0):
-            raise ConfigError(
-                f"n_jobs is {workers!r}; give a whole number of workers, -1 for all processors"
+            raise ParameterError(
+                "n_jobs", f"is {workers!r}; give a whole number of workers, -1 for all processors"
             )
 
         if self.pages > 1 and self.noise not in STACK_NOISES:
-            raise ConfigError(
-                f"noise is {self.noise!r}, but a stack is denoised for {', '.join(STACK_NOISES)} "
-                "noise alone; denoise its pages one by one"
+            raise ParameterError(
+                "noise",
+                f"is {self.noise!r}, but a stack is denoised for {', '.join(STACK_NOISES)} noise "
+                "alone; denoise its pages one by one",
             )
         if self.pages > 1 and not self.is_linear:
             raise ConfigError(

@@ -44,7 +44,6 @@ _WANTED = (
 )
 # What frames that are not in memory, or not of these libraries, are turned into one by.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
-# Columns that a note quotes.
 _NOTES = {
     "mixed": "Read as text, as cells are of several types",
     "nested": "Lists and records read as text",

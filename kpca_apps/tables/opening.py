@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import InputError, about
+from kpca_apps.errors import InputError, UnlikeFilesError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
 from kpca_apps.system.memory import ROWS_IN_MEMORY
@@ -364,7 +364,7 @@ def _combined(
     names, model = list(first.columns), one_line(labels[0], 200)
     for table, label in zip(tables, labels, strict=True):
         if table.source.format != first.source.format:
-            raise InputError(
+            raise UnlikeFilesError(
                 f"is {table.source.format} and {model} is {first.source.format}; the files of "
                 "one table are of one kind.",
                 label,

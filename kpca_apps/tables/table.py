@@ -31,6 +31,7 @@ from kpca_apps.errors import (
     InputError,
     KpcaError,
     MemoryLimitError,
+    UnlikeFilesError,
     UnreachableError,
     about,
     storage_error,
@@ -253,13 +254,13 @@ def require_same_columns(
     """Refuse a file that has other columns than the first, in whatever order."""
     for name in first:
         if name not in columns:
-            raise InputError(
+            raise UnlikeFilesError(
                 f'has no column "{one_line(name)}", which {model} has; {files} need the same '
                 f"columns.{suggest(name, columns)}"
             )
     for name in columns:
         if name not in first:
-            raise InputError(
+            raise UnlikeFilesError(
                 f'its column "{one_line(name)}" is not in {model}; {files} need the same columns.'
             )
 

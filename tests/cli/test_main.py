@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,19 @@ def test_usage_errors_are_one_line_and_exit_2(
 ) -> None:
     code = main(words)
     assert_refused(Done(code, *capsys.readouterr()), 2, f"error: {message}")
+
+
+@pytest.mark.parametrize(("words", "offered"), [("--out ", ""), ("--out --kern", "--kernel")])
+def test_a_shell_completes_a_line_that_is_not_yet_whole(
+    words: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_KPCA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"kpca novelty screen {words}")
+    monkeypatch.setenv("COMP_CWORD", "4")
+    with suppress(SystemExit):
+        main([])
+    done = capsys.readouterr()
+    assert (done.out.strip(), done.err) == (offered, "")
 
 
 @pytest.mark.parametrize(

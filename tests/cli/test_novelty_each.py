@@ -135,6 +135,11 @@ def test_what_is_not_of_each_table_is_refused(
     assert_refused(kpca("screen", "data", "--each", *words), code, message)
 
 
+def test_who_names_tables_that_are_not_one_hears_of_each(kpca: Run, tables: Path) -> None:
+    (tables / "broken.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    assert_refused(kpca("screen", "data"), 3, "Or screen each by itself: --each.")
+
+
 def test_a_dry_run_prints_a_plan_for_each(kpca: Run, tables: Path) -> None:
     done = kpca("screen", "data", "--each", "--dry-run", "--out", "out")
     assert done.code == 5 and not Path("out").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,14 @@ import polars as pl
 import pytest
 
 from kpca_apps import screen_table
+from kpca_apps.names import visible
 from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
+from kpca_apps.report.page import _asset
 from tests.report import examples, worked
 from tests.report.pages import rendered
+from tests.test_names import LEFT_ALONE, WRITTEN_OUT
 
 pytestmark = [pytest.mark.browser, pytest.mark.release]
 
@@ -54,6 +58,15 @@ def saved(page: Any, button: str, folder: Path) -> Path:
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path
+
+
+def test_notes_are_written_out_as_other_texts_are(browser: Any) -> None:
+    page = browser.new_page()
+    page.add_script_tag(content=_asset("marks.js"))
+    texts = [*(text for text, _ in WRITTEN_OUT), *LEFT_ALONE, "\t\n\x07"]
+    shown = page.evaluate("(texts) => JSON.parse(texts).map(visible)", json.dumps(texts))
+    page.close()
+    assert shown == list(map(visible, texts))
 
 
 def test_what_is_marked_by_keys_is_saved_reopened_and_gone(

@@ -19,7 +19,7 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
-from kpca_apps.errors import ConfigError, OptionError
+from kpca_apps.errors import OptionError, ParameterError
 from kpca_apps.names import one_line
 from kpca_apps.options import Options, files, general, panel
 
@@ -33,11 +33,6 @@ RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 # Beside those, what a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
-# What methods call by these names, without dashes, as Python does.
-_OF_METHODS = frozenset(
-    "strength luma chroma bandwidth noise quality kernel content n_components patch_size stride "
-    "max_examples sigma examples_sigma".split()
-)
 MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
@@ -45,14 +40,11 @@ _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
 @contextmanager
 def in_flags() -> Iterator[None]:
-    """Spell the option with which a message on a method begins as the commands do."""
+    """Spell a parameter of a method that is refused as the commands do."""
     try:
         yield
-    except ConfigError as error:
-        name, _, rest = str(error.args[0]).partition(" ")
-        if name not in _OF_METHODS or any(error.args[1:]):
-            raise
-        raise OptionError(name, rest) from None
+    except ParameterError as error:
+        raise OptionError(error.field, error.sentence) from None
 
 
 class Checked(Options):

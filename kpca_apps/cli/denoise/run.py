@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.warming import KEPT_NOWHERE, is_kept, warm_up
-from kpca_apps.errors import InputError, RefusedError, StoppedError
+from kpca_apps.errors import InputError, MemoryLimitError, RefusedError, StoppedError
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.report.denoising.text import (
@@ -108,13 +108,15 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: Path | None) -> str:
-    """Return the hash of the file of a mask, which is read with each image."""
+    """Return the hash of the file of a mask, which is read with each image: it is one, too."""
     if path is None:
         return ""
     if path.is_dir():
         raise InputError(f"{one_line(str(path), 200)}: this is a folder; name one image.")
     if (found := hash_file(path)) is None:
         raise InputError(f"{one_line(str(path), 200)}: no such file; name the image of a mask.")
+    with suppress(MemoryLimitError):  # one of bits is read another way
+        read_image(path)
     return found
 
 

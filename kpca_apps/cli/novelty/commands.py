@@ -12,7 +12,7 @@ from kpca_apps.cli.commands import portable, reproduce, without_hidden
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
-from kpca_apps.errors import ConfigError
+from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
@@ -71,6 +71,7 @@ def screen(
         running,
     )
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
+    from kpca_apps.tables.opening import expand_each
 
     chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=reference is not None)
@@ -83,7 +84,12 @@ def screen(
     refuse_shared_input(reference, options.accept, *table)
     folder = open_folder(options, "novelty", table)
     with running(options) as run:
-        rows = run.read(table)
+        try:
+            rows = run.read(table)
+        except UnlikeFilesError as error:
+            if len(expand_each(table)) > 1:
+                error.args = (f"{error.args[0]} Or screen each by itself: --each.", *error.args[1:])
+            raise
         refuse_too_wide(options, rows)
         clean = run.read_reference(reference)
         judged = run.read_judged()

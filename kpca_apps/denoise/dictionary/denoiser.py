@@ -31,7 +31,7 @@ from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, ParameterError
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.model_files import load_model_file, save_model_file
 
@@ -365,17 +365,20 @@ class DictionaryDenoiser:
         for name, least in counts.items():
             number = getattr(self, name)
             if number is not None and not (isinstance(number, int) and number >= least):
-                raise ConfigError(f"{name} is {number!r}; give a whole number >= {least}")
+                raise ParameterError(name, f"is {number!r}; give a whole number >= {least}")
         for name in ("bandwidth", "sigma"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value > 0.0):
-                raise ConfigError(f"{name} is {value!r}; give a finite number > 0")
+                raise ParameterError(name, f"is {value!r}; give a finite number > 0")
         if not (np.isfinite(self.examples_sigma) and self.examples_sigma >= 0.0):
-            raise ConfigError(f"examples_sigma is {self.examples_sigma!r}; give a number >= 0")
+            raise ParameterError(
+                "examples_sigma", f"is {self.examples_sigma!r}; give a number >= 0"
+            )
         if self.patch_size and self.stride and self.stride > self.patch_size:
-            raise ConfigError(
-                f"stride is {self.stride}, wider than patches of {self.patch_size}, so pixels "
-                "would be missed: give a smaller one"
+            raise ParameterError(
+                "stride",
+                f"is {self.stride}, wider than patches of {self.patch_size}, so pixels would be "
+                "missed: give a smaller one",
             )
 
     def _fitting(self, pixels: Matrix, name: str) -> Matrix:

@@ -37,9 +37,19 @@ const csv = (lines) => "\ufeff" + lines.map((line) => line.map((value) => {
   if (FORMULA.test(text) && !HARMLESS.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 }).join(",") + "\r\n").join("");
-// A note may come from another: what cannot be seen of it, or reorders it, is written out.
-const visible = (text) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) =>
-  "\\u{" + sign.codePointAt(0).toString(16) + "}");
+// A note may come from another: what cannot be seen of it, or reorders it, is written out, and so
+// are marks beyond the third on a letter: as `names.visible` does.
+const HIDDEN = /^[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
+const LINES = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+const visible = (text) => {
+  let marks = 0;
+  return Array.from(text, (sign) => {
+    marks = /[\p{Mn}\p{Me}]/u.test(sign) ? marks + 1 : 0;
+    if (marks < 4 && !HIDDEN.test(sign)) return sign;
+    const code = sign.codePointAt(0).toString(16), place = [2, 4, 8].find((n) => code.length <= n);
+    return LINES[sign] || "\\" + { 2: "x", 4: "u", 8: "U" }[place] + code.padStart(place, "0");
+  }).join("");
+};
 // The page as it came, with another block of marks; returns its name.
 const savePage = (block) => {
   const page = pristine.cloneNode(true);

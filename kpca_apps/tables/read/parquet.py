@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kpca_apps.errors import InputError, MemoryLimitError, about
+from kpca_apps.errors import InputError, MemoryLimitError, UnlikeFilesError, about
 from kpca_apps.names import in_prose, is_pattern, one_line
 from kpca_apps.system.limits import require_columns, require_memory, require_table
 from kpca_apps.system.temporary import TemporaryPath
@@ -282,7 +282,7 @@ def _refuse_others(columns: dict[str, str], first: dict[str, str], model: str) -
         if list(first)[place] != name or columns[name] != first[name]:
             here, there = one_line(columns[name]), one_line(first[name])
             what = "stands elsewhere" if columns[name] == first[name] else f"is {here}"
-            raise InputError(
+            raise UnlikeFilesError(
                 f'its column "{one_line(name)}" {what}, and is {there} in {model}; write all files '
                 "of the folder alike."
             )
