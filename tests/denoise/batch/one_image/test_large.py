@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,13 @@ from numpy.typing import NDArray
 from skimage.data import brick
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.one_image.large import _filling
+from kpca_apps.denoise.batch.one_image.large import _filling, _LargePage
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.images.pyramids import smaller_copy
-from kpca_apps.images.types import Page
+from kpca_apps.images.types import ImageFile, Metadata, Page, damage_refused
 from tests.images.laboratory.test_ome_zarr import made
 from tests.quick import quick
 
@@ -175,6 +178,25 @@ def test_copies_wait_for_rows_of_their_own_alone() -> None:
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
     for copy, one, times in zip(copies, sizes, (37, 101), strict=True):
         assert np.array_equal(copy, smaller_copy(rows, one, times))
+
+
+def test_threads_that_read_a_large_page_leave_warnings_as_they_were() -> None:
+    pixels = np.arange(400).reshape(100, 4)
+    naps = iter((0.0, 0.02, 0.04))  # two at a time, the first would be over first
+
+    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+        with damage_refused("a"):
+            time.sleep(next(naps))
+            return pixels[top:bottom]
+
+    page = Page(100, 4, 1, pixels.dtype)
+    image = ImageFile("a", "tiff", (page,), Metadata(), lambda _: pixels, rows=rows)
+    large, before = _LargePage(image, 0, False), list(warnings.filters)
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as threads:
+        for top, found in zip((0, 50), threads.map(large.rows, (0, 50), (50, 100)), strict=True):
+            np.testing.assert_array_equal(found, pixels[top : top + 50])
+        after = list(warnings.filters)
+    assert after == before
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
