@@ -21,7 +21,7 @@ from kpca_apps.denoise.estimate.law import typical_page
 from kpca_apps.denoise.estimate.level import estimate_noise
 from kpca_apps.denoise.noise.camera import camera_probability
 from kpca_apps.denoise.noise.clipping import Ends, ends_of, find_clipping
-from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen, Whitening
+from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen, VarianceStabilisation
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 
@@ -51,55 +51,55 @@ def measure(seen: Seen) -> Measured:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes whose white noise may have been cut off at the ends of their range."""
     levels = level if isinstance(level, tuple) else (float(level),) * len(planes)
-    white = whitening([ends_of(plane) for plane in planes], levels)
-    return white.back(denoise_planes(white.there(planes), white.levels, options)), levels
+    transform = stabilisation([ends_of(plane) for plane in planes], levels)
+    return denoise_stabilised(planes, transform, options), levels
 
 
-def whitening(ends: Sequence[Ends], levels: Levels) -> Whitening:
-    """Return how planes of such ends, with noise of such levels, are made white and back."""
+def stabilisation(ends: Sequence[Ends], levels: Levels) -> VarianceStabilisation:
+    """Return the transform of planes of such ends, with noise of such levels."""
     clippings = [find_clipping(*one) for one in zip(ends, levels, strict=True)]
 
-    def stabilised(planes: Planes) -> Planes:
+    def forward(planes: Planes) -> Planes:
         for plane, clipping in zip(planes, clippings, strict=True):
             if clipping is not None:
                 plane[...] = clipping.stabilise(plane)
         return planes
 
-    def restored(planes: Planes) -> Planes:
+    def inverse(planes: Planes) -> Planes:
         for plane, clipping in zip(planes, clippings, strict=True):
             if clipping is not None:
                 plane[...] = clipping.restore(plane)
         return planes
 
-    return opponent_whitening(ends, levels, stabilised, restored)
+    return opponent_stabilisation(ends, levels, forward, inverse)
 
 
-def opponent_whitening(
+def opponent_stabilisation(
     ends: Sequence[Ends],
     levels: Sequence[float],
-    there: Callable[[Planes], Planes] = lambda planes: planes,
-    back: Callable[[Planes], Planes] = lambda planes: planes,
-) -> Whitening:
-    """Return a way by which noise becomes white in each channel, with opponent planes after it.
+    forward: Callable[[Planes], Planes] = lambda planes: planes,
+    inverse: Callable[[Planes], Planes] = lambda planes: planes,
+) -> VarianceStabilisation:
+    """Return a transform that makes noise white in each channel, with opponent planes after it.
 
-    The ends are those of the channels as given, the levels those `there`.
+    The ends are those of the channels as given, the levels those after `forward`.
     """
     deviations = np.asarray(levels, np.float64)
     if len(deviations) == 1:
-        return Whitening(there, back, deviations)
+        return VarianceStabilisation(forward, inverse, deviations)
     lows, highs = (np.array([getattr(one, end) for one in ends]) for end in ("low", "high"))
-    flat, values = lows == highs, there(lows[:, np.newaxis, np.newaxis])
+    flat, values = lows == highs, forward(lows[:, np.newaxis, np.newaxis])
 
     def to_planes(channels: Planes) -> Planes:
-        return to_opponent(there(channels), in_place=True)
+        return to_opponent(forward(channels), in_place=True)
 
     def to_channels(planes: Planes) -> Planes:
         channels = from_opponent(planes, in_place=True)
         # What noise is left in the others spreads to a channel of one value, an empty one perhaps.
         channels[flat] = values[flat]
-        return back(channels)
+        return inverse(channels)
 
-    return Whitening(to_planes, to_channels, noise_in_opponent(deviations))
+    return VarianceStabilisation(to_planes, to_channels, noise_in_opponent(deviations))
 
 
 def _before_clipping(seen: Seen) -> Levels | None:
@@ -159,5 +159,13 @@ def denoise_gaussian(planes: Planes, levels: Levels, options: Options) -> Planes
 
     They may be overwritten, for of a large image they take much of the memory.
     """
-    white = opponent_whitening([ends_of(plane) for plane in planes], levels)
-    return white.back(denoise_planes(white.there(planes), white.levels, options))
+    transform = opponent_stabilisation([ends_of(plane) for plane in planes], levels)
+    return denoise_stabilised(planes, transform, options)
+
+
+def denoise_stabilised(
+    planes: Planes, transform: VarianceStabilisation, options: Options
+) -> Planes:
+    """Denoise planes whose noise a transform makes white; they may be overwritten."""
+    # No name for what lies between: it is freed as soon as it is used.
+    return transform.inverse(denoise_planes(transform.forward(planes), transform.levels, options))

@@ -54,11 +54,11 @@ class Measured(NamedTuple):
     interval: tuple[float, float] | None = None  # of an estimated level, if one is known
 
 
-class Whitening(NamedTuple):
-    """How planes are made such of white noise, each pixel by itself, and back."""
+class VarianceStabilisation(NamedTuple):
+    """A transform of planes, pixel by pixel, by which their noise is white, and its inverse."""
 
-    there: Callable[[Planes], Planes]  # may overwrite what it is given, as the way back may
-    back: Callable[[Planes], Planes]
+    forward: Callable[[Planes], Planes]  # may overwrite what it is given, as may the inverse
+    inverse: Callable[[Planes], Planes]
     levels: NDArray[np.float64]  # of the noise of those planes
 
 

@@ -31,18 +31,17 @@ from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.camera import whitened_denoising
 from kpca_apps.denoise.noise.clipping import Ends, ends_of
 from kpca_apps.denoise.noise.dark import dark_light, tiled_noise
-from kpca_apps.denoise.noise.gaussian import opponent_whitening
+from kpca_apps.denoise.noise.gaussian import denoise_stabilised, opponent_stabilisation
 from kpca_apps.denoise.noise.model import (
     Levels,
     Measured,
     Planes,
     Seen,
-    Whitening,
+    VarianceStabilisation,
     channel_by_channel,
     noisy_channels,
 )
 from kpca_apps.denoise.options import Options
-from kpca_apps.denoise.passes.planes import denoise_planes
 
 # The gain by which the Anscombe transform has noise 1 is found in so many rounds.
 GAIN_ROUNDS = 4
@@ -123,15 +122,15 @@ def denoise(
     if not noisy_by_light(ends, lights).all():
         alone = [(light,) for light in lights]
         return channel_by_channel(denoise, planes, alone, levels, options)
-    white = whitening(ends, lights)
+    transform = stabilisation(ends, lights)
     blur = max(light.blur for light in lights)
     if blur <= 0:
-        cleaned = denoise_planes(white.there(planes), white.levels, options)
-    else:  # The filter reaches over the whole image.
-        options = replace(options, wanted=None)
-        spectra = white.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
-        cleaned = whitened_denoising(white.there(planes), spectra, options, WHOLLY, WHOLLY)
-    return white.back(cleaned), levels
+        return denoise_stabilised(planes, transform, options), levels
+    # The filter reaches over the whole image.
+    options = replace(options, wanted=None)
+    spectra = transform.levels[:, np.newaxis, np.newaxis] * np.sqrt(blurred_spectrum(blur))
+    cleaned = whitened_denoising(transform.forward(planes), spectra, options, WHOLLY, WHOLLY)
+    return transform.inverse(cleaned), levels
 
 
 def noisy_by_light(ends: Sequence[Ends], lights: Lights) -> NDArray[np.bool_]:
@@ -141,8 +140,8 @@ def noisy_by_light(ends: Sequence[Ends], lights: Lights) -> NDArray[np.bool_]:
     return noisy_channels(np.array(brightest)[:, np.newaxis, np.newaxis], levels)
 
 
-def whitening(ends: Sequence[Ends], lights: Lights) -> Whitening:
-    """Return how noise of such lights, all of them, is made as strong everywhere, and back."""
+def stabilisation(ends: Sequence[Ends], lights: Lights) -> VarianceStabilisation:
+    """Return the transform by which noise of such lights, all of them, is as strong everywhere."""
 
     def roots(planes: Planes) -> NDArray[np.float64]:
         return np.stack(
@@ -158,17 +157,17 @@ def whitening(ends: Sequence[Ends], lights: Lights) -> Whitening:
     )
     unit = SCALE / (float(high.max() - low.min()) or 1.0)
 
-    def there(planes: Planes) -> Planes:
+    def forward(planes: Planes) -> Planes:
         return (roots(planes) * unit).astype(np.float32)
 
-    def back(planes: Planes) -> Planes:
+    def inverse(planes: Planes) -> Planes:
         light = [
             inverse_anscombe(plane / unit) * gain - dark
             for plane, (gain, dark, _) in zip(planes, lights, strict=True)
         ]
         return np.stack(light).astype(np.float32)
 
-    return opponent_whitening(ends, (unit,) * len(lights), there, back)
+    return opponent_stabilisation(ends, (unit,) * len(lights), forward, inverse)
 
 
 def _poisson_gain(plane: Planes) -> float:

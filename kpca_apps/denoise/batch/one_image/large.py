@@ -29,7 +29,7 @@ from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.noise import gaussian, poisson
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.noise.clipping import Ends, ends_of, ends_of_all
-from kpca_apps.denoise.noise.model import Planes, Whitening
+from kpca_apps.denoise.noise.model import Planes, VarianceStabilisation
 from kpca_apps.denoise.options import STACK_NOISES, Options, Window
 from kpca_apps.denoise.passes.tiles import Tile, denoise_tiles
 from kpca_apps.denoise.progress import part
@@ -98,19 +98,19 @@ def _is_clear(image: ImageFile, number: int) -> bool:
 
 
 class _LargePage:
-    """A large page, of which rows are had from any thread, and the same ones again at no cost."""
+    """A large page, of which rows are had, and the same ones again at no cost."""
 
     def __init__(self, image: ImageFile, number: int, is_clear: bool) -> None:
         assert image.rows is not None
         self.label, self.page = image.label, image.pages[number]
         self._read = partial(image.rows, number)
         self._is_clear = is_clear
-        self._kept, self._lock = (0, self._read(0, 1)), Lock()
+        self._kept = 0, self._read(0, 1)
+        self._lock = Lock()
 
     def rows(self, top: int, bottom: int) -> NDArray[Any]:
         """Return rows of the page, as they are stored."""
-        # One at a time: reading silences warnings, which Python does for all threads at once.
-        with self._lock:
+        with self._lock:  # threads ask, and reading turns warnings off, for all of them
             first, kept = self._kept
             if not first <= top <= bottom <= first + len(kept):
                 self._kept = 0, kept[:0].copy()  # not two of them in memory
@@ -154,19 +154,19 @@ def _strips(
     large: _LargePage, known: Any, data_range: float | None, folder: Path
 ) -> Iterator[NDArray[Any]]:
     """Yield rows of a page denoised, as they are stored; without what is known, as they are."""
-    seen = None if known is None else _seen(large, data_range)
-    ways = None if seen is None else _ways(known, seen)
-    if seen is None or (ways is not None and not ways.each):
+    statistics = None if known is None else _page_statistics(large, data_range)
+    transforms = None if statistics is None else _channel_transforms(known, statistics)
+    if statistics is None or (transforms is not None and not transforms.each):
         for top in range(0, large.page.height, ROWS):
             yield large.rows(top, min(top + ROWS, large.page.height))
-    elif ways is None:
+    elif transforms is None:
         yield from _pieces(large, known)
     else:
-        yield from _tiles(large, known.options, seen, ways, folder)
+        yield from _tiles(large, known.options, statistics, transforms, folder)
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _PageStatistics:
     """What a page holds, looked through from top to bottom."""
 
     ends: tuple[Ends, ...]  # of the values of each channel that are data, as they are stored
@@ -186,7 +186,7 @@ class _Seen:
         return np.float32((value - np.float64(self.lowest)) * (SCALE / self.span))
 
 
-def _seen(large: _LargePage, data_range: float | None) -> _Seen:
+def _page_statistics(large: _LargePage, data_range: float | None) -> _PageStatistics:
     page = large.page
     parts: list[list[Ends]] = [[] for _ in range(page.channels - page.alpha)]
     blocks, is_grey, rows = [], len(parts) == 3, 4 * BLOCK
@@ -208,37 +208,40 @@ def _seen(large: _LargePage, data_range: float | None) -> _Seen:
             f"{large.label}: holds infinite values; replace them first, by NaN where they are no "
             "data"
         )
-    return _Seen(ends, is_grey, np.concatenate(blocks), *value_range(values, data_range))
+    return _PageStatistics(ends, is_grey, np.concatenate(blocks), *value_range(values, data_range))
 
 
-class _Ways(NamedTuple):
-    """How channels are made planes of white noise, pixel by pixel."""
+class _ChannelTransforms(NamedTuple):
+    """By which transforms channels become planes of white noise, pixel by pixel."""
 
     n_channels: int  # of which planes are made: 1 where three hold the same
-    each: list[tuple[slice, Whitening]]  # of those that have noise, together or one by one
+    # Of those that have noise, together or one by one.
+    each: list[tuple[slice, VarianceStabilisation]]
 
 
-def _ways(known: Any, seen: _Seen) -> _Ways | None:
-    """Return how channels are made white pixel by pixel; None where that is not the way."""
-    ends, unit = seen.scaled_ends(), SCALE / seen.span
+def _channel_transforms(known: Any, statistics: _PageStatistics) -> _ChannelTransforms | None:
+    """Return the transforms of channels; None where the noise takes more than single pixels."""
+    ends, unit = statistics.scaled_ends(), SCALE / statistics.span
     if known.options.noise != "poisson" and not known.laws:
         levels = tuple(float(level) * unit for level in known.sigma)
-        n = 1 if seen.is_grey and len(set(levels)) == 1 else len(ends)
-        return _Ways(n, [(slice(0, n), gaussian.whitening(ends[:n], levels[:n]))])
+        n = 1 if statistics.is_grey and len(set(levels)) == 1 else len(ends)
+        return _ChannelTransforms(n, [(slice(0, n), gaussian.stabilisation(ends[:n], levels[:n]))])
     if known.laws:
-        laws = (law.in_units(1 / unit, -seen.lowest * unit) for law in known.laws)
+        laws = (law.in_units(1 / unit, -statistics.lowest * unit) for law in known.laws)
         lights = tuple(law.light for law in laws)
-    elif seen.lowest == 0 and min(one.low for one in ends) >= 0:
+    elif statistics.lowest == 0 and min(one.low for one in ends) >= 0:
         lights = tuple(Light((float(level) * unit) ** 2 / SCALE, 0.0) for level in known.sigma)
     else:
         return None
     if max(light.blur for light in lights) > 0:
         return None
-    n = 1 if seen.is_grey and len(set(lights)) == 1 else len(ends)
+    n = 1 if statistics.is_grey and len(set(lights)) == 1 else len(ends)
     noisy = poisson.noisy_by_light(ends[:n], lights[:n])
     alone = [slice(number, number + 1) for number in np.flatnonzero(noisy).tolist()]
     own = [slice(0, n)] if noisy.all() else alone
-    return _Ways(n, [(one, poisson.whitening(ends[one], lights[one])) for one in own])
+    return _ChannelTransforms(
+        n, [(one, poisson.stabilisation(ends[one], lights[one])) for one in own]
+    )
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ class _WhitePlanes:
     picture: Callable[[Window], Picture]
     shape: tuple[int, ...]
     channels: slice
-    white: Whitening
+    transform: VarianceStabilisation
 
     def __getitem__(self, window: tuple[slice, ...]) -> Planes:
         """Return some of the planes (c, 1, rows, columns) of a window."""
@@ -256,11 +259,15 @@ class _WhitePlanes:
             side.indices(size)[:2] for side, size in zip(window[2:], self.shape[2:], strict=True)
         )
         planes = self.picture((rows, columns)).continued()[self.channels]
-        return self.white.there(planes)[window[0], np.newaxis]
+        return self.transform.forward(planes)[window[0], np.newaxis]
 
 
 def _tiles(
-    large: _LargePage, options: Options, seen: _Seen, ways: _Ways, folder: Path
+    large: _LargePage,
+    options: Options,
+    statistics: _PageStatistics,
+    transforms: _ChannelTransforms,
+    folder: Path,
 ) -> Iterator[NDArray[Any]]:
     """Yield rows of tiles of a page, denoised as in the page at once, in the same array each."""
     page = large.page
@@ -269,28 +276,26 @@ def _tiles(
         (top, bottom), (left, right) = window
         pixels = large.rows(top, bottom)[:, left:right]
         data = large.data_of(pixels)
-        colours = np.moveaxis(np.atleast_3d(colours_of(pixels)), -1, 0)[: ways.n_channels]
-        given, unit = None if data is None else colours, SCALE / seen.span
-        return Picture(
-            colours, None, Axes(None, None), 1, seen.span, seen.lowest, unit, data, given
-        )
+        colours = np.moveaxis(np.atleast_3d(colours_of(pixels)), -1, 0)[: transforms.n_channels]
+        given, span, lowest = None if data is None else colours, statistics.span, statistics.lowest
+        return Picture(colours, None, Axes(None, None), 1, span, lowest, SCALE / span, data, given)
 
     def is_empty(window: Window) -> bool:
         rows, columns = (slice(begin // BLOCK, -(-end // BLOCK)) for begin, end in window)
-        return not seen.blocks[rows, columns].any()
+        return not statistics.blocks[rows, columns].any()
 
     room = partial(WindowedArray, dtype=np.float32, label=large.label, folder=folder)
     found = []
-    for own, white in ways.each:
+    for own, transform in transforms.each:
         shape = own.stop - own.start, 1, page.height, page.width
-        planes = _WhitePlanes(picture, shape, own, white)
-        found.append(denoise_tiles(planes, white.levels, options, room, is_empty))
+        planes = _WhitePlanes(picture, shape, own, transform)
+        found.append(denoise_tiles(planes, transform.levels, options, room, is_empty))
 
     def stored(window: Window, tiles: tuple[Tile, ...]) -> NDArray[Any]:
         given = picture(window)
         cleaned = given.planes()
-        for (own, white), (_, tile) in zip(ways.each, tiles, strict=True):
-            cleaned[own] = white.back(tile)
+        for (own, transform), (_, tile) in zip(transforms.each, tiles, strict=True):
+            cleaned[own] = transform.inverse(tile)
         values = given.restored(cleaned, options.strength)[:, 0]
         return np.moveaxis(as_stored(values, page.dtype), 0, -1)
 
@@ -301,7 +306,7 @@ def _tiles(
         if left == 0:
             strip = buffer[: bottom - top]
             strip[...] = large.rows(top, bottom)
-        colours = strip.reshape(*strip.shape[:2], -1)[:, left:right, : len(seen.ends)]
+        colours = strip.reshape(*strip.shape[:2], -1)[:, left:right, : len(statistics.ends)]
         colours[...] = stored(tiles[0][0], tiles)
         if right == page.width:
             yield strip

@@ -180,6 +180,25 @@ def test_copies_wait_for_rows_of_their_own_alone() -> None:
         assert np.array_equal(copy, smaller_copy(rows, one, times))
 
 
+def test_threads_that_read_a_large_page_leave_warnings_as_they_were() -> None:
+    pixels = np.arange(400).reshape(100, 4)
+    naps = iter((0.0, 0.02, 0.04))  # two at a time, the first would be over first
+
+    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+        with damage_refused("a"):
+            time.sleep(next(naps))
+            return pixels[top:bottom]
+
+    page = Page(100, 4, 1, pixels.dtype)
+    image = ImageFile("a", "tiff", (page,), Metadata(), lambda _: pixels, rows=rows)
+    large, before = _LargePage(image, 0, False), list(warnings.filters)
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as threads:
+        for top, found in zip((0, 50), threads.map(large.rows, (0, 50), (50, 100)), strict=True):
+            np.testing.assert_array_equal(found, pixels[top : top + 50])
+        after = list(warnings.filters)
+    assert after == before
+
+
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
 def test_bands_of_ome_zarr(tmp_path: Path, small: None, chunks: tuple[int, ...]) -> None:
     zarr = pytest.importorskip("zarr")
