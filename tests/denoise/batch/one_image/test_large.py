@@ -258,24 +258,3 @@ def test_what_needs_the_whole_is_refused(
 ) -> None:
     write(tmp_path, NOISY)
     assert message in run(tmp_path, denoiser, **options).reason
-
-
-def test_threads_that_read_rows_of_a_page_leave_the_filters_of_warnings_alone() -> None:
-    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
-        with damage_refused("a.tif"):
-            time.sleep(0.002 * (1 + top % 3))
-            return NOISY[top:bottom]
-
-    page = Page(*NOISY.shape, 1, NOISY.dtype)
-    image = ImageFile("a.tif", "tiff", (page,), Metadata(), lambda _: NOISY, rows=rows)
-    large, before = _LargePage(image, 0, False), list(warnings.filters)
-    tops = [*range(0, 80, 4)]
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            found = [*pool.map(lambda top: large.rows(top, top + 3), tops)]
-        after = list(warnings.filters)
-    finally:
-        warnings.filters[:] = before
-    assert after == before
-    for top, part in zip(tops, found, strict=True):
-        np.testing.assert_array_equal(part, NOISY[top : top + 3])
