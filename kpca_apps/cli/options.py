@@ -59,6 +59,8 @@ class HelpfulCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an empty word, or an option for a value, as a variable that is not set leaves."""
+        if ctx.resilient_parsing:  # of a line that a shell completes
+            return super().parse_args(ctx, args)
         options: dict[str, Any] = {
             flag: one
             for one in self.get_params(ctx)
