@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,15 +106,17 @@ class _LargePage:
         self._read = partial(image.rows, number)
         self._is_clear = is_clear
         self._kept = 0, self._read(0, 1)
+        self._reading = Lock()  # what refuses damage sets the filters of warnings, one for all
 
     def rows(self, top: int, bottom: int) -> NDArray[Any]:
         """Return rows of the page, as they are stored."""
-        first, kept = self._kept
-        if not first <= top <= bottom <= first + len(kept):
-            self._kept = 0, kept[:0].copy()  # not two of them in memory
-            del kept
-            self._kept = first, kept = top, self._read(top, bottom)
-        return kept[top - first : bottom - first]
+        with self._reading:
+            first, kept = self._kept
+            if not first <= top <= bottom <= first + len(kept):
+                self._kept = 0, kept[:0].copy()  # not two of them in memory
+                del kept
+                self._kept = first, kept = top, self._read(top, bottom)
+            return kept[top - first : bottom - first]
 
     def data_of(self, pixels: NDArray[Any]) -> Mask | None:
         """Return where a piece of the page has data; None for everywhere."""

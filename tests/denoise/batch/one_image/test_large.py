@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,13 @@ from numpy.typing import NDArray
 from skimage.data import brick
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.batch.one_image.large import _filling
+from kpca_apps.denoise.batch.one_image.large import _filling, _LargePage
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.images.pyramids import smaller_copy
-from kpca_apps.images.types import Page
+from kpca_apps.images.types import ImageFile, Metadata, Page
 from tests.images.laboratory.test_ome_zarr import made
 from tests.quick import quick
 
@@ -175,6 +177,25 @@ def test_copies_wait_for_rows_of_their_own_alone() -> None:
         assert np.sum(copies[1][:, 0] >= 0) == n * 100 // 101
     for copy, one, times in zip(copies, sizes, (37, 101), strict=True):
         assert np.array_equal(copy, smaller_copy(rows, one, times))
+
+
+def test_rows_are_read_by_one_thread_at_a_time() -> None:
+    reading, most = set[int](), list[int]()
+
+    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+        reading.add(top)
+        most.append(len(reading))
+        time.sleep(0.01)
+        reading.remove(top)
+        return CLEAN[top:bottom]
+
+    page = Page(*CLEAN.shape, 1, CLEAN.dtype)
+    image = ImageFile("a.tif", "tiff", (page,), Metadata(), CLEAN.__getitem__, rows=rows)
+    large = _LargePage(image, 0, False)
+    with ThreadPool(4) as pool:
+        found = pool.map(lambda top: large.rows(top, top + 9), range(0, 80, 10))
+    assert np.array_equal(np.stack(found), CLEAN[:80].reshape(8, 10, -1)[:, :9])
+    assert max(most) == 1
 
 
 @pytest.mark.parametrize("chunks", [(1, 1, 32, 48), (1, 2, 32, 340)])
