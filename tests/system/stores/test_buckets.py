@@ -69,7 +69,7 @@ def test_a_connection_string_of_azure_says_where_and_who(
 ) -> None:
     asked: dict[str, str | None] = {}
     monkeypatch.setattr(
-        "pyarrow.fs.AzureFileSystem", lambda name, **more: asked.update(more, n=name)
+        "pyarrow.fs.AzureFileSystem", lambda name, **more: asked.update(more, name=name)
     )
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
     place_of("az://box/rows.csv")
