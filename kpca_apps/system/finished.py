@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import secrets
 import stat
 import time
@@ -38,6 +39,9 @@ _FINISHED = "kpca-finished"
 _COPIES = "kpca-rows-"  # in a store, a folder of a run for its copies of tables
 _KEPT_FOR = 30 * 86400.0  # seconds after which a killed run is not thought to go on
 _DIGEST = 32  # bytes of SHA-256 before what is kept
+# All else in a folder is not ours. A file on disk that is not finished is hidden.
+_KEPT = re.compile(r"[0-9a-f]{64}\.npz|\.[0-9a-f]{40}\.[0-9a-f]{16}-[0-9a-f]{16}\.partial")
+_COPY_FOLDER, _COPY = re.compile(rf"{_COPIES}[0-9a-f]{{16}}"), re.compile(r"[0-9a-f]{16}\.arrow")
 
 
 @dataclass
@@ -115,13 +119,17 @@ class FinishedParts:
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(OSError):
-                    if time.time() - path.stat().st_mtime > _KEPT_FOR:
+                    if _KEPT.fullmatch(path.name) and _is_old(path.stat().st_mtime):
                         path.unlink()
 
     def _path(self, key: str) -> Path:
         path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()}.npz"
         self.used.add(path)
         return path
+
+
+def _is_old(modified: float) -> bool:
+    return time.time() - modified > _KEPT_FOR
 
 
 class FinishedObjects(FinishedParts):
@@ -134,21 +142,19 @@ class FinishedObjects(FinishedParts):
         self._there = {item.name for item in place.inside(_FINISHED).items()}
 
     def remove(self) -> None:
-        """Remove what this run kept or found, and the folder if no other run has objects there."""
+        """Remove what this run kept or found: a folder of a store is no more than its objects."""
         for path in self.used:
             if path.name in self._there:
                 self._object(path).remove()
-        folder = self._place.inside(_FINISHED)
-        if not folder.items():
-            folder.remove_folder()
 
     def remove_old(self) -> None:
         """Remove what runs left that were killed long ago, their copies of tables too."""
-        for ours in self._place.items():
-            if ours.is_folder and ours.name.startswith((_FINISHED, _COPIES)):
-                folder = self._place.inside(ours.name)
+        for one in self._place.items():
+            ours = _KEPT if one.name == _FINISHED else _COPY
+            if one.is_folder and (ours is _KEPT or _COPY_FOLDER.fullmatch(one.name)):
+                folder = self._place.inside(one.name)
                 for item in folder.items():
-                    if not item.is_folder and time.time() - item.modified > _KEPT_FOR:
+                    if ours.fullmatch(item.name) and not item.is_folder and _is_old(item.modified):
                         folder.inside(item.name).remove()
 
     def _object(self, path: Path) -> Place:
@@ -219,7 +225,10 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
     finally:
         COPIES_IN.reset(token)
         if copies is not None:
-            copies.remove_folder()
+            # What a store does not remove now is old one day, and is no reason to fail.
+            with suppress(InputError):
+                copies.remove_folder()
     # Not before: what this run goes on with is not old to it, whatever a clock that was set says.
-    finished.remove_old()
-    finished.remove()
+    for remove in (finished.remove_old, finished.remove):
+        with suppress(InputError):
+            remove()

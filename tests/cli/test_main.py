@@ -52,6 +52,17 @@ def test_what_a_command_does_is_told_whole_in_80_columns(group: list[str]) -> No
     assert "..." not in shown.split("Commands:")[1]
 
 
+def test_a_shell_completes_the_value_of_an_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_KPCA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "kpca novelty screen --kernel ")
+    monkeypatch.setenv("COMP_CWORD", "4")
+    with pytest.raises(SystemExit, match="0"):
+        main([])
+    assert capsys.readouterr().out.split() == ["rbf", "laplacian", "linear", "poly", "cosine"]
+
+
 # In the order of the help; a command names those it has of its group's, so a slip would lose one.
 READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeout"
 OPTIONS = {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.checks.odd_cells import (
@@ -24,6 +25,7 @@ from kpca_apps.novelty.columns.encoded import _EncodedPart, _packed, _unpacked
 from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.system import finished
 from kpca_apps.system.finished import FinishedParts, FinishedPass, work_folder
+from kpca_apps.system.stores import buckets
 
 
 def of_numbers(parts: FinishedParts, key: str = "key") -> FinishedPass[np.ndarray]:
@@ -56,15 +58,72 @@ def test_old_files_are_found_by_the_run_that_goes_on_and_removed_at_its_end(tmp_
     parts = FinishedParts(tmp_path / "kpca-finished")
     for key in ("gone on with", "long ago", "of late"):
         of_numbers(parts, key).put(0, 1, np.zeros(1))
-    unfinished = parts.folder / ".0.npz.0-0.partial"
-    unfinished.touch()
     late = parts._path("of late 0 1")
+    (parts.folder / f".{late.name[:40]}.{'0' * 16}-{'1' * 16}.partial").touch()
+    of_others = parts.folder / "notes.txt"
+    of_others.touch()
     for path in {*parts.folder.iterdir()} - {late}:
         os.utime(path, (0, time.time() - 40 * 86400))
     with work_folder(tmp_path, on_dask=True) as later:
         assert later is not None
         assert of_numbers(later, "gone on with").get(0, 1) is not None
-    assert list(parts.folder.iterdir()) == [late]
+    assert {*parts.folder.iterdir()} == {late, of_others}
+
+
+def in_a_bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take a folder for a bucket; unlike one, it must have the folders of its objects."""
+    (folder / "work" / "kpca-finished").mkdir(parents=True)
+    monkeypatch.setattr(
+        buckets, "_s3", lambda *_: SubTreeFileSystem(str(folder), LocalFileSystem())
+    )
+    return "s3://work"
+
+
+def test_in_a_bucket_old_objects_are_removed_and_none_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = in_a_bucket(tmp_path, monkeypatch)
+    ours = {f"kpca-finished/{'a' * 64}.npz", f"kpca-rows-{'b' * 16}/{'c' * 16}.arrow"}
+    of_others = {
+        "kpca-finished/notes.txt", "kpca-finished-2025/scored.csv", "kpca-rows-archive/rows.csv",
+        f"kpca-rows-archive/{'c' * 16}.arrow", f"kpca-rows-{'b' * 16}/rows.csv",
+    }  # fmt: skip
+    for name in ours | of_others:
+        path = tmp_path / "work" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (0, time.time() - 40 * 86400))
+    with work_folder(address, on_dask=True):
+        pass
+    left = {path for path in (tmp_path / "work").rglob("*") if path.is_file()}
+    assert {path.relative_to(tmp_path / "work").as_posix() for path in left} == of_others
+
+
+def test_two_runs_that_share_objects_both_come_to_their_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = in_a_bucket(tmp_path, monkeypatch)
+    with work_folder(address, on_dask=True) as stopped:
+        of_numbers(stopped).put(0, 1, np.ones(1))
+        with work_folder(address, on_dask=True) as other:
+            assert of_numbers(other).get(0, 1) == 1.0
+        assert of_numbers(stopped).get(0, 1) is None
+    assert not [path for path in (tmp_path / "work").rglob("*") if path.is_file()]
+
+
+def test_a_bucket_that_fails_at_the_end_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(place: buckets.Place) -> None:
+        raise InputError("is overloaded")
+
+    address = in_a_bucket(tmp_path, monkeypatch)
+    with pytest.raises(KeyboardInterrupt), work_folder(address, on_dask=True):
+        monkeypatch.setattr(buckets.Place, "remove_folder", fails)
+        raise KeyboardInterrupt
+    with work_folder(address, on_dask=True) as parts:
+        of_numbers(parts).put(0, 1, np.ones(1))
+    assert not [path for path in (tmp_path / "work").rglob("*") if path.is_file()]
 
 
 def test_a_folder_that_another_run_removes_is_made_again(

@@ -135,20 +135,21 @@ class Place:
             self.write(iter(lambda: file.read(CHUNK), b""))
 
     def remove(self) -> None:
-        """Remove an object."""
-        self._asked(lambda: self.system.delete_file(self.path))
+        """Remove an object, unless another run has done so."""
+        self._removed(self.system.delete_file)
 
     def remove_folder(self) -> None:
         """Remove all objects of a folder, if there is one."""
-        if self.kind() != "folder":
-            return
+        # Google's store has no object for a folder, and misses it at the end.
+        if self.kind() == "folder":
+            self._removed(self.system.delete_dir)
 
-        def remove() -> None:
-            # Google's store has no object for a folder, and misses it at the end.
+    def _removed(self, remove: Callable[[str], None]) -> None:
+        def removed() -> None:
             with suppress(FileNotFoundError):
-                self.system.delete_dir(self.path)
+                remove(self.path)
 
-        self._asked(remove)
+        self._asked(removed)
 
     def require_writable(self) -> None:
         """Refuse a folder in which no object can be made."""
@@ -263,23 +264,41 @@ def _az(_bucket: str, account: str) -> Any:
 
     text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
     given = {name: value for name, _, value in (one.partition("=") for one in text.split(";"))}
+    if given.get("UseDevelopmentStorage", "").lower() == "true":
+        raise ConfigError(
+            "AZURE_STORAGE_CONNECTION_STRING says UseDevelopmentStorage, which is not known here; "
+            "name the emulator's AccountName, AccountKey and BlobEndpoint."
+        )
+    try:
+        place = urlsplit(given.get("BlobEndpoint", ""))
+    except ValueError:
+        raise ConfigError(
+            "the BlobEndpoint of AZURE_STORAGE_CONNECTION_STRING is no address; give one such as "
+            "https://account.blob.core.windows.net."
+        ) from None
+    # With a signature for a key, only the place may say whose it is.
+    found = re.match(r"(\w+)\.blob\.", place.netloc)
+    owner = given.get("AccountName") or (found[1] if found else "")
     account = account or of_environment("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or ""
-    account = account or given.get("AccountName", "")
+    account = account or owner
     if not account:
         raise ConfigError(
             "an address az:// names no storage account; set AZURE_STORAGE_ACCOUNT, or name it "
             "as abfss://container@account.dfs.core.windows.net/folder."
         )
     key = of_environment("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
-    if given.get("AccountName") != account:
+    if owner != account:
         return fs.AzureFileSystem(account, account_key=key)
+    key = key or given.get("AccountKey")
+    scheme = place.scheme or given.get("DefaultEndpointsProtocol", "https")
+    suffix = given.get("EndpointSuffix", "core.windows.net")
     # Another host than Azure's own has the account in front, or as the first part of its paths.
-    usual = f"https://{account}.blob.{given.get('EndpointSuffix', 'core.windows.net')}"
-    place = urlsplit(given.get("BlobEndpoint", usual))
-    host, scheme = place.netloc.removeprefix(account), place.scheme
+    host = place.netloc or f"{account}.blob.{suffix}"
+    host = host.removeprefix(account) if host.startswith(f"{account}.") else host
     return fs.AzureFileSystem(
         account,
-        account_key=key or given.get("AccountKey"),
+        account_key=key,
+        sas_token=None if key else given.get("SharedAccessSignature"),
         blob_storage_authority=host,
         blob_storage_scheme=scheme,
         dfs_storage_authority=host.replace(".blob.", ".dfs.", 1),

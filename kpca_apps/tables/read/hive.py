@@ -60,19 +60,20 @@ def partitioned_files(
 def folder_values(paths: Sequence[Path]) -> list[dict[str, str | None]]:
     """Return for each of several files the values that folders above it are named after.
 
-    Only folders count that not all of them lie in; nothing is returned where there are none.
+    Only folders count that not all of them lie in; nothing is returned where there are none, or
+    files lie under other columns: who names them one by one need not mean columns.
     """
     top = Path(os.path.commonpath([path.parent for path in paths]))
     found = []
     for path in paths:
         values: dict[str, str | None] = {}
         for folder in path.parents[: len(path.parents) - len(top.parents) - 1]:
-            if (named := _value_of(folder)) is None or named[0] in values:
+            if (named := _value_of(folder.name)) is None or named[0] in values:
                 break
             values[named[0]] = named[1]
-        found.append((path, dict(reversed(values.items()))))
-    _require_same_folders(found, top)
-    return [values for _, values in found if values]
+        found.append(dict(reversed(values.items())))
+    is_alike = all(list(values) == list(found[0]) for values in found)
+    return found if is_alike and found[0] else []
 
 
 def _require_same_folders(
@@ -90,14 +91,10 @@ def _require_same_folders(
             )
 
 
-def _value_of(folder: Path) -> tuple[str, str | None] | None:
-    """Return the column and the value that a folder is named after, if it is."""
-    if (named := _NAME.fullmatch(folder.name)) is None:
+def _value_of(name: str) -> tuple[str, str | None] | None:
+    """Return the column and the value that a folder is named after, if a column can hold both."""
+    if (named := _NAME.fullmatch(name)) is None or _UNREADABLE.search(unquote(name)):
         return None
-    if _UNREADABLE.search(unquote(folder.name)):
-        raise InputError(
-            "its name holds characters that no column can; name it after a text.", folder
-        )
     return unquote(named[1]), None if named[2] == _MISSING else unquote(named[2])
 
 
@@ -109,7 +106,11 @@ def _below(
         refuse_folders_beside(folder, suffixes)
     for item in items:
         if item.is_dir():
-            named = _value_of(item)
+            named = _value_of(item.name)
+            if named is None and is_partition(item.name):
+                raise InputError(
+                    "its name holds characters that no column can; name it after a text.", item
+                )
             if named is None or named[0] in values:
                 raise InputError(
                     "is not named after one more column, such as year=2024, as the folders of "

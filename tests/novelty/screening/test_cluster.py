@@ -254,7 +254,8 @@ def test_a_work_folder_in_a_bucket_is_read_by_workers_and_found_again(
         assert held().keys() == {copy}
         monkeypatch.setattr(kept_parts, "_KEPT_FOR", -1.0)
         with work_folder(folder, on_dask=True):
-            assert not held()
+            assert held().keys() == {copy}
+        assert not held()
 
 
 def test_rows_that_do_not_fit_into_the_memory_of_workers_change_no_bit(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import place_of, reason
 from kpca_apps.tables.opening import open_table
@@ -48,6 +51,48 @@ def test_azure_needs_an_account(address: str, monkeypatch: pytest.MonkeyPatch) -
         place_of(address)
 
 
+# The account, and what is asked for it: the key, the signature, the host and the scheme.
+CONNECTIONS = {
+    "AccountName=ada;AccountKey=a2V5": ("ada", "a2V5", None, ".blob.core.windows.net", "https"),
+    "DefaultEndpointsProtocol=http;AccountName=ada;AccountKey=a2V5;EndpointSuffix=core.local":
+    ("ada", "a2V5", None, ".blob.core.local", "http"),
+    "AccountName=blob;AccountKey=a2V5;BlobEndpoint=http://blobstore.local:1/blob":
+    ("blob", "a2V5", None, "blobstore.local:1", "http"),
+    "BlobEndpoint=https://ada.blob.core.windows.net/;SharedAccessSignature=sv=1&sig=x%3D":
+    ("ada", None, "sv=1&sig=x%3D", ".blob.core.windows.net", "https"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CONNECTIONS)
+def test_a_connection_string_of_azure_says_where_and_who(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, str | None] = {}
+    monkeypatch.setattr(
+        "pyarrow.fs.AzureFileSystem", lambda name, **more: asked.update(more, name=name)
+    )
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+    place_of("az://box/rows.csv")
+    names = ("name", "account_key", "sas_token", "blob_storage_authority", "blob_storage_scheme")
+    assert tuple(map(asked.get, names)) == CONNECTIONS[text]
+    assert asked["dfs_storage_authority"] == CONNECTIONS[text][3].replace(".blob.", ".dfs.")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("UseDevelopmentStorage=true", "UseDevelopmentStorage, which is not known here"),
+        ("AccountName=ada;BlobEndpoint=http://[::1", "BlobEndpoint of .* is no address"),
+    ],
+)
+def test_a_connection_string_that_cannot_be_used_is_refused(
+    text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+    with pytest.raises(ConfigError, match=message):
+        place_of("az://box/rows.csv")
+
+
 # What pyarrow 26 and deltalake 1.6 said of stores that refused.
 SAYINGS = {
     "AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The specified bucket does not exist "
@@ -80,6 +125,21 @@ def test_credentials_are_named_as_those_of_the_store() -> None:
     denied = "Azure Error: [AuthorizationFailure]"
     assert "AZURE_STORAGE_ACCOUNT" in reason(denied, "abfss://box@ada.dfs.core.windows.net/x")
     assert "gcloud" in reason("PERMISSION_DENIED", "gs://bucket/x")
+
+
+def test_a_probe_that_another_run_removed_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = buckets.Place("s3://box", str(tmp_path), LocalFileSystem())
+    write = buckets.Place.write
+
+    def write_and_lose(probe: buckets.Place, chunks: Iterable[bytes]) -> None:
+        write(probe, chunks)
+        Path(probe.path).unlink()
+
+    monkeypatch.setattr(buckets.Place, "write", write_and_lose)
+    place.require_writable()
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_address_without_a_bucket_is_told_as_it_was_typed() -> None:

@@ -99,11 +99,20 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
     # As of the folder with that name: all are of one year.
     assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
     (tmp_path / "site=1").mkdir()
-    ROWS.select("size").write_csv(tmp_path / "site=1" / "a.csv")
-    with pytest.raises(InputError, match=r"are named after other columns"):
-        open_table(str(tmp_path / "**" / "*.csv")) if suffix == ".csv" else open_table(
-            [tmp_path / "site=1" / "a.csv", tmp_path / "year=2023" / "zone=01" / "a.parquet"]
-        )
+    own = tmp_path / "year=2023" / "zone=01" / f"a{suffix}"
+    own.rename(tmp_path / "site=1" / own.name)
+    assert open_table(sorted(tmp_path.rglob(own.name))).columns == ("size", "file")
+
+
+@pytest.mark.parametrize("name", ["run=2", "a%00b=1"])
+def test_files_that_are_not_all_under_the_same_columns_get_none(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    for path in (paths := [tmp_path / "a.csv", tmp_path / name / "a.csv"]):
+        path.write_text("size\n5\n")
+    table = open_table(paths)
+    assert table.columns == ("size", "file")
+    assert isinstance(table, Table)
+    assert table.frame["file"].to_list() == ["a.csv", f"{name}/a.csv"]
 
 
 def test_columns_that_are_in_the_files_as_well_are_theirs(tmp_path: Path) -> None:
