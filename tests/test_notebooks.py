@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -36,12 +37,15 @@ pytestmark = [
 @pytest.fixture
 def kernel() -> Iterator[Any]:
     """A kernel, and what talks to it."""
+    # A kernel inherits that interrupts are ignored, as they are where tests run in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     manager, talk = client.manager.start_new_kernel(
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
     )
     yield manager, talk
     talk.stop_channels()
     manager.shutdown_kernel(now=True)
+    signal.signal(signal.SIGINT, before)
 
 
 def run(talk: Any, code: str) -> tuple[str, str]:
