@@ -265,9 +265,9 @@ def _krylov_bytes(n: int, d: int, q: int, precision: str, stored: bool) -> int:
 
 def nystroem_bytes(n_landmarks: int, n_features: int, block: int = 4096) -> int:
     """Return the bytes of a Nystrom fit beyond its rows."""
-    # About four m x m matrices, and of one block what is summed of its kernel values and some of
+    # About three m x m matrices, and of one block what is summed of its kernel values and some of
     # these values themselves.
-    return n_landmarks * (30 * n_landmarks + 12 * block + 2 * _ITEM * n_features)
+    return n_landmarks * (24 * n_landmarks + 12 * block + 2 * _ITEM * n_features)
 
 
 def _size_text(n_bytes: int) -> str:

@@ -35,7 +35,7 @@ def test_refusal_without_a_budget_says_where_the_bound_comes_from(monkeypatch):
     with pytest.raises(MemoryLimitError) as refusal:
         planning.require_nystroem(10_000, 5)
     assert str(refusal.value) == (
-        "A Nystrom fit with 10000 landmarks needs 3.5 GB, a quarter of the available memory is "
+        "A Nystrom fit with 10000 landmarks needs 2.9 GB, a quarter of the available memory is "
         "2 MB: use fewer landmarks."
     )
 
