@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -96,7 +97,8 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
 
 
 def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ExitStack() as running:
+    # What is set last would come back last: the address of the server that is gone.
+    with patch.dict(os.environ), ExitStack() as running:
         running.enter_context(moto_store())
         write, n_written = buckets.Place.write, 0
 
