@@ -51,9 +51,9 @@ from kpca_apps.options import (
     in_keywords,
 )
 from kpca_apps.report.novelty.text import headline, is_missing, row_name
+from kpca_apps.system.files.output import atomic_write
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.limits import require_table
-from kpca_apps.system.output import atomic_write
 from kpca_apps.system.workers import on_dask, workers_for
 from kpca_apps.tables.databases.address import is_database
 from kpca_apps.tables.databases.writing import write_rows

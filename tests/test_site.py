@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 import kpca_apps
-from kpca_apps.cli.main import app
 from kpca_apps.novelty import result
+from tests.cli.tree import each_command
 
 SITE = Path(__file__).parents[1] / "docs" / "_build"
 INDEX = SITE / "searchindex.js"
@@ -36,12 +35,7 @@ def found(index: dict[str, Any]) -> set[str]:
 
 
 def test_every_command_and_option_is_found(index: dict[str, Any], found: set[str]) -> None:
-    groups: Any = get_command(app)
-    commands = {
-        f"kpca {group} {name}".strip(): command
-        for group, one in groups.commands.items()
-        for name, command in getattr(one, "commands", {"": one}).items()
-    }
+    commands = {f"kpca {words}": command for words, command in each_command()}
     asked = {
         f"{title.replace(' ', '-')}.{flag}"
         for title, command in commands.items()

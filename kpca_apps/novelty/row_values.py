@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.system.files.spools import spilled
 from kpca_apps.system.memory import ROWS_IN_MEMORY, drop_pages
-from kpca_apps.system.spools import spilled
 
 _ROWS_A_BLOCK = 1 << 18
 

@@ -27,7 +27,7 @@ from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import FlaggedRow, ScreeningResult
 from kpca_apps.novelty.row_values import let_go
 from kpca_apps.system.arrays import IntArray
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.frames import frame_without
 from kpca_apps.tables.read.layout import ONE_COLUMN
 from kpca_apps.tables.source_info import SourceInfo

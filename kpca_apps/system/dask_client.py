@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from kpca_apps.errors import ConfigError, RefusedError, install_extra
+from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.temporary import private_path
 
 ANSWER_SECONDS = 20.0
 """How long a scheduler has to answer."""

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kpca_apps.errors import ConfigError, InputError, storage_named
 from kpca_apps.names import one_line
-from kpca_apps.system.output import atomic_write
-from kpca_apps.system.spools import COPIES_IN
+from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.spools import COPIES_IN
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import Place, place_of
 

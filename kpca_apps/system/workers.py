@@ -38,8 +38,8 @@ from kpca_apps.errors import (
 )
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
+from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.temporary import private_path
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

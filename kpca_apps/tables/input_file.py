@@ -36,9 +36,9 @@ from kpca_apps.errors import (
 )
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.options import READING
+from kpca_apps.system.files.spools import spool
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import require_memory
-from kpca_apps.system.spools import spool
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 
 MOST_SKIPPED = 10_000  # lines above a header: its text is held until it is found

@@ -20,11 +20,11 @@ import pyarrow as pa
 from kpca_apps.errors import InputError, UnlikeFilesError, about
 from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
+from kpca_apps.system.files.spools import remove_spools, spool
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import remove_spools, spool
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, store_address
 from kpca_apps.system.stores.buckets import place_of
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.databases.address import scheme_of_file
 from kpca_apps.tables.databases.reading import DATABASES
 from kpca_apps.tables.input_file import InputFile, ReadOptions, copied_file, find_file

@@ -39,12 +39,12 @@ from kpca_apps.errors import (
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system import limits
 from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.files.spools import COPIES_IN, copy_folder, require_disk
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.spools import COPIES_IN, copy_folder, require_disk
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import place_of
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
 

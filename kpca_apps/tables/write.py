@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError
 from kpca_apps.names import one_line, unique_names
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES
 from kpca_apps.tables.table import Table, as_arrow
 from kpca_apps.tables.values import NUMBER_LIKE

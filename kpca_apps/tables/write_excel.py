@@ -17,7 +17,7 @@ import polars as pl
 
 from kpca_apps.errors import ConfigError, install_extra
 from kpca_apps.names import one_line
-from kpca_apps.system.spools import spool_folder
+from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.read.excel import MAX_CELL
 from kpca_apps.tables.values import Column, DateFormat, ValueFormat
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
-from typer.main import get_command
 
-from kpca_apps.cli.main import app, main
+from kpca_apps.cli.main import main
+from tests.cli.tree import each_command
 from tests.novelty.tables import frame_of
 
 TABLE = Path(__file__).with_name("messages.txt")
@@ -302,14 +302,6 @@ def without(words: str, flag: str) -> str:
         place = left.index(flag)
         del left[place : place + 2]
     return " ".join(left)
-
-
-def each_command() -> Iterator[tuple[str, Any]]:
-    """Return each command with its words."""
-    groups: Any = get_command(app)
-    for group, found in groups.commands.items():
-        for name, command in getattr(found, "commands", {"": found}).items():
-            yield f"{group} {name}".strip(), command
 
 
 def make_inputs() -> None:

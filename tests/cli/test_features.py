@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from typer.main import get_command
-
-from kpca_apps.cli.main import app
+from tests.cli.tree import each_command
 
 TESTS = Path(__file__).parents[1]
 # Files of these names in tests run no test.
@@ -18,14 +15,11 @@ HELPERS = ("benchmarks", "oracles")
 
 def features() -> Iterator[tuple[str, str]]:
     """Yield each command with each of its options, and with "" for the command itself."""
-    groups: Any = get_command(app)
-    for group, found in groups.commands.items():
-        for name, command in getattr(found, "commands", {"": found}).items():
-            words = f"{group} {name}".strip()
-            yield words, ""
-            for one in command.params:
-                if one.param_type_name == "option" and one.name not in ("help", "help_all"):
-                    yield words, max(one.opts, key=len)
+    for words, command in each_command():
+        yield words, ""
+        for one in command.params:
+            if one.param_type_name == "option" and one.name not in ("help", "help_all"):
+                yield words, max(one.opts, key=len)
 
 
 def words_by_test() -> list[tuple[set[str], set[str]]]:

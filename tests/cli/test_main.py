@@ -20,6 +20,7 @@ from kpca_apps.cli.console import Console
 from kpca_apps.cli.main import app, main
 from kpca_apps.errors import InputError, MemoryLimitError
 from tests.cli.conftest import Done, Run, assert_refused, in_a_process
+from tests.cli.tree import each_command
 from tests.quick import quick
 
 
@@ -99,14 +100,6 @@ OPTIONS = {
     "schema": "",
     "mcp": "root hide largest",
 }
-
-
-def each_command() -> Iterator[tuple[str, Any]]:
-    """Return each command with its words."""
-    groups: Any = get_command(app)
-    for group, found in groups.commands.items():
-        for name, command in getattr(found, "commands", {"": found}).items():
-            yield f"{group} {name}".strip(), command
 
 
 def test_each_command_has_its_options() -> None:

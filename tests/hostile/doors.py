@@ -315,7 +315,7 @@ def _finished(path: Path) -> None:
 
 def _marker(path: Path) -> None:
     """Ask whether a folder is one that a run may replace, by what it says of itself."""
-    from kpca_apps.system.output import MARKER, OutputFolder
+    from kpca_apps.system.files.output import MARKER, OutputFolder
 
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)

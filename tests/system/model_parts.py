@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.system.model_files import FORMAT_VERSION, load_model_file, save_model_file
+from kpca_apps.system.files.model_files import FORMAT_VERSION, load_model_file, save_model_file
 
 Document = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

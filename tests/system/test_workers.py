@@ -32,7 +32,7 @@ from kpca_apps.errors import (
     StoppedError,
     UnreachableError,
 )
-from kpca_apps.system.temporary import TemporaryPath, retired_path
+from kpca_apps.system.files.temporary import TemporaryPath, retired_path
 from kpca_apps.system.workers import Workers, _Flight, _unpacking, tree_reduce
 from tests.engine.examples import normal_rows
 from tests.system.parts import row_parts

@@ -34,8 +34,8 @@ from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
 from kpca_apps.report.text import number
-from kpca_apps.system.model_files import check_model_path
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.model_files import check_model_path
+from kpca_apps.system.files.output import atomic_write
 
 # Pixels of an image that may be an example as a whole; a dictionary of larger ones would need
 # more examples than anybody has.

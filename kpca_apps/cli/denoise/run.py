@@ -51,7 +51,7 @@ from kpca_apps.report.denoising.text import (
     trial_sentence,
     trial_title,
 )
-from kpca_apps.system.output import OutputFolder
+from kpca_apps.system.files.output import OutputFolder
 from kpca_apps.system.workers import Workers, on_dask
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
 
 
 def _hash_of_mask(path: Path | None) -> str:
-    """Return the hash of the file of a mask, which is read with each image: it is one, too."""
+    """Return the hash of the file of a mask, which each image reads anew; refuse what is none."""
     if path is None:
         return ""
     if path.is_dir():

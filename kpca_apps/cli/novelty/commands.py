@@ -17,7 +17,7 @@ from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
 
 if TYPE_CHECKING:
-    from kpca_apps.system.output import OutputFolder
+    from kpca_apps.system.files.output import OutputFolder
 
 RULES_BROKEN = SOME_FAILED = 5
 
@@ -137,7 +137,7 @@ def fit(
     """
     from kpca_apps.cli.novelty.run import print_plan, running
     from kpca_apps.novelty.screening.model import ScreeningOptions, resolve_rule
-    from kpca_apps.system.model_files import check_model_path
+    from kpca_apps.system.files.model_files import check_model_path
 
     chosen = ScreeningOptions.of(options)
     resolve_rule(chosen, clean=True)
@@ -386,7 +386,7 @@ def diff(context: typer.Context, runs: RunsArgument, options: NoveltyOptions) ->
     columns whose distribution shifted; settings that differ. Of more: the share of flagged rows,
     and which columns moved when. The exit code is 0 whatever is found.
     """
-    from kpca_apps.system.output import OutputFolder
+    from kpca_apps.system.files.output import OutputFolder
 
     if len(runs) < 2:
         raise ConfigError("there is one run: name two folders or more to compare")

@@ -34,7 +34,7 @@ from kpca_apps.report.novelty.page import render_index
 from kpca_apps.report.novelty.text import index_headline, oddest_row
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.report.text import count, number, plural
-from kpca_apps.system.output import OutputFolder
+from kpca_apps.system.files.output import OutputFolder
 from kpca_apps.tables.opening import expand_each
 from kpca_apps.tables.table import Table
 

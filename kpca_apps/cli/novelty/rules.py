@@ -31,7 +31,7 @@ from kpca_apps.novelty.relations.table_rules import (
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import NoveltyOptions, RuleFormat, check_limits
 from kpca_apps.report import result_json
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.output import atomic_write
 
 _BY_SUFFIX: dict[str, RuleFormat] = {
     ".json": "json", ".sql": "sql", ".py": "pandera", ".yaml": "dqx", ".yml": "dqx",

@@ -34,9 +34,9 @@ from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
+from kpca_apps.system.files.output import OutputFolder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.system.output import OutputFolder
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import on_dask
 from kpca_apps.tables.databases.address import database_address, is_database

@@ -27,8 +27,8 @@ from kpca_apps.papers.result import Experiment, Reproduction
 from kpca_apps.papers.texts import ELSEWHERE
 from kpca_apps.report.document import Document, ListOf, Part
 from kpca_apps.report.papers.text import headline, left_out, standing, work_of
+from kpca_apps.system.files.output import OutputFolder
 from kpca_apps.system.interrupts import interrupts_held
-from kpca_apps.system.output import OutputFolder
 
 INDENT = 2
 EXPERIMENTS = Document(

@@ -42,7 +42,7 @@ from kpca_apps.options import LISTS, NoveltyOptions
 from kpca_apps.report.denoising.page import render_trial
 from kpca_apps.report.denoising.text import noise_sentence, trial_sentence, trial_title
 from kpca_apps.report.novelty.page import render_diff, render_screening
-from kpca_apps.system.output import OutputFolder, atomic_write
+from kpca_apps.system.files.output import OutputFolder, atomic_write
 from kpca_apps.tables.opening import open_table, read_table
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.write import csv_bytes

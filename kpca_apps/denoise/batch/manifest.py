@@ -23,7 +23,7 @@ from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import hash_folder
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.output import atomic_write
 
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'

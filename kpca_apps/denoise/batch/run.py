@@ -41,7 +41,7 @@ from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import check_format
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
-from kpca_apps.system.output import exchanged
+from kpca_apps.system.files.output import exchanged
 from kpca_apps.system.workers import Executor, Workers
 
 RAW_OUTS = ("tiff", "dng")

@@ -33,7 +33,7 @@ from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError, ParameterError
 from kpca_apps.system.arrays import Matrix
-from kpca_apps.system.model_files import load_model_file, save_model_file
+from kpca_apps.system.files.model_files import load_model_file, save_model_file
 
 __all__ = ["DictionaryDenoiser"]
 

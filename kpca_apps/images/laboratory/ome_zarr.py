@@ -45,7 +45,7 @@ from kpca_apps.images.types import (
     rewrite,
 )
 from kpca_apps.names import one_line
-from kpca_apps.system.spools import require_disk
+from kpca_apps.system.files.spools import require_disk
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
 _SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")

@@ -46,7 +46,7 @@ _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 
 
 def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
     """Read an image of one of `FORMATS`, whose type is known only once it is decoded."""
-    if kind == "webp" and data[12:16] == b"VP8X" and any(flags & 2 for flags in data[20:21]):
+    if kind == "webp" and data[12:16] == b"VP8X" and len(data) > 20 and data[20] & 2:
         raise InputError(f"{label}: is an animated WebP image; save its frames as PNG first.")
     with damage_refused(label):
         if kind == "jxl" and _jxl_header(data)[2]:

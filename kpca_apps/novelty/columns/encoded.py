@@ -41,9 +41,9 @@ from kpca_apps.novelty.columns.plan import UNKNOWN
 from kpca_apps.novelty.result import RowMark
 from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.files.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.finished import FinishedParts, FinishedPass
 from kpca_apps.system.memory import give_back
-from kpca_apps.system.spools import require_disk, spool_folder, unusable
 from kpca_apps.system.workers import Kept, Workers, tree_reduce
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import PartedTable, Table, TablePart, parted

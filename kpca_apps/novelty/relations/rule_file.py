@@ -36,7 +36,7 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
-from kpca_apps.system.output import atomic_write
+from kpca_apps.system.files.output import atomic_write
 from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"

@@ -21,7 +21,7 @@ from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.options import CalibrationName, LearnFrom, NoveltyOptions, check_limits
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.system.model_files import load_model_file, save_model_file
+from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
 
 KIND = "novelty"

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line
+from kpca_apps.system.files.spools import spool
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.spools import spool
 from kpca_apps.system.stores.addresses import store_address
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
 from kpca_apps.names import one_line
-from kpca_apps.system.output import (
+from kpca_apps.system.files.output import (
     LONGEST_MARKER,
     MARKER,
     TOOL,
@@ -17,10 +17,10 @@ from kpca_apps.system.output import (
     foreign,
     listed,
 )
-from kpca_apps.system.spools import spool_folder
+from kpca_apps.system.files.spools import spool_folder
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import PROBE, place_of
-from kpca_apps.system.temporary import TemporaryPath
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"

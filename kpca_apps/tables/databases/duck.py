@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening, require_library
-from kpca_apps.system.spools import spool_folder
+from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.databases.database import Cell, Selected, select_list
 from kpca_apps.tables.input_file import HEAD

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, storage_named
 from kpca_apps.names import unique_names
+from kpca_apps.system.files.spools import require_disk, spool_folder
 from kpca_apps.system.limits import require_columns, require_memory
-from kpca_apps.system.spools import require_disk, spool_folder
 from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused, first_line
 from kpca_apps.tables.read.parquet import arrow_frame, require_text, text_bytes
 from kpca_apps.tables.read.reader import Reader, table_of

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, MemoryLimitError, UnlikeFilesError, about
 from kpca_apps.names import in_prose, is_pattern, one_line
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import require_columns, require_memory, require_table
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.hive import (
     beside,

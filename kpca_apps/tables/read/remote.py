@@ -14,9 +14,9 @@ from pathlib import Path
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import TABLE_SUFFIXES
-from kpca_apps.system.spools import copy_folder, write_spool
+from kpca_apps.system.files.spools import copy_folder, write_spool
+from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.buckets import Item, Place, place_of
-from kpca_apps.system.temporary import TemporaryPath
 from kpca_apps.tables.read.delta import LOG
 from kpca_apps.tables.read.hive import is_partition
 from kpca_apps.tables.read.parquet import PARQUET_SUFFIXES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -259,15 +258,6 @@ def test_a_table_of_more_cells_than_memory_is_read_in_parts(
     table = open_table(path)
     assert isinstance(table, PartedTable)
     assert table.parts[-1].read().frame.height == 1_000_000 % 65536
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder temporary files go to."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 def test_long_groups_are_cut_into_a_copy_that_goes_with_the_table(

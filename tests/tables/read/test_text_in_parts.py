@@ -30,15 +30,6 @@ CELL = st.text(st.sampled_from('ab1",;\n\té'), max_size=5)
 LOOSE = st.sampled_from(["1", "2,5", 'x"', "é", "", '"a\n"', '""', '"b;"', "a b"])
 
 
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder temporary files go to."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
 def opened(path: Path, size: int = 2) -> PartedTable:
     table = open_table(path, in_memory_rows=0, part_rows=size)
     assert isinstance(table, PartedTable)

@@ -26,8 +26,8 @@ from kpca_apps.denoise.batch.one_image.work import (
 from kpca_apps.errors import InputError, MemoryLimitError
 from kpca_apps.images.files import files_in
 from kpca_apps.images.kinds import head_of
+from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.limits import require_memory
-from kpca_apps.system.temporary import private_path
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
 # What the files of an image hold, by their places in its folder; of one file, by no name.

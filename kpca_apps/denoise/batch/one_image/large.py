@@ -38,8 +38,8 @@ from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.bands import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.types import ImageFile, Page
-from kpca_apps.system.spools import spilled
-from kpca_apps.system.windowed import WindowedArray
+from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.files.windowed import WindowedArray
 
 SQUARE = 1024  # pixels a side of those that are measured
 MOST_PLACES = 128  # where squares are sought if the first are nowhere data

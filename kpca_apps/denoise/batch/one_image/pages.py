@@ -24,7 +24,7 @@ from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
-from kpca_apps.system.spools import spilled
+from kpca_apps.system.files.spools import spilled
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them

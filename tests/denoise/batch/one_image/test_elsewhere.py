@@ -30,14 +30,6 @@ def task(run: Run, tmp_path: Path) -> Task:
     return Task(planned, 1, tmp_path / "clean" / "a.png")
 
 
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
 def finished(done: Done) -> tuple[Done, dict[Path, bytes]]:
     """Return what is known of an image that is done, without its time, and its result."""
     assert done.partial is not None

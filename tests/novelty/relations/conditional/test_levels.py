@@ -16,7 +16,7 @@ from kpca_apps.novelty.columns.plan import ColumnSpec, infer_plan
 from kpca_apps.novelty.relations.conditional.counts import LevelColumn, Relation, find_relations
 from kpca_apps.novelty.relations.conditional.levels import JudgedCell, JudgedCells, LevelRelations
 from kpca_apps.novelty.relations.conditional.writing import Writing, edits
-from kpca_apps.system.model_files import load_model_file, save_model_file
+from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.frames import table_from_frame
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.system import output
-from kpca_apps.system.output import MARKER, OutputFolder, atomic_write
-from kpca_apps.system.temporary import TemporaryPath, retired_path
+from kpca_apps.system.files import output
+from kpca_apps.system.files.output import MARKER, OutputFolder, atomic_write
+from kpca_apps.system.files.temporary import TemporaryPath, retired_path
 
 
 def make_run(path: Path, text: str) -> None:
@@ -128,7 +128,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, nested: bool
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     killed = (
-        "import os, signal; from kpca_apps.system.output import OutputFolder\n"
+        "import os, signal; from kpca_apps.system.files.output import OutputFolder\n"
         f"with OutputFolder({str(tmp_path / 'run')!r}) as b:\n"
         "    (b / 'half').touch()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

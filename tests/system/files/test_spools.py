@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 
 from kpca_apps.errors import InputError
-from kpca_apps.system.spools import spilled, spool, spool_folder
+from kpca_apps.system.files.spools import spilled, spool, spool_folder
 from kpca_apps.tables.opening import open_table
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder temporary files go to."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.bool_])
@@ -89,7 +82,7 @@ def test_what_a_killed_reading_left_is_removed_by_the_next_that_needs_no_file(
 ) -> None:
     made = "spool_folder()" if is_folder else "spool([b'1'] * 9)"
     killed = (
-        "import os, signal; from kpca_apps.system.spools import spool, spool_folder\n"
+        "import os, signal; from kpca_apps.system.files.spools import spool, spool_folder\n"
         f"held = {made}\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

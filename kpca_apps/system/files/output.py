@@ -1,7 +1,7 @@
 """Results of a run: folders and files that are whole or not there at all.
 
-What is not finished lies under a hidden name (`system.temporary`) until it takes its own; what
-a run that was killed left under such a name is removed by the next of the same target.
+What is not finished lies under a hidden name (see `temporary`) until it takes its own; what a run
+that was killed left under such a name is removed by the next of the same target.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 from kpca_apps.errors import InputError, RefusedError, storage_named
 from kpca_apps.names import one_line, reason_of
-from kpca_apps.system.temporary import (
+from kpca_apps.system.files.temporary import (
     TemporaryPath,
     lock,
     remove_leftovers,

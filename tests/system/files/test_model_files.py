@@ -19,7 +19,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, ModelFileError, RefusedError
-from kpca_apps.system.model_files import (
+from kpca_apps.system.files.model_files import (
     FORMAT_VERSION,
     check_model_path,
     load_model_file,

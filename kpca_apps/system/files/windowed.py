@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kpca_apps.system.files.spools import spool_file
 from kpca_apps.system.memory import drop_pages
-from kpca_apps.system.spools import spool_file
 
 
 class WindowedArray:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kpca_apps.system.temporary import TemporaryPath, remove_leftovers, retired_path
+from kpca_apps.system.files.temporary import TemporaryPath, remove_leftovers, retired_path
 
 HOLDING = """
 import sys, time
 from pathlib import Path
-from kpca_apps.system.temporary import TemporaryPath
+from kpca_apps.system.files.temporary import TemporaryPath
 held = TemporaryPath(Path(sys.argv[1]), folder=sys.argv[2] == "folder")
 print(held.path, flush=True)
 time.sleep(60)

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.arrays import scalar_of
+from kpca_apps.system.files.output import atomic_write
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.system.output import atomic_write
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import here
 

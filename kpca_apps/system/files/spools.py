@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
+from kpca_apps.system.files.temporary import TemporaryPath, private_path, remove_leftovers
 from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.temporary import TemporaryPath, private_path, remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kpca_apps.system.windowed import WindowedArray
+from kpca_apps.system.files.windowed import WindowedArray
 
 
 def test_what_is_written_is_read_and_no_more_than_that_is_in_memory(tmp_path: Path) -> None:
