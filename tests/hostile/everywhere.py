@@ -170,7 +170,7 @@ def other_files() -> None:
         out = OUT / Path(name).suffix[1:]
         kpca("novelty", "screen", name, "--id", "id", *FLAGS, "--out", out)
     result = screen_table("a.parquet", id="id", count=40)
-    # In a page of its own, as a notebook is one.
+    # A part, as a notebook has it, behind what keeps browsers from guessing.
     page = f"<!DOCTYPE html><meta charset=utf-8>{result._repr_html_()}"
     (OUT / "notebook.html").write_text(page, "utf-8")
     (OUT / "said-repr.txt").write_text(f"{result!r}\n{find_rules('a.arrow')!r}\n", "utf-8")
