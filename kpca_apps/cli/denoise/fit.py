@@ -87,7 +87,7 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
             table.append((one_line(name, MAX_NAME), _size(image.shape), str(images[0].dtype)))
         console.data_lines(column_lines(table))
         return
-    with console.stage("Fitting"):
+    with console.stage("Fitting"), in_flags():
         dictionary.fit(images, names=names)
     dictionary.save(model)
     kind = "whole images" if dictionary.patch_size is None else "patches"
