@@ -109,11 +109,11 @@ def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
 def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
     """Return the colours of a page to be shown and compared; of a large one its middle."""
     page = image.pages[number]
-    if not page.is_large or image.rows is None:
+    if not page.is_large or image.window is None:
         return colours_of(image.page(number))
     top, left = (max(0, side // 2 - MIDDLE) for side in (page.height, page.width))
-    rows = image.rows(number, top, min(page.height, top + 2 * MIDDLE))
-    return colours_of(rows[:, left : left + 2 * MIDDLE])
+    rows, columns = slice(top, top + 2 * MIDDLE), slice(left, left + 2 * MIDDLE)
+    return colours_of(image.window(number, rows, columns))
 
 
 def kind_of(image: ImageFile) -> str:
