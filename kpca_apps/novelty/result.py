@@ -240,6 +240,12 @@ class OddCell:
     #: Columns of the row that contradict it; empty where it is odd by itself.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what they allow, in words where that is no single value
+    others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
+
+    @property
+    def where(self) -> str:
+        """The column, or all of which one is wrong: ``start or end``."""
+        return " or ".join((self.column, *self.others))
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:

@@ -204,6 +204,7 @@ def odd_cells(
                     more_lines=tuple(one.place for one in more) if in_lines else None,
                     given=cell.given,
                     expected=cell.expected,
+                    others=cell.others,
                 ),
             )
         )
