@@ -127,7 +127,7 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
     """Put a column's part in the score of a row of a table into words."""
     names = encoder.groups
     seen, seen_value = encoder.seen(table, row, drop.group)
-    expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
+    expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
     together = tuple(names[group].name for group in drop.together)
     values = seen, expected, seen_value, expected_value
     return Reason(names[drop.group].name, drop.share, *values, together)

@@ -273,6 +273,11 @@ class FoundRule:
     rows: tuple[int, ...] = ()  #: the first 1,000 of them, 1 = first row of data
     lines: tuple[int, ...] | None = None  #: of the input file they start on; None: no lines
 
+    @property
+    def compares_rows(self) -> bool:
+        """Whether it says something of rows beside others, so that no cell of one breaks it."""
+        return self.kind in ("sorted", "unique", "determines")
+
 
 @dataclass(frozen=True)
 class MovedColumn:

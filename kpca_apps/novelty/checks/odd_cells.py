@@ -154,11 +154,11 @@ def odd_cells(
     listed: list[tuple[float, OddCell]] = []
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
     contradicted = sorted(contradicted, key=lambda one: -one.cell.clearness)
-    against = {(one.cell.column, one.row): one.cell.given for one in reversed(contradicted)}
+    against = {(one.cell.column, one.row): one.cell for one in reversed(contradicted)}
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
         sentence, suggestion = rule[value.check].explain(value, spec, notation)
         (row, *more_rows), (line, *more_lines) = value.rows, value.places
-        given = against.get((spec.name, row), ()) if value.kind == MISSPELT else ()
+        beside = against.get((spec.name, row)) if value.kind == MISSPELT else None
         listed.append(
             (
                 value.clearness,
@@ -173,7 +173,7 @@ def odd_cells(
                     n_cells=value.n_cells,
                     more_rows=tuple(more_rows),
                     more_lines=tuple(more_lines) if in_lines else None,
-                    given=given,
+                    given=beside.given if beside else (),
                 ),
             )
         )
@@ -181,7 +181,8 @@ def odd_cells(
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
     alike: dict[tuple[str, ...], list[Contradicted]] = {}
     said: set[tuple[str, int]] = set()
-    for one in contradicted:
+    # Of what speaks against a cell, what gives the value that was meant is told.
+    for one in sorted(contradicted, key=lambda one: not one.cell.suggestion):
         cell = one.cell
         cells_of = {(name, one.row) for name in (cell.column, *cell.given)}
         if known.isdisjoint(cells_of) and (cell.column, one.row) not in said:
@@ -194,7 +195,7 @@ def odd_cells(
         n_cells += len(cells)
         listed.append(
             (
-                cell.clearness,
+                against[cell.column, first.row].clearness,
                 OddCell(
                     column=cell.column,
                     kind=CONTRADICTED,

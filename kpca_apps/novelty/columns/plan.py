@@ -406,10 +406,11 @@ def _valued(
     notes = _format_notes(name, format)
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
-        notes += (
+        padded = (
             f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
-            f"are; --categorical {shlex.quote(one_line(name))} compares them as categories.",
+            f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
         )
+        return replace(spec, format=format, why=why, notes=(*notes, padded), runs_on=running)
     return replace(spec, format=format, why=why, notes=notes, runs_on=running)
 
 

@@ -322,7 +322,7 @@ def _of_usual(number: JudgedNumber, table: Table) -> Contradiction:
         sentence=(
             f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
             f"{one_line(number.level, 40)} lie {about}, this one {odd.times:,.0f} times as far "
-            "from that as they do."
+            f"from that as rows of one {quoted(number.given)} usually do."
         ),
         given=(number.given,),
     )
