@@ -403,15 +403,15 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    notes = _format_notes(name, format)
+    said = _format_notes(name, format)
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
         padded = (
             f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
             f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
         )
-        return replace(spec, format=format, why=why, notes=(*notes, padded), runs_on=running)
-    return replace(spec, format=format, why=why, notes=notes, runs_on=running)
+        return replace(spec, format=format, why=why, notes=(*said, padded), runs_on=running)
+    return replace(spec, format=format, why=why, notes=said, runs_on=running)
 
 
 def _of_text(column: Column) -> ColumnSpec:
