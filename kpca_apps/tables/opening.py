@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -379,6 +380,11 @@ def _combined(
         str((folder / path.name).relative_to(shared))
         for folder, path in zip(above, paths, strict=True)
     ]
+    n_of, so_far = Counter(shown), Counter[str]()
+    for place, name in enumerate(shown):
+        if n_of[name] > 1:
+            so_far[name] += 1
+            shown[place] = f"{name} #{so_far[name]}"
     named = list(zip(shown, tables, strict=True))
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
@@ -417,6 +423,7 @@ def _combined(
         if other != name and not values:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
             notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
+    order = "; those of one name are numbered in the order of their folders" if so_far else ""
     more = len(notes) - _MOST_NOTES
     if more > 0:
         notes[_MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]
@@ -429,7 +436,7 @@ def _combined(
         0,
         first.source.encoding,
         first.source.delimiter,
-        (f'Read from {len(tables)} files, named in the column "{file_column}".', *notes),
+        (f'Read from {len(tables)} files, named in the column "{file_column}"{order}.', *notes),
         file_column,
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )
