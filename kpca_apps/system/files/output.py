@@ -204,14 +204,14 @@ def _files_written(folder: Path) -> set[str]:
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
-    files = listed(marker.read_bytes())
+    files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
     # A link is never ours, whatever it is called.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 
 
-def listed(marker: bytes) -> list[str]:
+def files_named(marker: bytes) -> list[str]:
     """Name the files that a run says it wrote; none if it is another's, or damaged."""
     try:
         # Not msgspec.json, which takes no NaN, and a run may write one.

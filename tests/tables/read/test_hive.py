@@ -15,7 +15,7 @@ import pytest
 from kpca_apps import screen_table
 from kpca_apps.errors import InputError
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.read.hive import typed
+from kpca_apps.tables.read.hive import frame_of_values
 from kpca_apps.tables.table import Table
 
 ROWS = pl.DataFrame(
@@ -79,7 +79,7 @@ def test_values_are_of_the_type_that_all_have(tmp_path: Path) -> None:
 
 
 def test_digits_of_other_scripts_are_text() -> None:
-    assert typed([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
+    assert frame_of_values([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
