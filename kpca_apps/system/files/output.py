@@ -26,6 +26,7 @@ from kpca_apps.system.files.temporary import (
     remove_leftovers,
     retired_path,
 )
+from kpca_apps.system.stores.addresses import store_address
 
 MARKER = "run.json"
 TOOL = "kpca"
@@ -56,6 +57,16 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
                 raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
     finally:
         held.close()
+
+
+def require_parent(path: Path) -> None:
+    """Refuse a file to be written in a folder that is not there, or in an object store."""
+    if (address := store_address(path)) is not None:
+        raise InputError(
+            "this file is only written to a disk; name a path, then upload it.", address
+        )
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist; make it first.", path)
 
 
 class OutputFolder:

@@ -16,10 +16,10 @@ from kpca_apps.denoise.batch.one_image.in_store import RECORDS
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
-from kpca_apps.system.stores.buckets import Place
+from kpca_apps.system.stores.buckets import Place, place_of
 from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
-from tests.stores import BUCKET, moto_store
+from tests.stores import BUCKET, google_store, moto_store
 
 pytestmark = pytest.mark.release
 NAMES = ["a.png", "sub/b.png", "sub/deep/c.png"]
@@ -229,3 +229,15 @@ def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
         plan_outputs([f"{IN}/none.png"], folder / "out")
     with pytest.raises(InputError, match=r"no object has such a name"):
         plan_outputs([f"{IN}/*.gif"], folder / "out")
+
+
+def test_a_bucket_of_google(folder: Path) -> None:
+    here = run(folder / "in", folder / "out")
+    with google_store() as bucket:
+        for name in NAMES:
+            place_of(f"{bucket}/in/{name}").upload(folder / "in" / name)
+        assert run(f"{bucket}/in", f"{bucket}/out").images == here.images
+        assert run(f"{bucket}/in", f"{bucket}/out", denoise=never).n_resumed == 3
+        written = place_of(f"{bucket}/out").items(recursive=True)
+        assert {one.name for one in written if not one.is_folder} == {*NAMES, MANIFEST}
+        assert run(f"{bucket}/out/sub", folder / "again").n_failed == 0
