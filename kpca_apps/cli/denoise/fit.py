@@ -131,7 +131,7 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
         check_target(save, force=options.force)
     found, notes = find_images(inputs)
     files, known = [], []
-    for name, path in found:
+    for name, path, _ in found:
         with console.stage(f"Measuring {name}"):
             shown, own = measure_file(path, name, data_range=options.data_range)
         files.append(shown)

@@ -48,6 +48,7 @@ from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import require_disk
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
+MARKS = (".zgroup", "zarr.json")  # files that make a folder a group of arrays
 _SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
@@ -79,7 +80,7 @@ class _Pyramid:
 
 def is_zarr(folder: Path) -> bool:
     """Tell whether a folder is a group of Zarr arrays, by what lies in it."""
-    return any((folder / name).is_file() for name in (".zgroup", "zarr.json"))
+    return any((folder / name).is_file() for name in MARKS)
 
 
 def read_zarr(folder: Path, label: str) -> ImageFile:

@@ -26,6 +26,7 @@ from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
@@ -55,6 +56,11 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
     """Return the mask of each page, of a file of one page or as many: data are all but 0."""
     if path is None:
         return (None,) * len(image.pages)
+    with here(path) as local:
+        return _masks_in(local, image)
+
+
+def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
     if (bits := _bits_of(path, image.pages[0])) is not None and all(
         page.shape[:2] == bits.shape for page in image.pages
     ):
