@@ -36,10 +36,10 @@ from kpca_apps.tables.read.excel import EXCEL
 from kpca_apps.tables.read.hive import (
     beside,
     folder_values,
+    frame_of_values,
     is_partitioned,
     partitioned_files,
-    typed,
-    visible,
+    unhidden,
 )
 from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
@@ -307,7 +307,7 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 def _tables_in(folder: Path) -> list[Path]:
     """Name the files of a folder that are tables, by what they are called; none if it is closed."""
     try:
-        items = visible(folder)
+        items = unhidden(folder)
     except InputError:
         return []
     return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
@@ -319,7 +319,7 @@ def _folder(folder: Path) -> list[str | Path]:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
-        items = visible(folder)
+        items = unhidden(folder)
     except InputError:
         return [folder]  # what is wrong with it is said by who opens it
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
@@ -393,7 +393,7 @@ def _combined(
     if values and has_lines:
         of_files = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
-        of_files = typed(values)
+        of_files = frame_of_values(values)
     # Some writers keep these columns in the files as well.
     of_files = pl.DataFrame([one for one in of_files.iter_columns() if one.name not in names])
     file_column = "file"

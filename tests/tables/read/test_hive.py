@@ -18,7 +18,7 @@ from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import explain_row
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.read.hive import typed
+from kpca_apps.tables.read.hive import frame_of_values
 from kpca_apps.tables.table import Table
 
 ROWS = pl.DataFrame(
@@ -82,7 +82,7 @@ def test_values_are_of_the_type_that_all_have(tmp_path: Path) -> None:
 
 
 def test_digits_of_other_scripts_are_text() -> None:
-    assert typed([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
+    assert frame_of_values([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
