@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import mmap
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 if sys.platform != "win32":
     import resource
+if TYPE_CHECKING:
+    from mmap import mmap
 
 # Rows of a table that are held in memory: all of a table with no more, a sample of others.
 ROWS_IN_MEMORY = 100_000
@@ -93,17 +94,21 @@ def claimed_addresses() -> int:
 
 def give_back() -> None:
     """Give the system the memory back that glibc and Arrow keep although nothing lies in it."""
+    import ctypes  # not above: the command's help is to come without it
+
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such function
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def drop_pages(mapped: mmap.mmap) -> None:
+def drop_pages(mapped: mmap) -> None:
     """Drop what lies in memory of a shared mapping of a file: what is read again comes back."""
     # Pages that are locked cannot be dropped, and some systems drop none.
-    with suppress(AttributeError, OSError):
-        mapped.madvise(mmap.MADV_DONTNEED)
+    with suppress(ImportError, AttributeError, OSError):
+        from mmap import MADV_DONTNEED
+
+        mapped.madvise(MADV_DONTNEED)
 
 
 def _text_of(path: str | Path) -> str:
