@@ -110,9 +110,12 @@ def telling_pairs(
     """
     inverse_q = np.exp(-log_q)
     n_columns, n = codes.shape
+    n_codes = 1
+    for a in range(n_columns):
+        n_codes = max(n_codes, missing[a] + 1)
     tells = np.zeros((n_columns, n_columns), np.bool_)
-    order, ends = np.zeros(n, np.int64), np.zeros(missing.max() + 1, np.int64)
-    tally = np.zeros(missing.max() + 1, np.int32)
+    order, ends = np.zeros(n, np.int64), np.zeros(n_codes, np.int64)
+    tally = np.zeros(n_codes, np.int32)
     of_a, of_b, counts = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
     known = np.zeros(n, np.int32)
     for a in range(n_columns):
