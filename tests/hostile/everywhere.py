@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from kpca_apps import find_rules, screen_table
 from kpca_apps.cli.main import main
 from kpca_apps.names import is_pattern, visible
 from kpca_apps.novelty.screening.model import load_model, save_model
+from tests.hostile import metadata
 from tests.hostile.outputs import count_of, faults_of, texts_in
 from tests.hostile.tables import as_csv
 from tests.hostile.texts import NULS, TEXTS, file_names
@@ -342,6 +344,74 @@ def image_files() -> None:
     kpca("denoise", "run", f"in/{names[3]}", *RUN, "--preview", "--out", out, code=None)
 
 
+def workbooks() -> None:
+    """Cells, comments, sheets, names and properties of a workbook."""
+    texts = [text for text in TEXTS if len(text) < 1000]
+    found = cells_of(texts)
+    metadata.write_workbook(Path("a.xlsx"), {**found, **columns(6 * len(texts), texts)}, TEXTS)
+    kpca("novelty", "screen", "a.xlsx", "--id", "id", *FLAGS, "--out", OUT / "screened")
+    same = ("--format", "same", "--out", OUT / "same")
+    kpca("novelty", "score", OUT / "screened/model.kpca", "a.xlsx", *same)
+    sheets = [metadata.in_xml(text) for text in TEXTS]
+    for text in (*sheets[::40], "none"):
+        kpca("novelty", "screen", "a.xlsx", f"--sheet={text}", "--dry-run", code=None)
+
+
+def image_metadata() -> None:
+    """What images say of themselves, kept with their pixels, shown or refused."""
+    Path("in").mkdir()
+    for place, text in enumerate(TEXTS):
+        for kind in islice(cycle(metadata.KINDS), place, place + 2):
+            metadata.KINDS[kind](Path(f"in/{place}.{kind}"), noisy(), text)
+    kpca("denoise", "run", "in", *RUN, "--out", OUT / "all", code=5)
+    (OUT / "all/images").rename("images")  # which say what those before said
+    kpca("denoise", "run", "in", "--dry-run", "--json", code=None)
+    kpca("denoise", "noise", "in", code=None)
+    for text in TEXTS[::3]:
+        metadata.dicom(Path("a.dcm"), noisy(), text, meaning=text)
+        metadata.zarr(Path("a.zarr"), noisy(), text, place=text)
+        metadata.zarr(Path("b.zarr"), noisy(), text, copy=text)
+        for name in ("a.dcm", "a.zarr", "b.zarr"):
+            kpca("denoise", "noise", name, code=None)
+
+
+def compared_runs() -> None:
+    """Two and three runs beside each other: their names, columns, cells, settings and warnings."""
+    names = [text for text in TEXTS if text.strip()]
+    found = cells_of(TEXTS) | columns(6 * len(TEXTS), names[::2])
+    Path("runs").mkdir()
+    words, runs = ("--id", "id", "--count", len(TEXTS)), list[Path]()
+    for place, folder in enumerate(file_names(names[:3])):
+        write_csv(f"{place}.csv", found)
+        runs.append(Path("runs", folder))
+        kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
+        del found[names[2 * place]]
+        found["id"] = [*found["id"][1:], found["id"][0]]
+        found["word 1"] = [*found["word 1"][5:], *found["word 1"][:5]]
+        found["number 1"] = [
+            value if isinstance(value, str) else value + 9 for value in found["number 1"]
+        ]
+    for some in (runs[:2], runs):
+        kpca("novelty", "diff", *some, "--out", OUT / f"{len(some)} runs")
+        kpca("novelty", "diff", *some, "--json", "--out", OUT / f"{len(some)} told")
+    # Results that a stranger wrote: each text of them is another.
+    result, texts = runs[1] / "result.json", cycle(TEXTS)
+    told = json.loads(result.read_text("utf-8"))
+
+    def changed(value: Any, *kept: str) -> Any:
+        if isinstance(value, dict):
+            return {key: value[key] if key in kept else changed(value[key], *kept) for key in value}
+        if isinstance(value, list):
+            return [changed(one, *kept) for one in value]
+        return next(texts) if isinstance(value, str) else value
+
+    for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
+        result.write_text(json.dumps(changed(told, *kept)), "utf-8")
+        for some in (runs[:2], runs):
+            out = OUT / f"{len(kept)} {'-'.join(kept)} {len(some)}"
+            kpca("novelty", "diff", *some, "--out", out, code=None)
+
+
 def words_of_calls() -> None:
     """Words of the command line itself, as a script may pass them on."""
     frame_of(60, odd=3).write_csv("birds.csv")
@@ -368,7 +438,8 @@ PLACES: dict[str, Callable[[], None]] = {
     one.__name__.replace("_", " "): one
     for one in (
         column_names, cells, groups, other_files, databases, marks,
-        rule_files, models, configs, image_files, words_of_calls,
+        rule_files, models, configs, image_files, workbooks, image_metadata, compared_runs,
+        words_of_calls,
     )
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import in_prose, one_line, reason_of
+from kpca_apps.names import in_prose, one_line, reason_of, unique_names
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
@@ -34,6 +34,7 @@ from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
 from kpca_apps.tables.opening import open_table
 from kpca_apps.tables.table import Table
+from kpca_apps.tables.write import as_written, neutralise
 
 KIND = "novelty screening"
 SCORED = ("scored.csv", "scored.parquet")
@@ -61,13 +62,20 @@ class _Run:
 
     @cached_property
     def columns(self) -> dict[str, Mapping[str, Any]]:
-        """What is known of each column of the input, by its name in the scored table."""
-        found, names = {}, {*self.table.columns}
-        for column in self.result["columns"]:
-            name = str(column["name"])
-            while name in FOUND or (name not in names and f"{name}_input" in names):
-                name += "_input"
-            found[name] = column
+        """What is known of each column of the input, by its name."""
+        return {str(column["name"]): column for column in self.result["columns"]}
+
+    @cached_property
+    def written(self) -> dict[str, str]:
+        """How the scored table calls each column of the input."""
+        given, names = pl.Series([*self.columns], dtype=pl.String), {*self.table.columns}
+        found = {}
+        if self.table.source.name.endswith(".csv"):
+            given = pl.Series(unique_names(neutralise(given).to_list())[0], dtype=pl.String)
+        for name, written in zip(self.columns, given, strict=True):
+            while written in FOUND or (written not in names and f"{written}_input" in names):
+                written += "_input"
+            found[name] = written
         return found
 
     @property
@@ -260,7 +268,7 @@ def _read(folder: Path) -> _Run:
     table = open_table(scored, delimiter=_delimiter(scored) if scored.suffix == ".csv" else None)
     run, names = _Run(folder, result, table), {*table.columns}
     try:
-        known = {"flagged", "rank", "reason_column", *run.columns}
+        known = {"flagged", "rank", "reason_column", *run.written.values()}
         n_rows, _ = int(result["n_rows"]), run.summary
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
@@ -313,22 +321,27 @@ def _rows(
     parts = []
     for part in [table] if isinstance(table, Table) else (each.read() for each in table.parts):
         frame = part.frame.select(
-            _text(keys).alias("key"),
+            _text([run.written[name] for name in keys]).alias("key"),
             _text(["flagged"]).str.to_lowercase().eq("true").alias("is flagged"),
             marked.alias("is accepted"),
             pl.col("rank").cast(pl.Int64, strict=False).alias("place"),
             *("reason_column", "seen", "expected"),
-            *(_text([name]).alias(f"cell {name}") for name in shared),
+            *(_text([run.written[name]]).alias(f"cell {name}") for name in shared),
         )
         kept = "is flagged" if wanted is None else pl.col("key").is_in([*wanted])
-        parts.append(frame.filter(kept))
+        rows = frame.with_columns(as_written(frame["key"])).filter(kept)
+        parts.append(rows.with_columns(map(as_written, rows.select(pl.selectors.string()))))
     return pl.concat(parts).sort("place").unique("key", keep="first", maintain_order=True)
+
+
+def _named(name: str) -> pl.Expr:
+    """Take a column by its name, which may look like a pattern."""
+    return pl.selectors.by_name(name)
 
 
 def _text(names: Sequence[str]) -> pl.Expr:
     """Write the cells of some columns as one text."""
-    each = map(pl.selectors.by_name, names)  # of which none is a pattern
-    cells = [one.cast(pl.String).fill_null("").str.strip_chars() for one in each]
+    cells = [_named(name).cast(pl.String).fill_null("").str.strip_chars() for name in names]
     return cells[0] if len(cells) == 1 else pl.concat_str(cells, separator="\x1f")
 
 
@@ -401,7 +414,10 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
     samples = [draw_sample(run.table, 0, work).table for run in runs]
     roles = {name: str(column["role"]) for name, column in runs[1].columns.items()}
     used = [name for name in shared if runs[1].columns[name]["used"]]
-    cut = [replace(sample, frame=sample.frame[used]) for sample in samples]
+    cut = [
+        replace(one, frame=one.frame.select(_named(run.written[name]).alias(name) for name in used))
+        for one, run in zip(samples, runs, strict=True)
+    ]
     if not used or min(sample.frame.height for sample in cut) < 3:
         return ()
     categorical = tuple(name for name in used if roles[name] in ("categorical", "boolean"))

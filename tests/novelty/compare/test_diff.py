@@ -69,6 +69,23 @@ def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
     assert new.changed == ((name, str(before[20, name]), "17.0"),)
 
 
+@pytest.mark.parametrize("name", ["=1+1", "rank", "-log10(p)"])
+def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(name: str) -> None:
+    before = (
+        table().rename({"weight": name, "town": "@town"}).with_columns(code="=" + pl.col("code"))
+    )
+    after = before.clone()
+    after[20, name] = 6000.0
+    old, new = run(before, "old"), run(after, "new")
+    diff = diff_runs(old, new)
+    (one,) = [row for row in diff.appeared if row.name == "=N020"]
+    assert one.changed == ((name, str(before[20, name]), "6000.0"),)
+    assert one.reason.startswith(f"{name}: 6000.0, expected")
+    # What only the other run hides is told of neither.
+    hidden = diff_runs(run(before, "hidden", f"--hide={name}"), new)
+    assert not any("6000" in f"{row.reason} {row.changed}" for row in hidden.appeared)
+
+
 def test_a_row_that_was_accepted_is_said_to_be(tmp_path: Path) -> None:
     frame = table()
     frame[7, "weight"] = 60.0
