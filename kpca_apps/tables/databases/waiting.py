@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kpca_apps.errors import InputError
 from kpca_apps.system.interrupts import heard_while
@@ -36,7 +36,7 @@ class Waiting:
                 "cancelled; allow more, or read less."
             )
 
-    def _give_up(self, call: Future[Any]) -> None:
+    def _give_up(self, call: Future[T]) -> None:
         if self.cancel is not None:
             # It asks the server by another connection, which may hang as well.
             cancelling = threading.Thread(target=self.cancel, daemon=True)
