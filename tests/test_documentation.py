@@ -62,6 +62,8 @@ def bucket_of(page: str) -> Iterator[None]:
     with moto_store("survey") as store:
         for table in (ROOT / "datasets").glob("*.csv"):
             store.upload_file(str(table), "survey", table.name)
+        for image in (ROOT / "datasets" / "photographs" / "noisy").iterdir():
+            store.upload_file(str(image), "survey", f"photographs/{image.name}")
         yield
 
 

@@ -6,6 +6,7 @@ Light to import: the command line takes its choices and their help from here.
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
@@ -87,7 +88,8 @@ class Options:
         for name, offered in offers.items():
             value = getattr(self, name)
             if value not in offered:
-                raise ParameterError(name, f"is {value!r}; give one of {', '.join(offered)}")
+                given = reprlib.repr(value)  # one line, however long it is
+                raise ParameterError(name, f"is {given}; give one of {', '.join(offered)}")
         if self.bandwidth is not None:
             if self.is_linear:
                 raise ParameterError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS = 512  # of a band, or as many more as make whole tiles
+ROWS = 256  # of a band, or as many more as make whole tiles
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,6 @@ def rows_of_band(block: int) -> int:
     """Return how many rows a band has that holds whole blocks of so many.
 
     >>> rows_of_band(256), rows_of_band(240)
-    (512, 720)
+    (256, 480)
     """
     return -(-ROWS // block) * block

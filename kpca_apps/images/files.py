@@ -74,7 +74,7 @@ def read_image(path: str | Path, label: str | None = None, name: str = "") -> Im
 
 def _held(page: Page) -> int:
     """Return the bytes of a page, or of the bands of one that are in memory at once."""
-    return page.n_bytes // page.height * 5 * ROWS if page.is_large else page.n_bytes
+    return page.n_bytes // page.height * 10 * ROWS if page.is_large else page.n_bytes
 
 
 def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:

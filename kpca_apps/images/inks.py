@@ -33,7 +33,7 @@ def split_inks(image: ImageFile) -> ImageFile:
     notes = (*image.notes, NOTE)
     copies = {2 * n + part: 2 * of + part for n, of in image.copies.items() for part in (0, 1)}
     return replace(
-        image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, rows=None
+        image, pages=tuple(parts), page=page, notes=notes, inks=True, copies=copies, window=None
     )
 
 

@@ -6,12 +6,16 @@ To read another kind, write a file here with its `Format`, and enter that in `FO
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path, PurePath
 
+from kpca_apps.errors import InputError
 from kpca_apps.images import raw, tiff
 from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome_zarr
 from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import Place, place_of
 
 HEAD = 512  # bytes at the beginning of a file that tell its kind
 # DICOM comes first, for what stands before its mark may look like a TIFF; raw files come before
@@ -57,8 +61,10 @@ IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
 def head_of(source: Path) -> bytes:
     """Return the first bytes of a file, or what stands for those of a folder that is one image.
 
-    Nothing of a pipe, of another folder, or of what cannot be read.
+    Nothing of a pipe, of another folder, or of what cannot be read. It may lie in a store.
     """
+    if store_address(source) is not None:
+        return _head_in_store(place_of(source))
     try:
         if source.is_dir():
             return ome_zarr.HEAD if ome_zarr.is_zarr(source) else b""
@@ -68,6 +74,15 @@ def head_of(source: Path) -> bytes:
             return file.read(HEAD)
     except OSError:
         return b""
+
+
+def _head_in_store(place: Place) -> bytes:
+    with suppress(InputError):
+        if place.kind() == "file":
+            return place.head(HEAD)
+        if any(place.inside(name).kind() == "file" for name in ome_zarr.MARKS):
+            return ome_zarr.HEAD
+    return b""
 
 
 def image_kind(head: bytes, name: str = "") -> str | None:

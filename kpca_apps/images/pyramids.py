@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kpca_apps.images.types import Page
 
-ROWS = 256  # of a copy, made at once
+ROWS = 32  # of a copy, made at once
 
 
 def times_smaller(page: Page, whole: Page) -> int:

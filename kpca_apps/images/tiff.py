@@ -169,15 +169,15 @@ def read_tiff(data: Content, label: str) -> ImageFile:
         format="tiff",
         pages=pages,
         metadata=_metadata(directories[0]),
-        page=lambda number: _decoded(data, structures[number], labels[number]),
+        page=lambda number: _page_decoded(data, structures[number], labels[number]),
         notes=tuple(notes),
         directories=directories,
         within=within,
         copies=copies,
-        rows=lambda number, top, bottom: _decoded(
-            data, structures[number], labels[number], top, bottom
+        window=lambda number, rows, columns: _decoded(
+            data, structures[number], labels[number], rows, columns
         ),
-        block_rows=tuple(one.block[0] for one in structures),
+        blocks=tuple(one.block for one in structures),
     )
     return split_inks(image) if inks == {True} else image
 
@@ -311,19 +311,25 @@ def _palette(directory: Directory) -> NDArray[np.uint8] | None:
     return np.asarray(colours >> 8 if colours.max() > 255 else colours, np.uint8)
 
 
+def _page_decoded(data: Content, structure: _Structure, label: str) -> NDArray[Any]:
+    check_piece(label, structure.page)
+    return _decoded(data, structure, label, slice(None), slice(None))
+
+
 def _decoded(
-    data: Content, structure: _Structure, label: str, top: int = 0, bottom: int | None = None
+    data: Content, structure: _Structure, label: str, rows: slice, columns: slice
 ) -> NDArray[Any]:
-    """Decode a page, or the rows from one up to another."""
+    """Decode rows and columns of a page."""
     page, samples, (tall, wide) = structure.page, structure.samples, structure.block
-    if bottom is None:
-        check_piece(label, page)
-    bottom = page.height if bottom is None else bottom
-    whole = np.empty((bottom - top, page.width, page.channels), page.dtype)
+    (top, bottom, _), (left, right, _) = rows.indices(page.height), columns.indices(page.width)
+    whole = np.empty((bottom - top, right - left, page.channels), page.dtype)
     down, across = -(-page.height // tall), -(-page.width // wide)
+    places = [
+        *product(range(top // tall, -(-bottom // tall)), range(left // wide, -(-right // wide)))
+    ]
     decoded = _image_block if structure.packing in _IMAGES else _block
     for channel in range(0, page.channels, samples):
-        for i, j in product(range(top // tall, -(-bottom // tall)), range(across)):
+        for i, j in places:
             number = (channel // samples * down + i) * across + j
             place, size = structure.places[number], structure.sizes[number]
             # The last strip is cut; tiles are whole and padded.
@@ -332,9 +338,10 @@ def _decoded(
                 values = decoded(data[place : place + size], structure, n_rows)
                 values = values.reshape(-1, wide, samples)
             first, last = max(top, i * tall), min(bottom, (i + 1) * tall)
-            target = whole[first - top : last - top, j * wide : (j + 1) * wide]
-            target = target[..., channel : channel + samples]
-            target[...] = values[first - i * tall : last - i * tall, : target.shape[1]]
+            begin, end = max(left, j * wide), min(right, (j + 1) * wide)
+            target = whole[first - top : last - top, begin - left : end - left]
+            part = values[first - i * tall : last - i * tall, begin - j * wide : end - j * wide]
+            target[..., channel : channel + samples] = part
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)
     if structure.tags.integer(MEANING, 1) == INKS:

@@ -143,11 +143,11 @@ class ImageFile:
     copies: Mapping[int, int] = field(default_factory=dict, repr=False)
     sha256: str = ""  # of the file's bytes
     mosaic: Callable[[], Mosaic] | None = field(default=None, repr=False, compare=False)  # if raw
-    # Decodes rows of a large page, from one up to another, and how many make whole blocks.
-    rows: Callable[[int, int, int], NDArray[Any]] | None = field(
+    # Decodes rows and columns of a page, by its number, and the sides of the blocks it lies in.
+    window: Callable[[int, slice, slice], NDArray[Any]] | None = field(
         default=None, repr=False, compare=False
     )
-    block_rows: tuple[int, ...] = ()
+    blocks: tuple[tuple[int, int], ...] = ()
     # Pages that are one volume or film, where the kind says so itself.
     groups: Groups | None = None
     inks: bool = False  # whether pages are those of CMYK, two for each; see `inks.py`

@@ -127,7 +127,7 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
     """Put a column's part in the score of a row of a table into words."""
     names = encoder.groups
     seen, seen_value = encoder.seen(table, row, drop.group)
-    expected, expected_value = encoder.coders[drop.group].describe(drop.expected)
+    expected, expected_value = encoder.coders[drop.group].describe(drop.expected, seen_value)
     together = tuple(names[group].name for group in drop.together)
     values = seen, expected, seen_value, expected_value
     return Reason(names[drop.group].name, drop.share, *values, together)
@@ -540,7 +540,7 @@ class Suggestions:
 
         Cells that the others of the row contradict come first, with the part of the score that is
         due to them, unless hardly any is and the first cell is odd by itself. Without any, misspelt
-        cells do, unless another is, or has most of the score.
+        cells do, unless another is, or has most of the score and no other contradicts them.
         """
         found: list[Reason] = []
         contradicted = self._contradicted.get(row, [])
@@ -556,9 +556,13 @@ class Suggestions:
             if part < MIN_SHARE and reasons and self._is_odd(row, reasons[0].column):
                 reasons, found = [*reasons, *found], []
         elif misspelt := self._leading(row, reasons):
+            # What the relations say of the row is said of the cell that no other goes with.
+            part, names = self._part(row), {cell.column for cell in misspelt}
+            reasons = [replace(one, share=(1.0 - part) * one.share) for one in reasons]
             shares = {one.column: one.share for one in reasons}
-            found = [self._reason(cell, shares.get(cell.column, 0.0)) for cell in misspelt]
-            names = {cell.column for cell in misspelt}
+            for cell in misspelt:
+                share = part / len(misspelt) + shares.get(cell.column, 0.0)
+                found.append(self._reason(cell, share))
             reasons = [_without(one, names) for one in reasons if one.column not in names]
         for reason in reasons:
             expected = self.weigh(row, reason.column, reason.expected)
@@ -587,8 +591,10 @@ class Suggestions:
                 Reason(name, share, "", "", together=listed.columns) for name in listed.columns
             ]
             if misspelt := self._leading(listed.row, given):
-                own = share if misspelt[0].column in listed.columns else 0.0
-                return replace(listed, **_first_reason([self._reason(misspelt[0], own)]))
+                part = self._part(listed.row)
+                own = (1.0 - part) * share if misspelt[0].column in listed.columns else 0.0
+                share = part / len(misspelt) + own
+                return replace(listed, **_first_reason([self._reason(misspelt[0], share)]))
         pairs = zip(listed.columns, listed.expected, strict=True)
         expected = tuple(self.weigh(listed.row, column, text) for column, text in pairs)
         return replace(listed, expected=expected)
@@ -601,8 +607,8 @@ class Suggestions:
         first = {reasons[0].column, *reasons[0].together}
         if any(self._is_odd(row, column) for column in first):
             return []
-        share = sum(one.share for one in reasons if one.column in first)
-        return cells if share <= MOST_SHARE else []
+        share = (1.0 - self._part(row)) * sum(one.share for one in reasons if one.column in first)
+        return cells if share <= MOST_SHARE or any(cell.given for cell in cells) else []
 
     def _is_odd(self, row: int, column: str) -> bool:
         """Whether a cell is odd by itself."""

@@ -237,9 +237,15 @@ class OddCell:
     n_cells: int = 1  #: cells of the column that hold the same
     more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
-    #: Columns of the row that contradict it; empty where it is odd by itself.
+    #: Columns of the row that contradict it, or a misspelt one as well; else empty.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what they allow, in words where that is no single value
+    others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead
+
+    @property
+    def where(self) -> str:
+        """The column, or all of which one is wrong: ``start or end``."""
+        return " or ".join((self.column, *self.others))
 
 
 def clearest(cells: Iterable[OddCell]) -> tuple[OddCell, ...]:
@@ -266,6 +272,11 @@ class FoundRule:
     n_broken: int  #: of these, that break it
     rows: tuple[int, ...] = ()  #: the first 1,000 of them, 1 = first row of data
     lines: tuple[int, ...] | None = None  #: of the input file they start on; None: no lines
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether it says something of rows beside others, so that no cell of one breaks it."""
+        return self.kind in ("sorted", "unique", "determines")
 
 
 @dataclass(frozen=True)

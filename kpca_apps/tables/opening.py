@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -35,10 +36,10 @@ from kpca_apps.tables.read.excel import EXCEL
 from kpca_apps.tables.read.hive import (
     beside,
     folder_values,
+    frame_of_values,
     is_partitioned,
     partitioned_files,
-    typed,
-    visible,
+    unhidden,
 )
 from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
@@ -306,7 +307,7 @@ def expand_each(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
 def _tables_in(folder: Path) -> list[Path]:
     """Name the files of a folder that are tables, by what they are called; none if it is closed."""
     try:
-        items = visible(folder)
+        items = unhidden(folder)
     except InputError:
         return []
     return [item for item in items if item.suffix.lower() in TABLE_SUFFIXES and item.is_file()]
@@ -318,7 +319,7 @@ def _folder(folder: Path) -> list[str | Path]:
         table = one_line(str(folder.parent if folder.name else folder.absolute().parent), 200)
         raise InputError(f"this is the log of a Delta table; name {table}", folder)
     try:
-        items = visible(folder)
+        items = unhidden(folder)
     except InputError:
         return [folder]  # what is wrong with it is said by who opens it
     if is_delta(folder) or any(item.suffix.lower() in PARQUET_SUFFIXES for item in items):
@@ -379,6 +380,11 @@ def _combined(
         str((folder / path.name).relative_to(shared))
         for folder, path in zip(above, paths, strict=True)
     ]
+    n_of, so_far = Counter(shown), Counter[str]()
+    for place, name in enumerate(shown):
+        if n_of[name] > 1:
+            so_far[name] += 1
+            shown[place] = f"{name} #{so_far[name]}"
     named = list(zip(shown, tables, strict=True))
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
@@ -387,7 +393,7 @@ def _combined(
     if values and has_lines:
         of_files = pl.DataFrame([{name: v or "" for name, v in one.items()} for one in values])
     elif values:
-        of_files = typed(values)
+        of_files = frame_of_values(values)
     # Some writers keep these columns in the files as well.
     of_files = pl.DataFrame([one for one in of_files.iter_columns() if one.name not in names])
     file_column = "file"
@@ -417,6 +423,7 @@ def _combined(
         if other != name and not values:
             same = f"{one_line(name, 60)} holds the same bytes as {one_line(other, 60)}."
             notes.append(f"{same} Its rows are counted twice; leave one out if it is a copy.")
+    order = "; those of one name are numbered in the order of their folders" if so_far else ""
     more = len(notes) - _MOST_NOTES
     if more > 0:
         notes[_MOST_NOTES:] = [f"{more} more such remarks on how the files were read."]
@@ -429,7 +436,7 @@ def _combined(
         0,
         first.source.encoding,
         first.source.delimiter,
-        (f'Read from {len(tables)} files, named in the column "{file_column}".', *notes),
+        (f'Read from {len(tables)} files, named in the column "{file_column}"{order}.', *notes),
         file_column,
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
     )

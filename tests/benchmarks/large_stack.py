@@ -7,7 +7,7 @@ memory of all its processes together, looked at five times a second, be below th
     python -m tests.benchmarks.large_stack --gigabytes 10 --folder DISK
     python -m tests.benchmarks.large_stack --gigabytes .3 --kind tiff -- --quality draft
 
-Without options of the command the level is given as 0, so that what is read and written is
+Without options of the command white noise of level 0 is given, so that what is read and written is
 measured alone; denoising a page takes its own time and memory (`large_image`).
 """
 
@@ -114,7 +114,7 @@ def main() -> int:
         make(large, n_pages, arguments.side)
         n_bytes = size_of(large)
         print(f"{n_pages} pages of {arguments.side}^2, {n_bytes / 1e9:.2f} GB", flush=True)
-        options = arguments.options or ["--sigma", "0"]
+        options = arguments.options or ["--noise", "gaussian", "--sigma", "0"]
         words: list[object] = ["denoise", "run", given, "--out", out, "--jobs", 1, *options]
         killed(words, out / "images", n_bytes // 20)
         before = (out / f"images/a.{suffix}").stat().st_mtime_ns

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-from tests.cli.conftest import Run, assert_refused, result
+from tests.cli.conftest import Done, Run, assert_refused, result
+from tests.denoise.toy import save
 from tests.stores import BUCKET, SECRET, moto_store
 
 pytestmark = pytest.mark.release
@@ -68,3 +70,39 @@ def test_the_version_of_a_delta_table_is_named(kpca: Run) -> None:
         assert rules["n_rows"] == n_rows
     done = kpca("screen", "birds.csv", "--as-of", 1)
     assert_refused(done, 2, "--as-of does not apply to text")
+
+
+def test_images_from_a_bucket_into_a_bucket(
+    run_kpca: Run, store: Any, compiled: None, folder: Path, undrawn: None
+) -> None:
+    pixels = np.random.default_rng(0).normal(120, 10, (40, 48)).astype("u1")
+    for name in ("a.png", "x/b.png"):
+        store.upload_file(str(save(folder, name, pixels)), BUCKET, f"pictures/{name}")
+    inputs, out = f"s3://{BUCKET}/pictures", f"s3://{BUCKET}/clean"
+
+    def kpca(*words: object) -> Done:
+        return run_kpca("denoise", *words)
+
+    draft = ("--quality", "draft", "--jobs", 1)
+    planned = kpca("run", inputs, *draft, "--out", out, "--dry-run")
+    assert planned.out.splitlines()[0] == f"a.png -> {out}/images/a.png"
+    for word in ("denoised", "1 was done by an earlier run", "2 were done by an earlier run"):
+        done = kpca("run", inputs, *draft, "--out", out)
+        assert (done.code, done.out) == (0, f"{out}/report/report.html\n")
+        assert word in done.err and f"The images are in {out}/images." in done.err
+        assert SECRET not in done.err
+        if word == "denoised":
+            store.delete_object(Bucket=BUCKET, Key="clean/images/a.png")
+    found = json.loads(
+        store.get_object(Bucket=BUCKET, Key="clean/report/result.json")["Body"].read()
+    )
+    assert found["command"] == f"kpca denoise run {inputs} --quality draft --out {out}"
+    assert kpca("noise", f"{inputs}/a.png").out.splitlines()[1].startswith("a.png")
+    shown = kpca("run", inputs, *draft, "--preview", "--out", out)
+    assert shown.out == f"{out}/preview/report.html\n"
+    learned = kpca("fit", inputs, "--model", "d.kpca", "--patch-size", 8, "--sigma", 10)
+    assert (learned.code, learned.out) == (0, "d.kpca\n")
+    assert_refused(kpca("fit", inputs, "--model", f"{out}/d"), 3, "then upload it")
+    assert_refused(kpca("run", f"{inputs}/none.png"), 3, "there is no such object (404)")
+    assert_refused(kpca("run", inputs, "--out", inputs), 4, "is the folder of the inputs itself")
+    assert_refused(kpca("run", inputs, "--out", "s3://no-such-bucket/x"), 3, "no such bucket (404)")

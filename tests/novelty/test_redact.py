@@ -43,7 +43,7 @@ FREE = {
     "Reason": "share",
     "FlaggedRow": "share",
     "ColumnProfile": "role why reason_share",
-    "OddCell": "kind given",
+    "OddCell": "kind given others",
     "MovedColumn": "what size",
     "FoundRule": "rule kind",  # as it stands: a rule that cites values is a note
     "GroupInfo": "threshold",

@@ -27,8 +27,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="IMAGES...",
-            help="Images (PNG, TIFF, JPEG, camera raw and more), folders with all below them, or "
-            "quoted patterns.",
+            help="Images (PNG, TIFF, JPEG, camera raw and more), folders with all below them, "
+            "quoted patterns, or addresses of a bucket (s3://bucket/folder).",
             show_default=False,
         ),
     ],

@@ -32,7 +32,14 @@ from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.profile import check_target, kept
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
-from kpca_apps.report.denoising.text import CHANNELS, interval_text, law_text
+from kpca_apps.report.denoising.text import (
+    CHANNELS,
+    interval_text,
+    is_at_brightest,
+    law_text,
+    laws_of,
+    level_range,
+)
 from kpca_apps.report.text import number
 from kpca_apps.system.files.model_files import check_model_path
 from kpca_apps.system.files.output import atomic_write
@@ -80,7 +87,7 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
             table.append((one_line(name, MAX_NAME), _size(image.shape), str(images[0].dtype)))
         console.data_lines(column_lines(table))
         return
-    with console.stage("Fitting"):
+    with console.stage("Fitting"), in_flags():
         dictionary.fit(images, names=names)
     dictionary.save(model)
     kind = "whole images" if dictionary.patch_size is None else "patches"
@@ -124,7 +131,7 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
         check_target(save, force=options.force)
     found, notes = find_images(inputs)
     files, known = [], []
-    for name, path in found:
+    for name, path, _ in found:
         with console.stage(f"Measuring {name}"):
             shown, own = measure_file(path, name, data_range=options.data_range)
         files.append(shown)
@@ -213,8 +220,8 @@ def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     for one in files:
         rows.append(
             (
-                number(one.sigma) + ("" if one.established else " ?"),
-                f"{100 * one.sigma / one.data_range:.2f} %",
+                level_range(one) + ("" if one.established else " ?"),
+                number(one.data_range),
                 one.noise,
                 "yes" if one.correlated else "no",
                 *(["yes" if one.impulses else "no"] if marks else []),
@@ -239,7 +246,7 @@ def _law_lines(files: Sequence[MeasuredFile]) -> list[str]:
     names = ["file"]
     rows: list[tuple[str, ...]] = [("", "variance at x", "nine in ten", "shared (blur)")]
     for one in files:
-        laws = one.evidence.laws if one.noise == "poisson" and one.evidence.is_law else ()
+        laws = laws_of(one)
         for law, channel in zip(laws, CHANNELS[len(laws)] if laws else (), strict=True):
             shared = f"yes ({number(law.blur)} px)" if law.shared else "no"
             rows.append((channel, law_text(law), interval_text((law,)), shared))
@@ -285,10 +292,15 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
             "shared: neighbouring pixels, or the colours, share their noise, as in photographs "
             "from a camera; kpca denoise run takes it as --noise camera."
         )
-    if any(one.noise == "poisson" for one in files):
+    if any(map(laws_of, files)):
         sentences.append(
             "poisson: noise of counted light, which grows with brightness, or noise of that kind "
-            "that neighbours share; sigma is what it would be where the image is as bright as its "
+            "that neighbours share; sigma goes from where the image is darkest to where it is "
+            "brightest."
+        )
+    if any(map(is_at_brightest, files)):
+        sentences.append(
+            "poisson without a law: sigma is what it would be where the image is as bright as its "
             "range."
         )
     if left := [one for one in files if not one.established]:

@@ -171,7 +171,9 @@ class RunOptions(Checked):
         "FILE",
     )
     out: Path = files(
-        "Folder to write: images/ and report/ in it.", "DIR", default=Path("kpca-denoised")
+        "Folder to write, here or in a bucket (s3://bucket/folder): images/ and report/ in it.",
+        "DIR",
+        default=Path("kpca-denoised"),
     )
     format: FormatName = files(
         "same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a little; "

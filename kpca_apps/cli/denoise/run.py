@@ -31,7 +31,8 @@ from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
 from kpca_apps.denoise.batch.one_image.work import BUG
 from kpca_apps.denoise.batch.profile import read_profile
-from kpca_apps.denoise.batch.run import make_folder, run_batch
+from kpca_apps.denoise.batch.results import make_folder
+from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.batch.trial import try_strengths
 from kpca_apps.denoise.denoiser import doubt_level
 from kpca_apps.denoise.options import Options
@@ -52,6 +53,9 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.system.files.output import OutputFolder
+from kpca_apps.system.stores.addresses import place_text, store_address
+from kpca_apps.system.stores.buckets import ASKED, here
+from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers, on_dask
 
 if TYPE_CHECKING:
@@ -111,12 +115,14 @@ def _hash_of_mask(path: Path | None) -> str:
     """Return the hash of the file of a mask, which each image reads anew; refuse what is none."""
     if path is None:
         return ""
-    if path.is_dir():
-        raise InputError(f"{one_line(str(path), 200)}: this is a folder; name one image.")
-    if (found := hash_file(path)) is None:
-        raise InputError(f"{one_line(str(path), 200)}: no such file; name the image of a mask.")
-    with suppress(MemoryLimitError):  # one of bits is read another way
-        read_image(path)
+    label = one_line(place_text(path), 200)
+    with here(path) as local:
+        if local.is_dir():
+            raise InputError(f"{label}: this is a folder; name one image.")
+        if (found := hash_file(local)) is None:
+            raise InputError(f"{label}: no such file; name the image of a mask.")
+        with suppress(MemoryLimitError):  # one of bits is read another way
+            read_image(local, label)
     return found
 
 
@@ -134,8 +140,8 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
     inputs = tuple(one for one in inputs if os.path.realpath(one) != apart)
     if not inputs:
         raise RefusedError(
-            f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results would "
-            "be taken for inputs later; choose another with --out"
+            f"{one_line(place_text(out), 200)}: is the folder of the inputs itself, where results "
+            "would be taken for inputs later; choose another with --out"
         )
     planned, _ = plan_outputs(
         inputs, out / IMAGES, format=options.format, raw_out=options.raw_out, passed_over=out
@@ -155,7 +161,9 @@ def print_plan(batch: Batch) -> None:
     for one in batch.planned:
         if one.refused:
             say_failure(f"{one_line(one.name, 200)}: {one.refused}")
-    places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
+    places = {
+        one.name: place_text(batch.images / one.output) for one in batch.planned if not one.refused
+    }
     if batch.options.json:
         from kpca_apps.cli.denoise.documents import PLANNED_IMAGES
 
@@ -170,7 +178,7 @@ def run_whole(batch: Batch) -> int:
     options, clock, place = batch.options, Clock(), batch.options.out
     with ExitStack() as stack:
         stack.enter_context(made_for_use(place))
-        folder = OutputFolder(make_folder(place) / REPORT, force=True)
+        folder = output_folder(make_folder(place) / REPORT, force=True)
         folder.check()
         if batch.images.is_symlink():
             raise RefusedError(
@@ -182,7 +190,7 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        samples = [count_samples(one.source) for one in batch.planned]
+        samples = _samples(batch.planned)
         jobs = processors(options.jobs, samples, stack=options.stack)
         # Workers elsewhere compile for their own machines.
         if options.model is None and (options.scheduler is None or options.same_noise):
@@ -217,6 +225,13 @@ def run_whole(batch: Batch) -> int:
     print_result(batch.console, folder.path, result, options.json)
     _raise_bug(result)
     return result.n_failed
+
+
+def _samples(planned: Sequence[Planned]) -> list[int]:
+    """Return the number of values in each image; of those in a store many are asked for at once."""
+    is_far = any(store_address(one.source) is not None for one in planned)
+    with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
+        return list(workers.map_partitions(count_samples, [one.source for one in planned]))
 
 
 def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
@@ -261,19 +276,20 @@ def _try_strengths(batch: Batch, place: Path) -> None:
     from kpca_apps.report.denoising.page import render_trial
 
     console, options, first = batch.console, batch.options, batch.planned[0]
-    clock, folder = Clock(), OutputFolder(place, force=True)
+    clock, folder = Clock(), output_folder(place, force=True)
     folder.check()
     if len(batch.planned) > 1:
         console.say(f"A preview of {first.name}, the first of {len(batch.planned)} images.")
     denoiser = batch.denoiser.by_threads(sum(processors(options.jobs, [1])) - 1)
-    image = read_image(first.source, label=first.name)
-    warm(batch, (1, 1))
-    clock.lap("starting")
-    with console.stage("Trying three strengths"):
-        if not isinstance(denoiser, GroupDenoiser):
-            raise TypeError("a dictionary has no strengths to try")
-        denoiser = denoiser.changed(batch.per_image.get(first.name, {}))
-        result = try_strengths(image, denoiser)
+    with here(first.source) as source:
+        image = read_image(source, label=first.name)
+        warm(batch, (1, 1))
+        clock.lap("starting")
+        with console.stage("Trying three strengths"):
+            if not isinstance(denoiser, GroupDenoiser):
+                raise TypeError("a dictionary has no strengths to try")
+            denoiser = denoiser.changed(batch.per_image.get(first.name, {}))
+            result = try_strengths(image, denoiser)
     clock.lap("denoising")
     result = replace(
         result, command=reproduce(batch.context), versions=library_versions([result.noise])
@@ -433,7 +449,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
-        console.say(f"The images are in {near(batch.images.resolve())}.")
+        console.say(f"The images are in {place_text(near(batch.images.resolve()))}.")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -110,7 +110,7 @@ def summary_lines(result: ScreeningResult) -> list[str]:
 
 
 def odd_cell_lines(result: ScreeningResult) -> list[str]:
-    """Lay out the clearest of the odd cells, a line each."""
+    """Lay out the clearest of the odd cells, a line each, and below it why."""
     cells, n = result.odd_cells[:TOP], result.n_odd_cells
     found = "1 cell is odd:" if n == 1 else f"{n:,} cells are odd:"
     in_lines = any(cell.line is not None for cell in cells)
@@ -120,13 +120,17 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
         where = str(cell.row if cell.line is None else cell.line)
         seen, meant = _differing(cell.seen or "missing", cell.suggestion)
         seen, file = f"{seen}{more}", result.row_files.get(cell.row, "")
-        rows.append((where, one_line(file, 20), one_line(cell.column, 24), seen, meant))
+        rows.append((where, one_line(file, 20), one_line(cell.where, 24), seen, meant))
     # Where nothing is clearly meant, or there is one file, there is no column for it.
     kept = [place for place in range(5) if any(row[place] for row in rows[1:])]
     n_left = n - sum(cell.n_cells for cell in cells)
     where = result.odd_cells_file or "the report"
     left = [f"... and {n_left:,} more in {where}, each with why."] if n_left else []
-    return [found, *column_lines([tuple(row[place] for place in kept) for row in rows]), *left]
+    head, *body = column_lines([tuple(row[place] for place in kept) for row in rows])
+    lines = [found, head]
+    for cell, line in zip(cells, body, strict=True):
+        lines += [line, *_wrapped([cell.sentence], indent=6)]
+    return [*lines, *left]
 
 
 def _differing(seen: str, meant: str) -> tuple[str, str]:

@@ -43,7 +43,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
             {
                 "row": cell.row,
                 "line": cell.line,
-                "column": _cell(cell.column),
+                "column": _cell(cell.where),
                 "reads": _cell(cell.seen),
                 "probably_meant": _cell(cell.suggestion),
                 "why": _said(cell.sentence),

@@ -18,6 +18,7 @@ from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.buckets import here
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
@@ -29,14 +30,15 @@ def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Seq
     """Read the images a dictionary is to learn from: first pages, without alpha."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []
-    for name, path in found:
-        images.append(colours_of(read_image(path, label=name).page(0)))
+    for name, source, _ in found:
+        with here(source) as path:
+            images.append(colours_of(read_image(path, label=name).page(0)))
         if images[-1].dtype != images[0].dtype:
             raise InputError(
-                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0][0])} "
+                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0].name)} "
                 f"{images[0].dtype}; give examples of one type."
             )
-    return images, [name for name, _ in found]
+    return images, [one.name for one in found]
 
 
 def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:

@@ -6,12 +6,13 @@ import glob
 import os
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.kinds import (
@@ -23,17 +24,29 @@ from kpca_apps.images.kinds import (
     refusal,
     written_kind,
 )
+from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.addresses import place_text, store_address
+from kpca_apps.system.stores.buckets import ASKED, Place, matching, nothing_there, place_of
+from kpca_apps.system.workers import Workers
 
 _ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
 _MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
 
 
+class Found(NamedTuple):
+    """An image that is there, by its name. Between folders of a name there is ``/``."""
+
+    name: str  # its place in the tree given
+    source: Path
+    head: bytes  # its first bytes; none of what cannot be read
+
+
 @dataclass(frozen=True)
 class Planned:
-    """One image of a batch. Between folders of a name there is ``/``."""
+    """One image of a batch."""
 
-    source: Path
+    source: Path  # or, for one in a store, its address, of which a path has lost a slash
     name: str  # its place in the tree given
     output: str  # the name of its result
     refused: str = ""  # why its kind is not read, if its first bytes tell: the end of a sentence
@@ -49,8 +62,7 @@ def plan_outputs(
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
     found, notes = find_images(inputs, passed_over or out)
-    heads = {name: head_of(source) for name, source in found}
-    kinds = {name: image_kind(head, name) for name, head in heads.items()}
+    kinds = {one.name: image_kind(one.head, one.name) for one in found}
     outputs, renamed = _output_names(
         {
             name: _new_suffix(name, kind, "dng" if (kind, raw_out) == ("raw", "dng") else format)
@@ -65,10 +77,10 @@ def plan_outputs(
             if name != output and written_kind(kinds[name], format) == kinds[name]
         )
     planned = tuple(
-        Planned(source, name, outputs[name], refusal(kinds[name]) if heads[name] else "")
-        for name, source in found
+        Planned(one.source, one.name, outputs[one.name], refusal(kinds[one.name]) * bool(one.head))
+        for one in found
     )
-    sources = {_real(source): name for name, source in found}
+    sources = {_real(one.source): one.name for one in found}
     for image in planned:
         taken = sources.get(_real(Path(out, image.output)))
         if taken is not None:
@@ -81,29 +93,33 @@ def plan_outputs(
 
 def find_images(
     inputs: Iterable[str | Path], out: str | Path | None = None
-) -> tuple[list[tuple[str, Path]], tuple[str, ...]]:
-    """List images with their names, but none in an output folder below that of an input."""
+) -> tuple[list[Found], tuple[str, ...]]:
+    """List images by name, but none in an output folder below that of an input.
+
+    Inputs are paths, patterns, and addresses of a store.
+    """
     left_out = None if out is None else _real(Path(out))
     given = list(inputs)
     several = sum(_is_tree(Path(one)) for one in given) > 1
-    found: dict[str, Path] = {}
+    found: dict[str, Found] = {}
     n_passed = 0
     for one in given:
         base, files = _expand(one, several=several)
         base = _real(base)
-        below = left_out if left_out and base.is_dir() and base in left_out.parents else None
-        for name, source in files:
-            if below and _real(source).is_relative_to(below):
-                continue
-            if source != Path(one) and not is_image(head_of(source), source.name):
+        is_folder = base.is_dir() or store_address(one) is not None
+        below = left_out if left_out and is_folder and base in left_out.parents else None
+        if below is not None:
+            files = [file for file in files if not _real(file[1]).is_relative_to(below)]
+        for (name, source), head in zip(files, _heads([file for _, file in files]), strict=True):
+            if source != Path(one) and not is_image(head, source.name):
                 n_passed += 1
                 continue
-            other = found.setdefault(name, source)
+            other = found.setdefault(name, Found(name, source, head)).source
             if _real(other) != _real(source):
                 raise RefusedError(
                     f"{one_line(name)}: two inputs have this name, "
-                    f'"{one_line(str(other))}" and "{one_line(str(source))}"; give the folder '
-                    "that holds both, or denoise them into two folders."
+                    f'"{one_line(place_text(other))}" and "{one_line(place_text(source))}"; give '
+                    "the folder that holds both, or denoise them into two folders."
                 )
     if not found:
         label = ", ".join(one_line(str(one)) for one in given[:3]) or "nothing"
@@ -112,7 +128,14 @@ def find_images(
     if n_passed:
         what = "file is no image and was" if n_passed == 1 else "files are no images and were"
         notes = (f"{n_passed} {what} passed over.",)
-    return sorted(found.items()), notes
+    return sorted(found.values()), notes
+
+
+def _heads(sources: Sequence[Path]) -> list[bytes]:
+    """Return the first bytes of files; of those in a store many are asked for at once."""
+    is_far = any(store_address(source) is not None for source in sources)
+    with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
+        return list(workers.map_partitions(head_of, sources))
 
 
 def _real(path: Path) -> Path:
@@ -122,6 +145,8 @@ def _real(path: Path) -> Path:
 
 def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
     """Return where an input looks, and the name and place of each file it stands for."""
+    if store_address(one) is not None:
+        return _expand_address(place_of(one), several=several)
     path = Path(one)
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
@@ -147,6 +172,39 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
     return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
 
 
+def _expand_address(place: Place, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
+    """Do the same for an address of a store."""
+    kind, start, prefix = place.kind(), place, ""
+    if kind == "file" or (kind and head_of(Path(place.address))):
+        return Path(place.address), [(place.name, Path(place.address))]
+    if kind:
+        found = place.copyable((), recursive=True)
+        prefix = f"{place.name}/" * several
+    else:
+        start, found = matching(place, (".",))
+        if not found:
+            raise InputError(nothing_there(start, place), place.address)
+    names = images_among(one.name for one in found if not one.is_folder)
+    return Path(start.address), [(f"{prefix}{name}", Path(start.address, name)) for name in names]
+
+
+def images_among(names: Iterable[str]) -> list[str]:
+    """Return names of objects, but for hidden ones, and for those in folders that are images.
+
+    >>> images_among(["a.png", ".b.png", "c.zarr/.zgroup", "c.zarr/0/.zarray", "c.zarr/0/0"])
+    ['a.png', 'c.zarr']
+    """
+    given = [PurePosixPath(name) for name in names]
+    folders = {name.parent for name in given if name.name in MARKS}
+    found = dict[str, None]()
+    for name in given:
+        # The outermost folder, for an image may hold others, such as labels.
+        shown = next((one for one in reversed(name.parents) if one in folders), name)
+        if not any(part.startswith(".") for part in shown.parts):
+            found[str(shown)] = None
+    return list(found)
+
+
 def _is_array(folder: Path) -> bool:
     """Tell whether a folder is an array of Zarr, of which an image holds several."""
     with suppress(OSError):
@@ -159,6 +217,8 @@ def _is_array(folder: Path) -> bool:
 
 def _is_tree(path: Path) -> bool:
     """Tell whether a path is a folder of images, and not one that is an image itself."""
+    if store_address(path) is not None:
+        return place_of(path).kind() == "folder" and not head_of(path)
     return path.is_dir() and not head_of(path)
 
 
@@ -226,25 +286,35 @@ def find_references(
     if reference is None:
         return {}, ()
     base = Path(reference)
-    label = one_line(str(base), 200)
+    label = one_line(place_text(base), 200)
     found: dict[str, Path] = {}
     if base.is_file() or head_of(base):
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
+    elif store_address(base) is not None:
+        there = images_among(
+            one.name for one in place_of(base).items(recursive=True) if not one.is_folder
+        )
+        by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
+        for name in sorted(there):
+            if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
+                by_stem[PurePosixPath(name).with_suffix("")].append(name)
+        for image in planned:
+            alike = by_stem[PurePosixPath(image.name).with_suffix("")]
+            if image.name in there or alike:
+                found[image.name] = base / (image.name if image.name in there else alike[0])
     elif not base.is_dir():
         raise InputError(f"{label}: no such folder of clean images.")
     else:
         for image in planned:
             exact = base / image.name
             stem = glob.escape(PurePosixPath(image.name).stem)
-            alike = [
-                p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES
-            ]
+            like = [p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
             if exact.is_file() or head_of(exact):
                 found[image.name] = exact
-            elif alike:
-                found[image.name] = min(alike)
+            elif like:
+                found[image.name] = min(like)
     if not found:
         raise InputError(
             f"{label}: holds no image named like an input, such as "

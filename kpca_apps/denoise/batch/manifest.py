@@ -24,10 +24,15 @@ from kpca_apps.images.files import hash_folder
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import here
 
 MANIFEST = "manifest.jsonl"
 _HEADER = b'{"format": "kpca denoise manifest", "version": 1}\n'
 _PARTIAL = re.compile(r"\.kpca-denoise-[0-9a-f]{8}-[0-9]{1,9}\.partial")
+
+
+Records = dict[str, list[dict[str, Any]]]  # by the name of the result, oldest first
 
 
 class Manifest(AbstractContextManager["Manifest"]):
@@ -36,7 +41,7 @@ class Manifest(AbstractContextManager["Manifest"]):
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
         self._label = one_line(str(self.path), 200)
-        self._records: dict[str, list[dict[str, Any]]] = {}
+        self._records: Records = {}
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             raise RefusedError(
                 f"{self._label}: is no plain file; choose another folder with --out."
@@ -71,11 +76,7 @@ class Manifest(AbstractContextManager["Manifest"]):
 
     def settle(self, keys: Mapping[str, str]) -> None:
         """Write the record of a batch that came to its end in order, and close it."""
-        lines = [_HEADER]
-        for output, records in sorted(self._records.items()):
-            standing = [r for r in records if r.get("key") == keys.get(output)][-1:]
-            lines += [_line(record) for record in standing or records]
-        content = b"".join(lines)
+        content = settled(self._records, keys)
         self._file.seek(0)
         is_settled = self._file.read() == content
         if is_settled or sys.platform == "win32":
@@ -104,23 +105,14 @@ class Manifest(AbstractContextManager["Manifest"]):
         """Read the record, and drop a last line that was cut short."""
         self._file.seek(0)
         content = self._file.read()
-        if not content.startswith(_HEADER):
-            if not _HEADER.startswith(content):
-                raise RefusedError(
-                    f"{self._label}: is not the record of a denoising batch; choose another folder "
-                    "with --out."
-                )
+        if _HEADER.startswith(content) and content != _HEADER:
             self._file.truncate(0)
             self._append(_HEADER)
             sync_folder(self.path.parent)
             return
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            self._file.truncate(len(whole))
-        for line in whole.splitlines()[1:]:
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                record = json.loads(line)
-                self._records.setdefault(str(record["output"]), []).append(record)
+        self._records = records_in(content, self._label)
+        if not content.endswith(b"\n"):
+            self._file.truncate(content.rfind(b"\n") + 1)
 
     def _close(self) -> None:
         """Close the record, which unlocks it."""
@@ -132,6 +124,29 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
 
 
+def records_in(content: bytes, label: str) -> Records:
+    """Read records, but for lines that are damaged, or a last one that was cut short."""
+    if not content.startswith(_HEADER):
+        raise RefusedError(
+            f"{label}: is not the record of a denoising batch; choose another folder with --out."
+        )
+    records: Records = {}
+    for line in content[: content.rfind(b"\n") + 1].splitlines()[1:]:
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            record = json.loads(line)
+            records.setdefault(str(record["output"]), []).append(record)
+    return records
+
+
+def settled(records: Records, keys: Mapping[str, str]) -> bytes:
+    """Write records in order; of results that were made, only what stands, by the keys."""
+    lines = [_HEADER]
+    for output, known in sorted(records.items()):
+        standing = [one for one in known if one.get("key") == keys.get(output)][-1:]
+        lines += [_line(record) for record in standing or known]
+    return b"".join(lines)
+
+
 def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> str:
     """Return a hash of all that a result depends on."""
     text = json.dumps([input_sha256, output, dict(settings)], sort_keys=True, ensure_ascii=True)
@@ -139,11 +154,14 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
 
 
 def hash_file(path: Path) -> str | None:
-    """Return the SHA-256 of a file, or of a folder that is an image.
+    """Return the SHA-256 of a file, or of a folder that is an image, also of one in a store.
 
     None if it cannot be read, or is a pipe, a device or another folder.
     """
     try:
+        if store_address(path) is not None:
+            with here(path) as copy:
+                return hash_file(copy)
         if path.is_dir() and head_of(path):
             return hash_folder(path)
         if not path.is_file():

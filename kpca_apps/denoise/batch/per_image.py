@@ -9,6 +9,7 @@ from typing import Any
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, suggest
+from kpca_apps.system.stores.addresses import place_text
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.values import Column, NumberFormat
 from kpca_apps.tables.write import as_written
@@ -26,7 +27,8 @@ def read_per_image(
     A column of notes is for who reads the table. InputError, with row and column, where that is no
     image of the batch or cannot be done.
     """
-    table, label = read_table(path), one_line(str(path), 200)
+    place = place_text(path)
+    table, label = read_table(place), one_line(place, 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:
         if name not in (FILE, *COLUMNS, NOTE):

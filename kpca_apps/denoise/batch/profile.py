@@ -18,6 +18,9 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.result import FoundLaw
 from kpca_apps.errors import InputError, RefusedError, opening
 from kpca_apps.names import one_line
+from kpca_apps.system.files.output import require_parent
+from kpca_apps.system.stores.addresses import place_text
+from kpca_apps.system.stores.buckets import here
 
 KIND, VERSION = "noise profile", 1  # as its document says of itself
 MOST_BYTES = 10_000_000
@@ -51,10 +54,9 @@ def kept(same: Iterable[SameNoise]) -> tuple[KindNoise, ...]:
 
 def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
-    path = Path(path)
-    label = one_line(str(path), 200)
-    with opening(label):
-        content = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
+    label = one_line(place_text(path), 200)
+    with here(path) as file, opening(label):
+        content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else b""
     again = "measure it again by kpca denoise noise --save"
     if not content.lstrip().startswith(b"{"):
         raise InputError(f"{label}: is no noise profile; {again}.")
@@ -90,8 +92,7 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
 def check_target(path: Path, *, force: bool = False) -> None:
     """Refuse a path at which no profile may be written; nothing but a profile is ever replaced."""
     label = one_line(str(path), 200)
-    if not path.parent.is_dir():
-        raise InputError(f"{label}: its folder does not exist; make it first.")
+    require_parent(path)
     if not path.is_symlink() and not path.exists():
         return
     try:

@@ -154,6 +154,12 @@ class DictionaryDenoiser:
         unit = unit_of(np.asarray(images[0]), data_range)
         rng = seeded_generator(self.random_state)
         rows, shape = examples_from(pixels, names, self.patch_size, self.max_examples, rng)
+        if self.n_components is not None and self.n_components >= len(rows):
+            raise ParameterError(
+                "n_components",
+                f"is {self.n_components}, but {len(rows):,} examples have {len(rows) - 1:,} "
+                "components at most; give fewer, or leave it out",
+            )
         self.shape_: tuple[int, ...] = shape
         self.choices_ = choose(
             rows,

@@ -53,7 +53,6 @@ from kpca_apps.denoise.estimate.patches import (
     texture_spectra,
 )
 from kpca_apps.denoise.image import SCALE
-from kpca_apps.system.compiling import compiled
 
 Array = NDArray[np.float64]
 PATCHES = 60_000
@@ -452,60 +451,30 @@ def _likelihoods(
     """
     freedom = np.maximum(classes.pixels[:, None] * COEFFICIENTS / PIXELS, 1.0)
     patches = np.maximum(classes.pixels / PIXELS, 1.0)
-    table = _fill_likelihoods(
-        np.log(classes.energies / expected[:, None]),
-        2.0 / freedom + believed,
-        np.log(np.maximum(classes.scatter, 1e-6)),
-        SCATTER_SD**2 + 2.0 / patches,
-        SPECTRA,
-        float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES,
-        np.exp(grid)[:, None] * noise,
-    )
+    logs, variances = np.log(classes.energies / expected[:, None]), 2.0 / freedom + believed
+    scatters = np.log(np.maximum(classes.scatter, 1e-6))
+    scatter_variances = SCATTER_SD**2 + 2.0 / patches
+    amplitudes = float(np.exp(grid[-1]) * noise.mean()) * AMPLITUDES
+    noises = np.exp(grid)[:, None] * noise
+    table = np.empty((len(logs), len(SPECTRA), len(grid)))
+    for number, spectrum in enumerate(SPECTRA):
+        texture = amplitudes[:, None] * spectrum  # (amplitudes, bands)
+        means = texture + noises[:, None]  # (levels, amplitudes, bands)
+        shares = texture / means
+        unsure, log_means = (shares * TEXTURE_SD) ** 2, np.log(means)
+        uneven = np.log(EVEN + (shares @ COEFFICIENTS / N_COEFFICIENTS * SCATTER) ** 2)
+        misfit = (scatters - uneven[..., None]) ** 2 / scatter_variances
+        spread = np.ones_like(misfit)  # (levels, amplitudes, classes)
+        for band in range(logs.shape[1]):
+            variance = variances[:, band] + unsure[..., band, None]
+            misfit += (log_means[..., band, None] - logs[:, band]) ** 2 / variance
+            spread *= variance
+        own = -0.5 * (misfit + np.log(spread))
+        # The amplitudes of texture are summed out.
+        best = own.max(axis=1)
+        total = np.exp(own - best[:, None]).mean(axis=1)
+        table[:, number] = (best + np.log(total)).T
     # Noise is at most what there is: only too little of it can be what no law foresees.
     best, levels = table.max(axis=2, keepdims=True), np.arange(len(grid))
     above = levels > table.argmax(axis=2, keepdims=True)
     return np.asarray(np.logaddexp(table, best - np.where(above, MOST_BELOW, OUTLIER)))
-
-
-@compiled
-def _fill_likelihoods(
-    logs: Array,
-    variances: Array,
-    scatters: Array,
-    scatter_variances: Array,
-    spectra: Array,
-    amplitudes: Array,
-    noises: Array,
-) -> Array:
-    """Sum the amplitudes of texture out: (classes, spectra, levels)."""
-    n, n_bands = logs.shape
-    table = np.empty((n, len(spectra), len(noises)))
-    means, unsure = np.empty(n_bands), np.empty(n_bands)
-    own = np.empty((n, len(amplitudes)))
-    for s in range(len(spectra)):
-        for level in range(len(noises)):
-            for a in range(len(amplitudes)):
-                share = 0.0
-                for b in range(n_bands):
-                    texture = amplitudes[a] * spectra[s, b]
-                    mean = texture + noises[level, b]
-                    means[b] = np.log(mean)
-                    unsure[b] = (texture / mean * TEXTURE_SD) ** 2
-                    share += COEFFICIENTS[b] * texture / mean
-                share /= N_COEFFICIENTS
-                uneven = np.log(EVEN + (share * SCATTER) ** 2)
-                for r in range(n):
-                    misfit, spread = 0.0, 1.0
-                    for b in range(n_bands):
-                        variance = variances[r, b] + unsure[b]
-                        misfit += (means[b] - logs[r, b]) ** 2 / variance
-                        spread *= variance
-                    misfit += (scatters[r] - uneven) ** 2 / scatter_variances[r]
-                    own[r, a] = -0.5 * (misfit + np.log(spread))
-            for r in range(n):
-                best = own[r].max()
-                total = 0.0
-                for a in range(len(amplitudes)):
-                    total += np.exp(own[r, a] - best)
-                table[r, s, level] = best + np.log(total / len(amplitudes))
-    return table

@@ -31,7 +31,7 @@ from kpca_apps.system.blas import one_blas_thread
 ROWS = 768  # of a tile
 
 Side = tuple[int, int]  # where it begins and ends
-Tile = tuple[Window, Planes]  # where it lies, and its planes (c, rows, columns)
+Tile = tuple[Window, Planes | None]  # where it lies, and its planes (c, rows, columns), if any
 
 
 class Room(Source, Protocol):
@@ -50,7 +50,7 @@ def denoise_tiles(
 ) -> Iterator[Tile]:
     """Yield tiles of what `denoise_planes` makes of planes, row of tiles by row.
 
-    `room` makes planes of a shape. A tile that `is_empty` comes as it is.
+    `room` makes planes of a shape. A tile that `is_empty` comes without planes.
     """
     levels, untouched = levels_of(sigmas, options, planes.shape[0])
     scales: list[tuple[Source, Planes, Plan, Room | None]] = []
@@ -75,6 +75,9 @@ def denoise_tiles(
             (top, bottom), (left, right) = window
             times = 1 << len(scales)
             if is_empty(((times * top, times * bottom), (times * left, times * right))):
+                if estimate is None:
+                    yield window, None
+                    continue
                 found = _part(planes, window)
             else:
                 with part(done, sum(counts)):

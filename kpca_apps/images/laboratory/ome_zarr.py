@@ -48,6 +48,7 @@ from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import require_disk
 
 HEAD = b"\0OME-Zarr\0"  # what stands for the first bytes of such a folder
+MARKS = (".zgroup", "zarr.json")  # files that make a folder a group of arrays
 _SAID = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _AXES = {"time": "T", "channel": "C"}
 _UNITS = {"angstrom": "Å", "nanometer": "nm", "micrometer": "µm", "millimeter": "mm", "meter": "m"}
@@ -79,7 +80,7 @@ class _Pyramid:
 
 def is_zarr(folder: Path) -> bool:
     """Tell whether a folder is a group of Zarr arrays, by what lies in it."""
-    return any((folder / name).is_file() for name in (".zgroup", "zarr.json"))
+    return any((folder / name).is_file() for name in MARKS)
 
 
 def read_zarr(folder: Path, label: str) -> ImageFile:
@@ -149,24 +150,26 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
                 "save the largest alone first."
             )
     page = Page(height, width, 1, native)
+    tall, wide = _outer(arrays[0])[-2:]
     with damage_refused(label):
         said = _said(told, scales[0], names, units, counts)
         series = [Series(names[:-2], tuple(counts), page, said)]
         directories = ome_directories(series)
 
-    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+    def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         place = tuple(map(int, np.unravel_index(number, tuple(counts)))) if counts else ()
         with damage_refused(label):
             array = _opened(folder, paths[0], "r")
-            _check_chunks(folder / paths[0], array, place, top, bottom)
-            pixels = np.asarray(array[(*place, slice(top, bottom))])
-            if pixels.shape != (bottom - top, width):
+            sides = range(height)[rows], range(width)[columns]
+            _check_chunks(folder / paths[0], array, place, sides)
+            pixels = np.asarray(array[(*place, rows, columns)])
+            if pixels.shape != tuple(map(len, sides)):
                 raise ValueError("its pixels do not fit its header")
         return pixels.astype(native, copy=False)
 
     def whole(number: int) -> NDArray[Any]:
         check_piece(label, page)
-        return rows(number, 0, height)
+        return window(number, slice(None), slice(None))
 
     return ImageFile(
         label=label,
@@ -174,8 +177,8 @@ def read_zarr(folder: Path, label: str) -> ImageFile:
         pages=(page,) * n_pages,
         metadata=Metadata(),
         page=whole,
-        rows=rows,
-        block_rows=(_outer(arrays[0])[-2],) * n_pages,
+        window=window,
+        blocks=((tall, wide),) * n_pages,
         directories=directories,
         groups=groups_of(series),
         rewrite=lambda out, pages: _write(pyramid, out, pages),
@@ -241,8 +244,10 @@ def _word(value: Any) -> Any:
     return getattr(value, "value", value)
 
 
-def _check_chunks(folder: Path, array: Any, place: tuple[int, ...], top: int, bottom: int) -> None:
-    """Refuse a page of which a chunk is cut short, or would become more than a chunk.
+def _check_chunks(
+    folder: Path, array: Any, place: tuple[int, ...], sides: tuple[range, range]
+) -> None:
+    """Refuse rows and columns of a page of which a chunk is cut short, or would become too much.
 
     Blosc would read on beyond its end; others would take all the memory.
     """
@@ -250,11 +255,12 @@ def _check_chunks(folder: Path, array: Any, place: tuple[int, ...], top: int, bo
     if not packing:
         return
     before = tuple(one // side for one, side in zip(place, outer, strict=False))
-    tall, wide = outer[-2:]
+    chunks = (
+        range(side.start // step, -(-side.stop // step))
+        for side, step in zip(sides, outer[-2:], strict=True)
+    )
     most = math.prod(array.chunks) * array.dtype.itemsize + _SLACK
-    for down, across in product(
-        range(top // tall, -(-bottom // tall)), range(-(-array.shape[-1] // wide))
-    ):
+    for down, across in product(*chunks):
         path = folder / array.metadata.encode_chunk_key((*before, down, across))
         if path.is_file():
             with path.open("rb") as file:

@@ -22,7 +22,7 @@ from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.relations import Contradiction
-from kpca_apps.novelty.result import CONTRADICTED, OddCell
+from kpca_apps.novelty.result import CONTRADICTED, MISSPELT, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -153,9 +153,12 @@ def odd_cells(
     found.sort(key=lambda entry: (-entry[0].clearness, entry[0].rows[0]))
     listed: list[tuple[float, OddCell]] = []
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
+    contradicted = sorted(contradicted, key=lambda one: -one.cell.clearness)
+    against = {(one.cell.column, one.row): one.cell for one in reversed(contradicted)}
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
         sentence, suggestion = rule[value.check].explain(value, spec, notation)
         (row, *more_rows), (line, *more_lines) = value.rows, value.places
+        beside = against.get((spec.name, row)) if value.kind == MISSPELT else None
         listed.append(
             (
                 value.clearness,
@@ -170,6 +173,7 @@ def odd_cells(
                     n_cells=value.n_cells,
                     more_rows=tuple(more_rows),
                     more_lines=tuple(more_lines) if in_lines else None,
+                    given=beside.given if beside else (),
                 ),
             )
         )
@@ -177,7 +181,8 @@ def odd_cells(
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
     alike: dict[tuple[str, ...], list[Contradicted]] = {}
     said: set[tuple[str, int]] = set()
-    for one in sorted(contradicted, key=lambda one: -one.cell.clearness):
+    # Of what speaks against a cell, what gives the value that was meant is told.
+    for one in sorted(contradicted, key=lambda one: not one.cell.suggestion):
         cell = one.cell
         cells_of = {(name, one.row) for name in (cell.column, *cell.given)}
         if known.isdisjoint(cells_of) and (cell.column, one.row) not in said:
@@ -190,7 +195,7 @@ def odd_cells(
         n_cells += len(cells)
         listed.append(
             (
-                cell.clearness,
+                against[cell.column, first.row].clearness,
                 OddCell(
                     column=cell.column,
                     kind=CONTRADICTED,
@@ -204,6 +209,7 @@ def odd_cells(
                     more_lines=tuple(one.place for one in more) if in_lines else None,
                     given=cell.given,
                     expected=cell.expected,
+                    others=cell.others,
                 ),
             )
         )

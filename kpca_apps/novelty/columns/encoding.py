@@ -90,8 +90,13 @@ class ValueCoder:
             return values
         return np.column_stack([values, np.isnan(values[:, 0])])
 
-    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
-        """Write an expected value as text, as the column would, and as a number to draw."""
+    def describe(
+        self, values: FloatArray, seen: float | str | None = None
+    ) -> tuple[str, float | str | None]:
+        """Write an expected value as text, as the column would, and as a number to draw.
+
+        Its text differs from a number that was `seen`, if it does.
+        """
         if self.gap and values[-1] > 0.5:
             return MISSING, None
         kind, format = KINDS[self.spec.role], self.spec.format
@@ -101,7 +106,8 @@ class ValueCoder:
             return describe_repeating(repeating), None
         if format is not None:
             value = float(values[0]) * kind.unit
-            return self.notation.write(value, format), value
+            beside = seen if isinstance(seen, float) else None
+            return self.notation.write(value, format, beside), value
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
@@ -173,7 +179,9 @@ class LevelCoder:
         matrix[np.arange(len(column)), columns] = self.scale
         return matrix
 
-    def describe(self, values: FloatArray) -> tuple[str, float | str | None]:
+    def describe(
+        self, values: FloatArray, seen: float | str | None = None
+    ) -> tuple[str, float | str | None]:
         """Write an expected level as text, and as a name to draw."""
         j = int(np.argmax(values))
         if j < len(self.levels):

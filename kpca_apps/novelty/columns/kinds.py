@@ -8,6 +8,7 @@ read, in any spelling.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:
 _DAY = 86400.0  # seconds
 # Of so many cells, this share whole says that the column is.
 _MIN_WHOLE, _WHOLE = 20, 0.99
+MOST_DIGITS = 12  # that two numbers are told apart by; beyond is rounding
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,11 @@ class Notation:
         # Months by name: the plain notation says the same without a language.
         return cls()
 
-    def write(self, value: float, format: ValueFormat) -> str:
-        """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would."""
+    def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
+        """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would.
+
+        A number that differs from one `beside` it is written with digits enough to show it.
+        """
         if isinstance(format, DateFormat):
             text = date_text(value, format.has_time and not self.whole)
             day, space, time = text.partition(" ")
@@ -117,9 +122,7 @@ class Notation:
             return self.mark.join(written[part] for part in self.order) + space + time
         if format.clock:
             return self._clock(value)
-        # About four significant digits.
-        size = abs(round(value) if self.whole else value)
-        digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
+        digits = self._digits(value, beside)
         if "e" not in digits:
             whole, _, part = digits.partition(".")
             if format.thousands:
@@ -129,6 +132,15 @@ class Notation:
             digits = digits.replace(".", ",")
         minus = "-" if value < 0 and digits.strip("0.,") else ""
         return f"{minus}{self.before}{digits}{self.after}"
+
+    def _digits(self, value: float, beside: float | None) -> str:
+        """Write a number without its sign to about four significant digits, or as many as tell."""
+        size = abs(round(value) if self.whole else value)
+        digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
+        finer = (f"{abs(value):.{n}g}" for n in range(4, MOST_DIGITS + 1))
+        if beside is None or math.copysign(float(digits), value) != beside:
+            return digits
+        return next((one for one in finer if math.copysign(float(one), value) != beside), digits)
 
     def _clock(self, value: float) -> str:
         """Write seconds as a time of day or a duration, to the minute where most times are."""

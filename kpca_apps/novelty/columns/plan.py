@@ -403,7 +403,15 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    return replace(spec, format=format, why=why, notes=_format_notes(name, format), runs_on=running)
+    said = _format_notes(name, format)
+    is_text = column.cells.dtype == pl.String
+    if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
+        padded = (
+            f"Column {quoted(name)} is taken as numbers, though {PADDED} to one width, as codes "
+            f"are; --categorical {shlex.quote(one_line(name))} compares them as categories."
+        )
+        return replace(spec, format=format, why=why, notes=(*said, padded), runs_on=running)
+    return replace(spec, format=format, why=why, notes=said, runs_on=running)
 
 
 def _of_text(column: Column) -> ColumnSpec:
@@ -479,6 +487,7 @@ DISTINCT = 0.95
 """Share of distinct cells above which a column may name rows: a few rows may stand twice."""
 COUNTING = "whole numbers in steps of 1"
 """The one reason that leaves no doubt."""
+PADDED = "written with leading zeros"
 
 _NEARLY = 0.95  # share of the cells, or of the steps, that must be as a rule says
 _MIN_NUMBERS = 10  # fewer different or consecutive whole numbers happen by chance
@@ -563,12 +572,19 @@ def _why_code(column: Column, n_values: int) -> str:
     if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
         measures = _MEASURES & {*name_words(column.name)}
         return "" if measures else f"whole numbers that {which} differ, of 16 digits or more"
+    return f"whole numbers that {which} differ, {PADDED}" if _is_padded(texts) else ""
+
+
+def _is_padded(texts: pl.Series) -> bool:
+    """Whether whole numbers are written to one width, some with leading zeros.
+
+    >>> [_is_padded(pl.Series(one)) for one in (["007", "123"], ["7", "007"], ["107", "123"])]
+    [True, False, False]
+    """
     if not texts.str.contains(r"^0\d").any():
-        return ""
+        return False
     widths = texts.filter(texts.str.contains(r"^\d+$")).str.len_chars().value_counts(name="count")
-    if (widths["count"].max() or 0) < _NEARLY * texts.len():  # type: ignore[operator]
-        return ""
-    return f"whole numbers that {which} differ, written with leading zeros"
+    return bool((widths["count"].max() or 0) >= _NEARLY * texts.len())  # type: ignore[operator]
 
 
 def _why_chance(values: FloatArray, distinct: FloatArray) -> str:

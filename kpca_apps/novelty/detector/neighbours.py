@@ -199,7 +199,8 @@ class Surroundings:
         for columns, levels, _ in self._wide:
             of_group = np.zeros((len(rows), len(levels)))
             for j, column in enumerate(columns.tolist()):
-                squared = (levels[:, j] - rows[:, column, None]) ** 2
+                with np.errstate(over="ignore"):  # infinite is the largest too
+                    squared = (levels[:, j] - rows[:, column, None]) ** 2
                 of_group += np.minimum(squared, self._largest)
             squares.append(np.minimum(of_group, LARGEST_SQUARE, out=of_group))
         return np.concatenate(squares, axis=1)

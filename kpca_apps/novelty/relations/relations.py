@@ -6,9 +6,10 @@ others of their rows contradict.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +17,8 @@ import numpy as np
 from kpca_apps.names import one_line, quoted
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.relations.checking import (
-    LISTED_ROWS,
-    WHOLE_TABLE,
-    Cells,
-    Checked,
-    check,
-    expected,
-)
+from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, suppose
+from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
     Evidence,
     JudgedCell,
@@ -44,7 +39,7 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rule_file import require_sound
 from kpca_apps.novelty.relations.rules import RuleColumn, cites_values, columns_of
-from kpca_apps.novelty.relations.sentences import phrase, sentence
+from kpca_apps.novelty.relations.sentences import either, phrase, sentence
 from kpca_apps.novelty.result import FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -62,6 +57,7 @@ class Contradiction(NamedTuple):
     clearness: float  # in decimal digits
     sentence: str  # what contradicts it
     given: tuple[str, ...]  # the other columns
+    others: tuple[str, ...] = ()  # of these, any that may be the wrong one instead
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,19 +75,25 @@ class Relations:
     levels: LevelRelations
     rules: tuple[HeldRule, ...]  # all that were found, with how they held in the rows learned from
     columns: tuple[RuleColumn, ...]  # that rules name
+    usual: tuple[UsualValues, ...]  # what those of numbers and dates usually hold
 
     def validate(self) -> None:
         """Refuse rules that no table leads to."""
         require_sound(self.columns, self.rules)
+        numbers = {column.name for column in self.columns if column.format is not None}
+        if not numbers.issuperset(of.name for of in self.usual):
+            raise ValueError("usual values of other columns")
 
     @classmethod
     def learn(cls, table: Table, plan: ColumnPlan, *, seed: int = 0) -> Relations:
         """Learn from the rows of a table, or some drawn from it."""
         found = find_rules(table, plan, seed=seed)
-        columns = columns_of(found, Cells.of(table, plan))
+        cells = Cells.of(table, plan)
+        columns = columns_of(found, cells)
         # Which rows break a rule is found again where they are judged.
         rules = tuple(HeldRule(of.rule, int(of.n_rows), int(of.n_broken)) for of in found)
-        return cls(LevelRelations.learn(table, plan), rules, columns)
+        usual = UsualValues.learn(cells.take(column.name for column in columns))
+        return cls(LevelRelations.learn(table, plan), rules, columns, usual)
 
     def judge(
         self, table: Table, *, own: BoolArray | None = None, hidden: Collection[str] = ()
@@ -106,19 +108,21 @@ class Relations:
         found += [_of_usual(one, table) for one in judged.numbers]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
+        usual = {of.name: of for of in self.usual}
         asked = [
             held
             for held in self.rules
             if not isinstance(held.rule, WHOLE_TABLE)
             and {*held.rule.columns}.issubset(table.columns)
         ]
-        by_rule: list[Contradiction] = []
-        equations: list[tuple[AnyRule, Collection[int]]] = []
+        broken: list[_Broken] = []
+        formulas: list[tuple[AnyRule, BoolArray]] = []  # and the rows in which each holds
         for held in asked:
             checked = check(held.rule, cells)
             rows = np.flatnonzero(checked.broken)
-            if isinstance(held.rule, Linear | Product):
-                equations.append((held.rule, {*rows.tolist()}))
+            is_visible = {*held.rule.columns}.isdisjoint(hidden)
+            if is_visible and isinstance(held.rule, Equal | Linear | Product):
+                formulas.append((held.rule, checked.holds))
             if not rows.size:
                 continue
             # The share of rows that break it, this one among them.
@@ -126,11 +130,11 @@ class Relations:
             p = (held.n_broken + is_new) / (held.n_rows + is_new)
             # A term of the harmonic mean of p-values, of so many: (1/p - 1) / n.
             surprise[rows] += np.log1p(np.exp(-surprise[rows]) * (1.0 / p - 1.0) / len(asked))
-            of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
-            if {*held.rule.columns}.isdisjoint(hidden):
-                clearness = of_rule / np.log(10.0)
-                by_rule += self._of_rule(held, cells, checked, clearness)
-        return JudgedRows(surprise, (*found, *_to_blame(by_rule, equations)))
+            if is_visible:
+                of_rule: FloatArray = -np.log(np.minimum(p * len(asked), 1.0))
+                of_rows = replace(cells, table=replace(table, frame=table.frame[rows], lines=None))
+                broken.append(_Broken(held, of_rows, rows, of_rule / np.log(10.0), usual))
+        return JudgedRows(surprise, (*found, *self._of_rules(broken, formulas, found)))
 
     def found(self, table: Table, positions: IntArray) -> tuple[FoundRule, ...]:
         """Say how the rules hold in rows at some positions of a table."""
@@ -158,33 +162,121 @@ class Relations:
                 )
         return tuple(found)
 
-    def _of_rule(
-        self, held: HeldRule, cells: Cells, checked: Checked, clearness: FloatArray
+    def _of_rules(
+        self,
+        broken: Sequence[_Broken],
+        formulas: Sequence[tuple[AnyRule, BoolArray]],
+        found: Sequence[Contradiction],
     ) -> Iterator[Contradiction]:
-        """Say of each row that breaks a rule what it breaks."""
-        rule, by_name = held.rule, {column.name: column for column in self.columns}
-        says = f"{sentence(held, by_name)}."
-        first, *others = (cells.table.column(name) for name in rule.columns)
-        due = expected(rule, cells) if isinstance(rule, Linear | Product) else None
-        rows = np.flatnonzero(checked.broken)[clearness > 0].tolist()
-        for row, clear in zip(rows, clearness[clearness > 0], strict=True):
-            suggestion, allowed = "", ""
-            if due is not None:
-                suggestion = _written(float(due[row]), by_name[rule.columns[0]])
-            elif isinstance(rule, Equal):
-                suggestion = others[0].text(row)
-            else:
-                allowed = _allowed(rule, [column.text(row) for column in others], by_name)
-            yield Contradiction(
-                row=row,
-                column=rule.columns[0],
-                seen=first.text(row).strip(),
-                suggestion=suggestion,
-                expected=suggestion or allowed,
-                clearness=float(clear),
-                sentence=says,
-                given=rule.columns[1:],
-            )
+        """Say of each row that breaks rules which of its cells are wrong, or may be."""
+        of_row = defaultdict[int, list[tuple[_Broken, int]]](list)
+        for of in broken:
+            for place, row in enumerate(of.rows.tolist()):
+                of_row[row].append((of, place))
+        known = {(one.row, one.column) for one in found}
+        columns = {column.name: column for column in self.columns}
+        for row, left in sorted(of_row.items()):
+            holding = [rule.columns for rule, holds in formulas if holds[row]]
+            while left:
+                counts = {
+                    name: _evidence(name, left, holding, (row, name) in known)
+                    for of, _ in left
+                    for name in of.held.rule.columns
+                }
+                most = max(counts.values())
+                worst = [name for name, count in counts.items() if count == most]
+                one = worst[0] if len(worst) == 1 and most[0] > 1 else None
+                named = [of for of in left if one is None or one in of[0].held.rule.columns]
+                left = [of for of in left if of not in named]
+                for of, place in named:
+                    if of.clearness[place] > 0:
+                        yield of.say(place, counts, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Broken:
+    """A rule in the r rows that break it."""
+
+    held: HeldRule
+    cells: Cells
+    rows: IntArray  # (r,), from 0
+    clearness: FloatArray  # (r,)
+    usual: Mapping[str, UsualValues]
+
+    @cached_property
+    def supposed(self) -> dict[str, Supposed]:
+        """What follows if the value of each column is the wrong one."""
+        return suppose(self.held.rule, self.cells, self.usual)
+
+    def say(
+        self, place: int, evidence: Mapping[str, tuple[int, int]], columns: Mapping[str, RuleColumn]
+    ) -> Contradiction:
+        """Say which cell of a row is wrong: of those with most evidence, any that may be."""
+        rule = self.held.rule
+        most = max(evidence[name] for name in rule.columns)
+        names = [name for name in rule.columns if evidence[name] == most]
+        name, *others = fitting({name: self.supposed[name] for name in names}, place)
+        suggestion = "" if others else self._meant(place, name, columns)
+        says, allowed = f"{sentence(self.held, columns)}.", suggestion
+        if not suggestion:
+            meant = [self._allowed(place, one, columns) for one in (name, *others)]
+            names = [f"{quoted(one)} " for one in others]
+            allowed = ", or ".join(map("".join, zip(["", *names], meant, strict=True)))
+        if others:
+            says = f"{says[:-1]}: here {quoted(name)} should be {allowed}."
+        return Contradiction(
+            row=int(self.rows[place]),
+            column=name,
+            seen=self.cells.table.column(name).text(place).strip(),
+            suggestion=suggestion,
+            expected=allowed,
+            clearness=float(self.clearness[place]),
+            sentence=says,
+            given=tuple(one for one in rule.columns if one != name),
+            others=tuple(others),
+        )
+
+    def _meant(self, place: int, name: str, columns: Mapping[str, RuleColumn]) -> str:
+        """Write the value that a formula gives for a column; empty where there is none."""
+        rule, mended = self.held.rule, self.supposed[name].mended
+        if mended is not None and np.isfinite(mended[place]):
+            return _written(float(mended[place]), columns[name], self.usual[name].decimals)
+        if not isinstance(rule, Equal):
+            return ""
+        other = rule.columns[rule.columns[0] == name]
+        return self.cells.table.column(other).text(place).strip()
+
+    def _allowed(self, place: int, name: str, columns: Mapping[str, RuleColumn]) -> str:
+        """Say what a rule allows in one of its columns, given the other cells of a row."""
+        if meant := self._meant(place, name, columns):
+            return meant
+        rule, is_first = self.held.rule, name == self.held.rule.columns[0]
+        match rule:
+            case Order():
+                other = self.cells.table.column(rule.columns[is_first]).text(place).strip()
+                words = ("below", "above") if rule.strict else ("at most", "at least")
+                return f"{words[not is_first]} {other}"
+            case EmptyUnless() | PositiveOnlyIf() if not is_first:
+                return either(rule.values) if rule.values else "given"
+            case EmptyUnless():
+                return "no value"
+            case PositiveOnlyIf():
+                return "at most 0"
+            case Code():
+                return f"a code like {rule.form}"
+            case _:
+                return phrase(rule, columns)
+
+
+def _evidence(
+    name: str,
+    broken: Sequence[tuple[_Broken, int]],
+    holding: Sequence[tuple[str, ...]],
+    is_known: bool,
+) -> tuple[int, int]:
+    """Count what a row has against a column: broken rules and levels; and for it, formulas."""
+    n_broken = sum(name in of.held.rule.columns for of, _ in broken) + is_known
+    return n_broken, -sum(name in columns for columns in holding)
 
 
 def _of_levels(cell: JudgedCell) -> Contradiction:
@@ -230,7 +322,7 @@ def _of_usual(number: JudgedNumber, table: Table) -> Contradiction:
         sentence=(
             f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
             f"{one_line(number.level, 40)} lie {about}, this one {odd.times:,.0f} times as far "
-            "from that as they do."
+            f"from that as rows of one {quoted(number.given)} usually do."
         ),
         given=(number.given,),
     )
@@ -241,48 +333,9 @@ def _shared(evidence: Evidence) -> str:
     return " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
 
 
-def _written(value: float, column: RuleColumn) -> str:
-    """Write a number with the decimal sign of its column, or seconds as a date."""
+def _written(value: float, column: RuleColumn, decimals: int) -> str:
+    """Write a number as its column does, or seconds as a date."""
     if column.dates is not None:
         return date_text(value, column.dates.has_time)
-    digits = f"{value:.6g}" if abs(value) < 1e6 else f"{value:.10g}"
+    digits = f"{value:.{decimals}f}" if decimals >= 0 else f"{value:.10g}"
     return digits.replace(".", column.numbers.decimal) if column.numbers else digits
-
-
-def _allowed(rule: AnyRule, others: list[str], columns: dict[str, RuleColumn]) -> str:
-    """Say what a rule allows in the first of its columns, given the cells of the others."""
-    match rule:
-        case Order():
-            return f"{'below' if rule.strict else 'at most'} {others[0]}"
-        case EmptyUnless():
-            return "no value"
-        case PositiveOnlyIf():
-            return "at most 0"
-        case Code():
-            return f"a code like {rule.form}"
-        case _:
-            return phrase(rule, columns)
-
-
-def _to_blame(
-    found: Sequence[Contradiction], broken: Sequence[tuple[AnyRule, Collection[int]]]
-) -> Iterator[Contradiction]:
-    """Keep, of a row that breaks several equations, what is said of the column that all name.
-
-    `broken` are the equations, each with the rows that break it: to blame is the column in most
-    of those that a row breaks and fewest of those that hold.
-    """
-    blamed: dict[int, set[str]] = {}
-    n_of_row = Counter(row for _, rows in broken for row in rows)
-    for row in {one.row for one in found if n_of_row[one.row] > 1}:
-        counts: dict[str, tuple[int, int]] = {}
-        for rule, rows in broken:
-            for name in rule.columns:
-                n_broken, n_holding = counts.get(name, (0, 0))
-                counts[name] = (n_broken + (row in rows), n_holding - (row not in rows))
-        most = max(counts.values())
-        blamed[row] = {name for name, count in counts.items() if count == most}
-    for one in found:
-        to_blame = blamed.get(one.row, set())
-        if len(to_blame) != 1 or one.column in to_blame or to_blame.isdisjoint(one.given):
-            yield one

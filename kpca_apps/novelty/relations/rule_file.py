@@ -36,7 +36,7 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
-from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.output import atomic_write, require_parent
 from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
@@ -139,8 +139,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
     Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
     """
     try:
-        if not path.parent.is_dir():
-            raise InputError("its folder does not exist; make it first.", path)
+        require_parent(path)
         if not path.is_symlink() and not path.exists():
             return
         is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)

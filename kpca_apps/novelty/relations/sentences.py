@@ -85,10 +85,10 @@ def phrase(rule: AnyRule, columns: Mapping[str, RuleColumn], hidden: Collection[
         case EmptyUnless():
             where = "has a value"
             if rule.values:
-                where = f"is {HIDDEN if is_hidden else _either(rule.values)}"
+                where = f"is {HIDDEN if is_hidden else either(rule.values)}"
             return f"{first} is empty unless {others[0]} {where}"
         case PositiveOnlyIf():
-            values = HIDDEN if is_hidden else _either(rule.values)
+            values = HIDDEN if is_hidden else either(rule.values)
             return f"{first} is above 0 only where {others[0]} is {values}"
         case Code():
             form = HIDDEN if is_hidden else one_line(rule.form, _NAME)
@@ -105,7 +105,8 @@ def _name(name: str) -> str:
     return shown if _WORD.fullmatch(shown) else f'"{shown}"'
 
 
-def _either(values: tuple[str, ...]) -> str:
+def either(values: tuple[str, ...]) -> str:
+    """Write values of which one holds, the first of them if they are many."""
     shown = [f'"{one_line(value, _NAME)}"' for value in values[:_VALUES]]
     if more := len(values) - len(shown):
         shown.append(f"one of {more:,} more")

@@ -272,14 +272,21 @@ def _find_row(rows: Encoded, id_column: str | None, row: str | None, line: int |
     # Where the rows of one id are, and how to name one of them.
     first = found[:MAX_PLACES]
     # Of several files, each has such a line.
-    lines = None if rows.source.file_column is not None else rows.take(first).lines
+    taken, file_column = rows.take(first), rows.source.file_column
+    lines = None if file_column is not None else taken.lines
     kind, places = ("row", first + 1) if lines is None else ("line", lines)
     more = f" and {len(found) - MAX_PLACES} more" if len(found) > MAX_PLACES else ""
     instead = f"name one, as with --{kind} {places[0]}"
     if lines is None and line is None:
         instead = "name the rows by another column with --id"
-    which = f": {kind}s {', '.join(map(str, places))}{more}; {instead}"
-    many = f"{name}: {len(found)} rows are a"
+    which = f"{', '.join(map(str, places))}{more}; {instead}"
+    if line is not None and file_column is not None:
+        files = taken.column(file_column)
+        named = [f"{row} of {one_line(files.text(k), 60)}" for k, row in enumerate(places)]
+        with_files = f"{', '.join(named)}{more}; {instead}"
+        many = f"{name}: {len(found)} rows start on line {line}: rows"
+        raise InputError(Note(f"{many} {with_files}", f"{many} {which}", (file_column,)))
+    many, which = f"{name}: {len(found)} rows are a", f": {kind}s {which}"
     raise InputError(Note(f"{many} {what}{which}", f"{many} {bare}{which}", columns))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
     DictionaryView,
+    Evidence,
     FoundLaw,
     ImageOutcome,
     Trial,
@@ -121,27 +123,55 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
     if all(image.is_relative for image in known):
         return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
-    ranges = {image.data_range for image in known}
-    where = " where brightest" if all(map(_is_at_brightest, known)) else ""
-    levels = [(level, image) for image in known for level in _levels(image)]
-    if len(ranges) == 1 and None not in ranges:
-        most = number(ranges.pop() or 0.0)
-        return f"{was} {_range([level for level, _ in levels])} of {most}{where}"
-    shares = [100 * level / image.own_range for level, image in levels]
-    return f"{was} {_range(shares, 2)} % of the range of values{where}"
+    # In the units of the images, which those of several types do not share.
+    by_type: dict[str, list[ImageOutcome]] = {}
+    for image in known:
+        if not image.is_relative:
+            by_type.setdefault(image.dtype, []).append(image)
+    told = []
+    for dtype, alike in by_type.items():
+        ranges = {image.data_range for image in alike}
+        most = ranges.pop() if len(ranges) == 1 else None
+        scale = f" of {number(most)}" if most else ""
+        where = " where brightest" if all(map(is_at_brightest, alike)) else ""
+        kind = f" in {dtype}" if len(by_type) > 1 else ""
+        levels = _range([one for image in alike for one in _levels(image)])
+        told.append([f"{levels}{scale}{where}{kind}"])
+    return f"{was} {''.join(join_parts(told))}"
 
 
-def laws_of(image: ImageOutcome | TrialResult) -> tuple[FoundLaw, ...]:
+class HasNoise(Protocol):
+    """An image of which the noise is known."""
+
+    @property
+    def noise(self) -> str:
+        """Its kind."""
+
+    @property
+    def sigma(self) -> float | None:
+        """Its level."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """What speaks for it."""
+
+
+def laws_of(image: HasNoise) -> tuple[FoundLaw, ...]:
     """Return the laws by which the noise of an image grows with brightness, if it does for sure."""
     return image.evidence.laws if image.noise == "poisson" and image.evidence.is_law else ()
 
 
-def _is_at_brightest(image: ImageOutcome | TrialResult) -> bool:
+def is_at_brightest(image: HasNoise) -> bool:
     """Whether the level of noise is what it would be at the end of the range of values."""
     return image.noise == "poisson" and not laws_of(image)
 
 
-def _levels(image: ImageOutcome | TrialResult) -> tuple[float, ...]:
+def level_range(image: HasNoise) -> str:
+    """Write the level of the noise, or from where to where it goes, without its scale."""
+    return _range(_levels(image))
+
+
+def _levels(image: HasNoise) -> tuple[float, ...]:
     """Return the deviation of the noise where the image is darkest and brightest, if it differs."""
     ends = [law.deviations for law in laws_of(image)]
     if not ends:
@@ -198,12 +228,11 @@ def decibels(psnr: float, decimals: int = 2) -> str:
 
 def level_text(image: ImageOutcome | TrialResult) -> str:
     """Write the level of the noise on its scale."""
-    levels = _levels(image)
     if image.is_relative:
-        return f"{percent(levels[0])} of the intensity"
-    where = " where brightest" if _is_at_brightest(image) else ""
+        return f"{percent(image.sigma or 0.0)} of the intensity"
+    where = " where brightest" if is_at_brightest(image) else ""
     scale = f" of {number(image.data_range)}" if image.data_range else ""
-    return f"{_range(levels)}{scale}{where}"
+    return f"{level_range(image)}{scale}{where}"
 
 
 def in_units(image: ImageOutcome | TrialResult, value: float) -> str:

@@ -328,6 +328,7 @@ def _odd_cell(cell: OddCell, result: ScreeningResult) -> dict[str, Any]:
     if places and result.row_files:  # where each would need its file
         more = f"Also in {plural(cell.n_cells - 1, 'other cell')}."
     return vars(cell) | {
+        "where": cell.where,
         "id": cut(result.row_ids.get(cell.row, ""), MAX_CELL),
         "file": cut(result.row_files.get(cell.row, ""), MAX_CELL),
         "place": cell.row if cell.line is None else cell.line,

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from kpca_apps.errors import InputError, MemoryLimitError, ModelFileError, RefusedError
 from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.arrays import scalar_of
-from kpca_apps.system.files.output import atomic_write
+from kpca_apps.system.files.output import atomic_write, require_parent
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.stores.addresses import store_address
 from kpca_apps.system.stores.buckets import here
@@ -45,7 +45,7 @@ from kpca_apps.system.stores.buckets import here
 Model = TypeVar("Model")
 
 FORMAT = "kpca-model"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 _DOCUMENT = "model.json"
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -140,8 +140,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
         found = None
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
-    if not target.parent.is_dir():
-        raise InputError(f"{label}: its folder does not exist; make it first.")
+    require_parent(target)
     if found is None:
         return
     if not stat.S_ISREG(found) or not _is_model(target):

@@ -26,6 +26,7 @@ from kpca_apps.system.files.temporary import (
     remove_leftovers,
     retired_path,
 )
+from kpca_apps.system.stores.addresses import store_address
 
 MARKER = "run.json"
 TOOL = "kpca"
@@ -56,6 +57,16 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
                 raise InputError(f"{label}: cannot be replaced ({reason_of(error)}).") from None
     finally:
         held.close()
+
+
+def require_parent(path: Path) -> None:
+    """Refuse a file to be written in a folder that is not there, or in an object store."""
+    if (address := store_address(path)) is not None:
+        raise InputError(
+            "this file is only written to a disk; name a path, then upload it.", address
+        )
+    if not path.parent.is_dir():
+        raise InputError("its folder does not exist; make it first.", path)
 
 
 class OutputFolder:
@@ -204,14 +215,14 @@ def _files_written(folder: Path) -> set[str]:
     marker = folder / MARKER
     if marker.is_symlink() or not marker.is_file() or marker.stat().st_size > LONGEST_MARKER:
         return set()
-    files = listed(marker.read_bytes())
+    files = files_named(marker.read_bytes())
     parents = [part.as_posix() for name in files for part in PurePosixPath(name).parents]
     # A link is never ours, whatever it is called.
     links = {name for name in (*files, *parents) if (folder / name).is_symlink()}
     return {MARKER, *files, *parents} - links
 
 
-def listed(marker: bytes) -> list[str]:
+def files_named(marker: bytes) -> list[str]:
     """Name the files that a run says it wrote; none if it is another's, or damaged."""
     try:
         # Not msgspec.json, which takes no NaN, and a run may write one.

@@ -18,3 +18,12 @@ def store_address(path: str | Path) -> str | None:
     """
     found = _ADDRESS.match(str(path))
     return None if found is None else f"{found[1]}://{found[2]}"
+
+
+def place_text(path: str | Path) -> str:
+    """Write a path, or the address that is meant by it.
+
+    >>> place_text(Path("s3://bucket/a.csv")), place_text(Path("a.csv"))
+    ('s3://bucket/a.csv', 'a.csv')
+    """
+    return store_address(path) or str(path)

@@ -6,26 +6,29 @@ tables), and find credentials as the tools of each store do. None is ever shown.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
-from kpca_apps.system.files.spools import spool
+from kpca_apps.system.files.spools import spool_folder, write_spool
 from kpca_apps.system.interrupts import heard_while
 from kpca_apps.system.stores.addresses import store_address
 
 T = TypeVar("T")
 
 CHUNK = 1 << 23  # bytes asked for at once
+ASKED = 16  # objects that are asked for at once, where many are
 PROBE = ".kpca-writable"  # an object that is made and removed, to see whether that may be
 # Not "detect", which would pack, or unpack, what has the name of a packed file.
 _AS_IT_IS: dict[str, Any] = {"compression": None}
@@ -47,6 +50,7 @@ _DENIED = re.compile(
     r"InvalidAccessKeyId|40[13] (Forbidden|Unauthorized)|AccessDenied",
     re.IGNORECASE,
 )
+_PATTERN = re.compile(r"[*?[]")
 _NO_BUCKET = re.compile("[a-z0-9]+:///", re.IGNORECASE)
 _SLOW = re.compile(r"curlCode: 28|curl error \[28\]|timed? ?out", re.IGNORECASE)
 _CUT = re.compile(r"curlCode: 18|curl error \[18\]|partial file", re.IGNORECASE)
@@ -76,6 +80,11 @@ class Place:
         """Return a place below this one."""
         return Place(f"{self.address}/{name}", f"{self.path}/{name}", self.system)
 
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
     def kind(self) -> str:
         """Tell ``"file"``, ``"folder"`` or ``""``, where there is nothing."""
         from pyarrow.fs import FileType
@@ -98,6 +107,25 @@ class Place:
             modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
             items[name] = Item(name, is_folder, modified)
         return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
+
+    def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
+        """Return what lies in a folder, but for names of which a part begins as hidden ones do.
+
+        A name is refused that no path on disk can have, or that would lead out of a folder there.
+        """
+        found = []
+        for one in self.items(recursive=recursive):
+            parts, on_disk = one.name.split("/"), Path(one.name)
+            if any(part.startswith(hidden) for part in parts):
+                continue
+            if "" in parts or on_disk.anchor or ".." in on_disk.parts:
+                raise InputError(
+                    "has an empty part in its name, or another that no folder here can have; copy "
+                    "it to another name.",
+                    f"{self.address}/{one.name}",
+                )
+            found.append(one)
+        return found
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
@@ -130,9 +158,21 @@ class Place:
         self._asked(stream.close)
 
     def upload(self, path: Path) -> None:
-        """Upload a file."""
-        with path.open("rb") as file:
-            self.write(iter(lambda: file.read(CHUNK), b""))
+        """Upload a file: the object is there whole, or not at all.
+
+        In one step: what is written in several appears as far as it came where an interrupt falls
+        between them. Written in pieces, it would also wait for the store in memory.
+        """
+
+        def put() -> None:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            stream = self.system.open_output_stream(self.path, **_AS_IT_IS)
+            stream.write(content)
+            stream.close()
+
+        self._asked(put)
 
     def remove(self) -> None:
         """Remove an object, unless another run has done so."""
@@ -175,15 +215,81 @@ class Place:
 
 @contextmanager
 def here(path: str | Path) -> Iterator[Path]:
-    """Give a file as it lies on disk: of one in a store, a copy, for as long as the block runs."""
+    """Give a file, or a folder, as it lies on disk, for as long as the block runs.
+
+    Of what lies in a store it is a copy, of the same name.
+    """
     if store_address(path) is None:
         yield Path(path)
         return
-    held = spool(place_of(path).chunks())
+    place = place_of(path)
+    held = spool_folder()
     try:
-        yield held.path
+        copy = held.path / place.name
+        if place.kind() == "folder":
+            download(place, place.copyable((), recursive=True), copy)
+        else:
+            _download(place, copy)
+        yield copy
     finally:
         held.close()
+
+
+def download(place: Place, items: Iterable[Item], folder: Path) -> None:
+    """Copy some items of a folder in a store to one on disk, which is made."""
+    folder.mkdir()
+    for one in items:
+        if one.is_folder:
+            with _named(place.inside(one.name)):
+                (folder / one.name).mkdir(parents=True, exist_ok=True)
+        else:
+            _download(place.inside(one.name), folder / one.name)
+
+
+def _download(place: Place, target: Path) -> None:
+    with _named(place):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_spool(target, place.chunks())
+
+
+@contextmanager
+def _named(place: Place) -> Iterator[None]:
+    """Say of an object that no file can have its name."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, KpcaError):
+            raise
+        raise InputError(
+            "has a name that no file here can have; copy it to another.", place.address
+        ) from None
+
+
+def matching(place: Place, hidden: tuple[str, ...]) -> tuple[Place, list[Item]]:
+    """Return the folder above the first wildcard of a pattern, and the objects in it that fit.
+
+    Of an address without wildcards it is the place itself, and nothing.
+    """
+    parts = place.path.split("/")
+    n_fixed = next((k for k, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
+    wanted = parts[n_fixed:]
+    end = len(place.address) - len("/".join(wanted)) - 1
+    start = Place(place.address[:end], "/".join(parts[:n_fixed]), place.system)
+    if not wanted:
+        return place, []
+
+    def fits(one: Item) -> bool:
+        names = one.name.split("/")
+        return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+
+    found = start.copyable(hidden, recursive=len(wanted) > 1)
+    return start, [one for one in found if not one.is_folder and fits(one)]
+
+
+def nothing_there(start: Place, place: Place) -> str:
+    """Say that a pattern, or an address without wildcards, names nothing."""
+    what = "there is no such object (404)" if start is place else "no object has such a name"
+    return f"{what}."
 
 
 def place_of(address: str | Path) -> Place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,13 +15,13 @@ from kpca_apps.system.files.output import (
     TOOL,
     OutputFolder,
     exists,
+    files_named,
     foreign,
-    listed,
 )
 from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import PROBE, place_of
+from kpca_apps.system.stores.buckets import PROBE, Place, place_of
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
@@ -66,7 +67,7 @@ class BucketFolder(OutputFolder):
 
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
-        ours = listed(self.place.inside(marker).head(LONGEST_MARKER)) if marker else []
+        ours = files_named(self.place.inside(marker).head(LONGEST_MARKER)) if marker else []
         known = {*ours, MARKER, _BEGUN, PROBE}
         if other := next((name for name in names if name not in known), ""):
             raise RefusedError(foreign(self._label, other))
@@ -80,14 +81,29 @@ class BucketFolder(OutputFolder):
         self._refuse_earlier(before)
         begun = json.dumps({"tool": TOOL, "files": sorted({*names, *before})})
         self.place.inside(_BEGUN).write([begun.encode()])
-        # The earlier marker first: from here on, what is there is not whole.
-        if MARKER in before:
-            self.place.inside(MARKER).remove()
-        for name in names:
-            if name != MARKER:
-                self.place.inside(name).upload(building / name)
-        for name in {*before} - {*names, _BEGUN}:
-            self.place.inside(name).remove()
-        self.place.inside(MARKER).upload(building / MARKER)
+        upload_folder(building, names, self.place, {*before} - {_BEGUN}, (MARKER,))
         with suppress(KpcaError):
             self.place.inside(_BEGUN).remove()
+
+
+def upload_folder(
+    folder: Path,
+    names: Collection[str],
+    place: Place,
+    before: Collection[str],
+    marks: Collection[str],
+) -> None:
+    """Upload files of a folder by name in place of those before, what marks it as whole last.
+
+    The earlier marks go first: from there on, what is there is not whole.
+    """
+    for name in marks:
+        if name in before:
+            place.inside(name).remove()
+    for name in sorted({*names} - {*marks}):
+        place.inside(name).upload(folder / name)
+    for name in sorted({*before} - {*names, *marks}):
+        place.inside(name).remove()
+    for name in marks:
+        if name in names:
+            place.inside(name).upload(folder / name)

@@ -14,6 +14,7 @@ import polars as pl
 from kpca_apps.errors import InputError
 from kpca_apps.names import one_line
 
+HIDDEN = (".", "_")  # what names of hidden files and folders begin with
 _NAME = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 _UNREADABLE = re.compile(r"[\0\ud800-\udfff]")  # also what is no UTF-8
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -32,13 +33,13 @@ def is_partition(name: str) -> bool:
 
 def is_partitioned(folder: Path) -> bool:
     """Whether a folder holds folders that are named after values."""
-    return any(is_partition(item.name) and item.is_dir() for item in visible(folder))
+    return any(is_partition(item.name) and item.is_dir() for item in unhidden(folder))
 
 
-def visible(folder: Path) -> list[Path]:
-    """Return what a folder holds, by name; hidden items, with a dot or underscore, are left out."""
+def unhidden(folder: Path) -> list[Path]:
+    """Return what a folder holds, by name, but for hidden items."""
     try:
-        return sorted(item for item in folder.iterdir() if not item.name.startswith((".", "_")))
+        return sorted(item for item in folder.iterdir() if not item.name.startswith(HIDDEN))
     except OSError as error:
         raise InputError(f"cannot be looked into ({error.strerror}).", folder) from None
 
@@ -101,7 +102,7 @@ def _value_of(name: str) -> tuple[str, str | None] | None:
 def _below(
     folder: Path, values: Mapping[str, str | None], suffixes: Collection[str]
 ) -> Iterator[tuple[Path, dict[str, str | None]]]:
-    items = visible(folder)
+    items = unhidden(folder)
     if any(item.suffix.lower() in suffixes and item.is_file() for item in items):
         refuse_folders_beside(folder, suffixes)
     for item in items:
@@ -127,7 +128,7 @@ def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
 
     Rows may be kept in them, by year or the like: to leave them out would be a loss.
     """
-    for item in visible(folder):
+    for item in unhidden(folder):
         if item.is_dir() and item.suffix.lower() not in suffixes:
             raise InputError(
                 f"is a folder beside the tables of {one_line(str(folder), 200)}; put all files "
@@ -136,10 +137,10 @@ def refuse_folders_beside(folder: Path, suffixes: Collection[str]) -> None:
             )
 
 
-def typed(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
+def frame_of_values(values: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
     """Return the values of files (a row each): whole numbers and dates where all are, else texts.
 
-    >>> typed([{"year": "2024", "zone": "01"}, {"year": None, "zone": "02"}]).rows()
+    >>> frame_of_values([{"year": "2024", "zone": "01"}, {"year": None, "zone": "02"}]).rows()
     [(2024, '01'), (None, '02')]
     """
     columns = []

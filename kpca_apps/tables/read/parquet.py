@@ -25,11 +25,11 @@ from kpca_apps.system.limits import require_columns, require_memory, require_tab
 from kpca_apps.tables.input_file import InputFile, KnownFile, ReadOptions, damage_refused
 from kpca_apps.tables.read.hive import (
     beside,
+    frame_of_values,
     is_partitioned,
     partitioned_files,
     refuse_folders_beside,
-    typed,
-    visible,
+    unhidden,
 )
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.source_info import SourceInfo
@@ -65,10 +65,10 @@ _MOST_TEXT = 1 << 30
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
     """Name the Parquet files of a folder, and the values that folders in it are named after."""
-    found = list(filter(_is_parquet, visible(path)))
+    found = list(filter(_is_parquet, unhidden(path)))
     if not found and is_partitioned(path):
         named = partitioned_files(path, PARQUET_SUFFIXES)
-        return [item for item, _ in named], typed([values for _, values in named])
+        return [item for item, _ in named], frame_of_values([values for _, values in named])
     if not found:
         raise InputError(
             "this is a folder without Parquet files or other tables; name a file, or a folder of "

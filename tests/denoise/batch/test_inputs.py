@@ -94,7 +94,7 @@ def test_hidden_files_and_linked_folders_are_passed_over(tree: Path) -> None:
 def test_content_tells_an_image_without_a_suffix(tree: Path) -> None:
     save(tree / "in", "photo", picture(0), format="PNG")
     found, notes = find_images([tree / "in"])
-    assert "photo" in dict(found)
+    assert "photo" in {one.name for one in found}
     assert notes == ("1 file is no image and was passed over.",)
 
 
@@ -147,7 +147,7 @@ def test_kinds_that_are_not_read_are_images_all_the_same(tree: Path) -> None:
     (tree / "in" / "e").write_bytes(bytes(128) + b"DICM")
     (tree / "in" / "participants.txt").write_bytes(b"P1 23\nP2 41\n")
     found, notes = find_images([tree / "in"])
-    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= set(dict(found))
+    assert {"a.npy", "b.fits", "c", "d.ppm", "e"} <= {one.name for one in found}
     assert notes == ("2 files are no images and were passed over.",)
 
 

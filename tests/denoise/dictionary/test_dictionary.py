@@ -271,6 +271,7 @@ def test_examples_are_stored_once(tmp_path, model):
     ("options", "message"),
     [
         ({"n_components": 0}, "n_components is 0"),
+        ({"n_components": 9}, "n_components is 9, but 9 examples have 8 components at most"),
         ({"patch_size": 1}, "patch_size is 1"),
         ({"patch_size": 4, "stride": 5}, "wider than patches of 4"),
         ({"bandwidth": -1.0}, r"bandwidth is -1\.0"),

@@ -138,3 +138,14 @@ def test_expected_numbers_and_dates_are_on_the_steps_of_their_column() -> None:
     dates = Column(pl.Series([datetime(2024, 1, day) for day in range(1, 29)]))
     date = Notation.of(dates, DateFormat(has_time=True))
     assert date.write(86400.0 * 19724.5, DateFormat(has_time=True)) == "2024-01-02"
+
+
+def test_numbers_that_differ_are_written_differently() -> None:
+    whole, plain = Notation(whole=True), NumberFormat()
+    cases = [(2.5, 2.0, "2.5"), (2.5, 3.0, "2"), (-1234.7, -1235.0, "-1234.7"), (2.0, 2.0, "2")]
+    assert [whole.write(value, plain, beside) for value, beside, _ in cases] == [
+        text for *_, text in cases
+    ]
+    assert Notation().write(0.123451, plain, 0.1235) == "0.12345"
+    assert Notation(after=" kg").write(1.25004, NumberFormat(decimal=","), 1.25) == "1,25004 kg"
+    assert Notation().write(0.1 + 0.2, plain, 0.3) == "0.3"  # rounding

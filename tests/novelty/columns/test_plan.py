@@ -288,3 +288,11 @@ def test_measures_drawn_by_chance_are_kept_even_where_none_happens_to_repeat(
         "categorical",
         "constant",
     }
+
+
+def test_numbers_that_repeat_and_are_padded_like_codes_are_told() -> None:
+    cells = ["01067", "04103", "10115", "80331"] * 10
+    spec, *_ = plan_of(plz=cells, n=[*map(str, range(40))]).specs
+    assert spec.role == "numeric" and "--categorical plz" in spec.notes[0]
+    declared, *_ = plan_of(ColumnOptions(categorical=("plz",)), plz=cells, n=cells).specs
+    assert declared.role == "categorical" and not declared.notes

@@ -160,6 +160,16 @@ def test_the_nearest_rows_without_a_set_are_those_by_its_other_groups(n_rows, si
     np.testing.assert_array_equal(found.nearest[:, seen], by_hand.nearest[:, seen])
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_distance_whose_square_no_number_holds_is_the_largest():
+    reference = np.random.default_rng(4).normal(size=(30, 3))
+    around = Surroundings(neighbours(reference), [np.array([0]), np.array([1, 2])])
+    far = np.array([[0.0, 1e200, 0.0], [0.0, 1e150, 0.0]])
+    asked = np.array([[[0], [UNASKED]]] * 2)
+    found = around.near(far, np.array([-1, -1]), asked)
+    np.testing.assert_array_equal(found.nearest[0], found.nearest[1])
+
+
 def test_groups_should_read_the_medians_or_the_most_frequent_level():
     rng = np.random.default_rng(8)
     rows = np.hstack([rng.normal(size=(40, 3)), 0.7 * np.eye(4)[rng.integers(0, 4, 40)]])

@@ -40,7 +40,7 @@ def orders(n: int = 400) -> pl.DataFrame:
     }
     columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
     columns["end"][STAY] = start[STAY] - 40
-    columns["total"][TOTAL] += 10
+    columns["total"][TOTAL] += 10.01  # a price of whole cents would not give it
     return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
 
 
@@ -126,7 +126,7 @@ def test_rows_learned_from_are_judged_like_new_ones() -> None:
 def test_a_table_that_lacks_a_column_is_judged_by_the_others() -> None:
     model = fit_model(orders().drop("price"), exclude=["street"])
     found = score_table(model, orders().drop("price", "street"))
-    assert (STAY, "start") in contradicted(found)
+    assert any(row == STAY for row, _ in contradicted(found))
 
 
 @pytest.mark.parametrize("hidden", ["zip", "number"])

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from kpca_apps.cli.denoise.fit import _noise_lines
+from kpca_apps.denoise.batch.examine.measuring import MeasuredFile
 from kpca_apps.denoise.result import (
     Comparison,
     DenoisingResult,
@@ -101,9 +103,11 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
     assert "20 of 255 where brightest" in say(image(noise="poisson"))
     assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
-    # Images of several ranges have only shares in common.
-    deep = image(sigma=6553.5, data_range=65535.0)
-    assert "the noise was 7.8 to 10 % of the range of values" in say(image(), deep)
+    # In the units of the images, whatever their ranges are; of several types each in its own.
+    deep = image(sigma=6553.5, data_range=65535.0, dtype="uint16")
+    assert "the noise was 20 of 255 in uint8 and 6,554 of 65,535 in uint16" in say(image(), deep)
+    sky = [image(sigma=s, data_range=r, dtype="float32") for s, r in ((4.0, 900.0), (5.0, 700.0))]
+    assert "the noise was 4 to 5." in say(*sky)
 
 
 def test_with_clean_images_the_headline_says_what_was_gained() -> None:
@@ -169,6 +173,15 @@ def test_noise_by_a_law_is_told_from_the_dark_to_the_light() -> None:
     doubtful = counted("a.png", law(established=False))
     assert "variance" not in noise_sentence(doubtful)
     assert "of 255 where brightest" in noise_sentence(doubtful)
+
+
+def test_measuring_and_denoising_tell_a_level_alike() -> None:
+    counts = counted()
+    measured = MeasuredFile(
+        "a.png", shape=(8, 8), noise="poisson", sigma=30.8, data_range=255, evidence=counts.evidence
+    )
+    level, scale = level_text(counts).split(" of ")
+    assert f"  {level}  {scale}  " in _noise_lines([measured])[1]
 
 
 def test_a_law_keeps_the_digits_in_which_its_terms_differ() -> None:

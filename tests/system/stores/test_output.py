@@ -78,18 +78,18 @@ def test_an_upload_that_was_killed_looks_unfinished_and_is_replaced(
     class KilledError(BaseException):
         pass
 
-    write, n_written = buckets.Place.write, 0
+    upload, n_uploaded = buckets.Place.upload, 0
 
-    def dies(place: buckets.Place, chunks: Any) -> None:
-        nonlocal n_written
-        n_written += 1
-        if n_written == 4:  # after the probe, the list and one file
+    def dies(place: buckets.Place, path: Path) -> None:
+        nonlocal n_uploaded
+        n_uploaded += 1
+        if n_uploaded == 2:
             raise KilledError
-        write(place, chunks)
+        upload(place, path)
 
     address = f"s3://{BUCKET}/killed"
     with monkeypatch.context() as patched, pytest.raises(KilledError):
-        patched.setattr(buckets.Place, "write", dies)
+        patched.setattr(buckets.Place, "upload", dies)
         run(address, "a.csv", "b.csv")
     assert held(store, "killed").keys() == {"a.csv", "run.json.partial"}
     run(address, "b.csv")
@@ -100,16 +100,16 @@ def test_a_store_that_goes_away_in_the_middle_is_one_line(monkeypatch: pytest.Mo
     # What is set last would come back last: the address of the server that is gone.
     with patch.dict(os.environ), ExitStack() as running:
         running.enter_context(moto_store())
-        write, n_written = buckets.Place.write, 0
+        upload, n_uploaded = buckets.Place.upload, 0
 
-        def until_it_goes(place: buckets.Place, chunks: Any) -> None:
-            nonlocal n_written
-            n_written += 1
-            if n_written == 4:
+        def until_it_goes(place: buckets.Place, path: Path) -> None:
+            nonlocal n_uploaded
+            n_uploaded += 1
+            if n_uploaded == 2:
                 running.close()
-            write(place, chunks)
+            upload(place, path)
 
-        monkeypatch.setattr(buckets.Place, "write", until_it_goes)
+        monkeypatch.setattr(buckets.Place, "upload", until_it_goes)
         with s3_environment(os.environ["AWS_ENDPOINT_URL"]):
             with pytest.raises(InputError, match=r"gone.*cannot be reached") as error:
                 run(f"s3://{BUCKET}/gone", "a.csv", "b.csv")

@@ -14,8 +14,11 @@ import pytest
 
 from kpca_apps import screen_table
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.screening.fit import fit_table
+from kpca_apps.novelty.screening.model import ScreeningOptions
+from kpca_apps.novelty.screening.run import explain_row
 from kpca_apps.tables.opening import open_table
-from kpca_apps.tables.read.hive import typed
+from kpca_apps.tables.read.hive import frame_of_values
 from kpca_apps.tables.table import Table
 
 ROWS = pl.DataFrame(
@@ -79,7 +82,7 @@ def test_values_are_of_the_type_that_all_have(tmp_path: Path) -> None:
 
 
 def test_digits_of_other_scripts_are_text() -> None:
-    assert typed([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
+    assert frame_of_values([{"year": "1\u0662"}]).rows() == [("1\u0662",)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -95,7 +98,8 @@ def test_files_that_are_named_one_by_one_keep_the_columns(suffix: str, tmp_path:
         assert isinstance(found, Table)
         assert found.frame.columns == [*ROWS.columns, "file"]
         assert found.frame.drop("file").equals(expected)
-        assert found.frame["file"].unique().to_list() == [f"a{suffix}"]
+        files = found.frame["file"].unique(maintain_order=True).to_list()
+        assert files == [f"a{suffix} #{number}" for number in range(1, 5)]
     # As of the folder with that name: all are of one year.
     assert open_table(str(tmp_path / "year=2024" / "*" / "*")).columns == ("size", "zone", "file")
     (tmp_path / "site=1").mkdir()
@@ -128,7 +132,7 @@ def test_text_in_folders_has_the_columns_as_text(tmp_path: Path) -> None:
     table = open_table(tmp_path)
     assert isinstance(table, Table)
     assert table.frame.rows() == [
-        ("5", "01", "a.csv"), ("6", "02", "a.csv"), ("7", "02", "a.csv"),
+        ("5", "01", "a.csv #1"), ("6", "02", "a.csv #2"), ("7", "02", "a.csv #2"),
     ]  # fmt: skip
     assert table.frame.columns == ["size", "zone", "file"]
     assert table.lines is not None and table.lines.tolist() == [2, 2, 3]
@@ -207,3 +211,21 @@ def test_arrow_and_this_read_the_same(tmp_path: Path) -> None:
         .sort("size")
         .equals(frame_of(tmp_path).select(ROWS.columns).sort("size"))
     )
+
+
+def test_files_of_one_name_are_told_apart_without_the_values_of_their_folders(
+    tmp_path: Path,
+) -> None:
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        ROWS.filter(pl.col("year") == year).write_csv(tmp_path / f"year={year}" / "x.csv")
+    ROWS.write_csv(tmp_path / "year=2024" / "y.csv")
+    table = open_table(str(tmp_path / "*" / "*.csv"))
+    assert isinstance(table, Table)
+    files = table.frame["file"].unique(maintain_order=True).to_list()
+    assert files == ["x.csv #1", "x.csv #2", "y.csv"]
+    assert "of one name are numbered" in table.source.notes[0]
+    model, _ = fit_table(table, ScreeningOptions())
+    each = r"3 rows start on line 3: rows 2 of x.csv #1, 62 of x.csv #2, 122 of y.csv; name one, as"
+    with pytest.raises(InputError, match=each):
+        explain_row(model, table, line=3)

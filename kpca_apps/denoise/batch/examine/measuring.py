@@ -22,6 +22,7 @@ from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import read_image
+from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.workers import Workers
 
 
@@ -61,16 +62,17 @@ def measure_file(
     """Measure the noise of an image file, to be shown and to be kept."""
     curves = None
     try:
-        image = read_image(path, label=name)
-        if image.mosaic is not None:
-            # As the sensor counts, where its noise is that of each pixel on its own.
-            mosaic = image.mosaic()
-            info, curves = measure_mosaic(mosaic.light, mosaic.pattern, mosaic.white, mosaic.noise)
-        else:
-            pixels = image.page(0)
-            colours, data = colours_of(pixels), data_of(pixels)
-            axis = -1 if colours.ndim == 3 else None
-            info = measure_noise(colours, data_range=data_range, channel_axis=axis, mask=data)
+        with here(path) as copy:
+            image = read_image(copy, label=name)
+            if image.mosaic is not None:
+                # As the sensor counts, where its noise is that of each pixel on its own.
+                raw = image.mosaic()
+                info, curves = measure_mosaic(raw.light, raw.pattern, raw.white, raw.noise)
+            else:
+                pixels = image.page(0)
+                colours, data = colours_of(pixels), data_of(pixels)
+                axis = -1 if colours.ndim == 3 else None
+                info = measure_noise(colours, data_range=data_range, channel_axis=axis, mask=data)
     except KpcaError as error:
         return MeasuredFile(name, reason=named_reason(name, str(error))), None
     shown = MeasuredFile(
@@ -103,10 +105,11 @@ def with_same_noise(
 def measure(source: Path, denoiser: GroupDenoiser) -> KnownNoise | None:
     """Return kind and noise of a file's first page; None where it cannot be read, or is raw."""
     try:
-        image = read_image(source, label=source.name)
-        if image.mosaic is not None:
-            return None
-        pixels = image.page(0)
+        with here(source) as path:
+            image = read_image(path, label=source.name)
+            if image.mosaic is not None:
+                return None
+            pixels = image.page(0)
         data = both(data_of(pixels), read_mask(denoiser.mask, image)[0])
         return KnownNoise(kind_of(image), denoiser.clean(colours_of(pixels), mask=data).info)
     except KpcaError:

@@ -1,7 +1,8 @@
 """An image worked on where no file of the batch is seen: its bytes go there, the result's back.
 
 The worker keeps them in its own folder for temporary files while it works; the batch alone writes
-to the folder of the results. An image may be a folder of files.
+to the folder of the results. An image may be a folder of files. What lies in a store is not sent:
+the worker itself reads and writes there.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpca_apps.denoise.batch.manifest import partial_path, sync_tree
+from kpca_apps.denoise.batch.one_image.in_store import work_anywhere
 from kpca_apps.denoise.batch.one_image.work import (
     Done,
     Run,
     Task,
     UnwritableError,
     failed,
-    work,
     writing_to,
 )
 from kpca_apps.errors import InputError, MemoryLimitError
@@ -28,6 +29,7 @@ from kpca_apps.images.files import files_in
 from kpca_apps.images.kinds import head_of
 from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.limits import require_memory
+from kpca_apps.system.stores.addresses import store_address
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
 # What the files of an image hold, by their places in its folder; of one file, by no name.
@@ -66,11 +68,10 @@ def sent(task: Task, run: Run) -> SentTask:
 
 def done_here(task: Task, run: Run) -> Returned | None:
     """Say of an image that cannot be read or sent why there is no result; None for others."""
-    needed = (
-        [task.planned.source] if task.reference is None else [task.planned.source, task.reference]
-    )
+    given = (task.planned.source, *([] if task.reference is None else [task.reference]))
+    needed = [path for path in given if store_address(path) is None]
     if task.planned.refused or not all(map(head_of, needed)):
-        return Returned(work(task, run), task.number, {})
+        return Returned(work_anywhere(task, run), task.number, {})
     try:
         # What is gone by now is missed by its worker.
         with suppress(FileNotFoundError):
@@ -98,15 +99,18 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
 
 
 def _worked_on(sent: SentTask, run: Run, folder: Path) -> Returned:
-    task, results = sent.task, folder / RESULTS
-    image = folder / IMAGE / task.planned.source.name
-    reference = task.reference and folder / REFERENCE / task.reference.name
-    _put(sent.image, image)
-    _put(sent.result, results / task.planned.output)
-    if reference is not None:
+    task, planned, reference = sent.task, sent.task.planned, sent.task.reference
+    # What lies in a store is fetched from there, and what goes there is sent there.
+    if store_address(planned.source) is None:
+        planned = replace(planned, source=folder / IMAGE / planned.source.name)
+        _put(sent.image, planned.source)
+    if reference is not None and store_address(reference) is None:
+        reference = folder / REFERENCE / reference.name
         _put(sent.reference, reference)
-    here = replace(task, planned=replace(task.planned, source=image), reference=reference)
-    done = work(here, replace(run, folder=results))
+    if store_address(run.folder) is None:
+        run = replace(run, folder=folder / RESULTS)
+        _put(sent.result, run.folder / planned.output)
+    done = work_anywhere(replace(task, planned=planned, reference=reference), run)
     return Returned(replace(done, partial=None), task.number, _contents(done.partial))
 
 
@@ -134,6 +138,8 @@ def _contents(path: Path | None) -> Contents:
 
 
 def _files(path: Path) -> dict[str, Path]:
+    if store_address(path) is not None:
+        return {}
     if path.is_file():
         return {"": path}
     return {file.relative_to(path).as_posix(): file for file in files_in(path)}

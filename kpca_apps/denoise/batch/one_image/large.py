@@ -31,7 +31,7 @@ from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES
 from kpca_apps.denoise.noise.clipping import Ends, ends_of, ends_of_all
 from kpca_apps.denoise.noise.model import Planes, VarianceStabilisation
 from kpca_apps.denoise.options import STACK_NOISES, Options, Window
-from kpca_apps.denoise.passes.tiles import Tile, denoise_tiles
+from kpca_apps.denoise.passes.tiles import denoise_tiles
 from kpca_apps.denoise.progress import part
 from kpca_apps.denoise.regions import AROUND, window_around
 from kpca_apps.errors import ConfigError, InputError
@@ -45,6 +45,7 @@ SQUARE = 1024  # pixels a side of those that are measured
 MOST_PLACES = 128  # where squares are sought if the first are nowhere data
 ROWS, COLUMNS = 840, 2520  # between pieces that are denoised as images of their own
 BLOCK = 64  # pixels a side of those of which it is known whether they have data
+LOOKED_AT = 4 * BLOCK  # rows at once, where all of them are looked through
 
 
 def denoised_in_bands(
@@ -55,7 +56,7 @@ def denoised_in_bands(
     Smaller copies, first those within the page and then pages, lie in files of the folder.
     """
     page = image.pages[number]
-    if image.rows is None:
+    if image.window is None:
         raise InputError(
             f"{image.label}: has {page.width} x {page.height} pixels, which are read in bands of "
             "TIFF and OME-Zarr alone, and not of CMYK; cut it into smaller images."
@@ -69,7 +70,7 @@ def denoised_in_bands(
         spilled(one.shape, one.dtype, label=image.label, folder=folder)
         for one in (*within, *beside)
     )
-    rows = rows_of_band(image.block_rows[number])
+    rows = rows_of_band(image.blocks[number][0])
     strips = _strips(large, known if info.established else None, denoise.data_range, folder)
     filled = _filling(_bands(strips, rows), copies, (*within, *beside), page)
     return Bands(page.shape, page.dtype, rows, filled, copies), info
@@ -91,32 +92,50 @@ def _refuse(denoise: Any) -> None:
 
 def _is_clear(image: ImageFile, number: int) -> bool:
     """Whether all of a page is transparent, so that its alpha says nothing of what is data."""
-    assert image.rows is not None
-    height = image.pages[number].height
-    tops = range(0, height, ROWS)
-    return not any(image.rows(number, top, min(height, top + ROWS))[..., -1].any() for top in tops)
+    large = _LargePage(image, number, True)
+    return not any(rows[..., -1].any() for rows in large.all_rows())
 
 
 class _LargePage:
-    """A large page, of which rows are had, and the same ones again at no cost."""
+    """A large page, of which windows are had, as they are stored."""
 
     def __init__(self, image: ImageFile, number: int, is_clear: bool) -> None:
-        assert image.rows is not None
+        assert image.window is not None
         self.label, self.page = image.label, image.pages[number]
-        self._read = partial(image.rows, number)
+        self._read = partial(image.window, number)
         self._is_clear = is_clear
-        self._kept = 0, self._read(0, 1)
+        # Wide blocks are decoded once for all the windows that lie side by side in them.
+        self._keeps = image.blocks[number][1] > COLUMNS
+        self._kept = 0, np.empty((0, self.page.width))
         self._lock = Lock()
 
-    def rows(self, top: int, bottom: int) -> NDArray[Any]:
-        """Return rows of the page, as they are stored."""
+    def window(self, window: Window) -> NDArray[Any]:
+        """Return rows and columns of the page, not to be written into."""
+        (top, bottom), columns = window[0], slice(*window[1])
         with self._lock:  # threads ask, and reading turns warnings off, for all of them
+            if not self._keeps:
+                return self._read(slice(top, bottom), columns)
             first, kept = self._kept
             if not first <= top <= bottom <= first + len(kept):
                 self._kept = 0, kept[:0].copy()  # not two of them in memory
                 del kept
-                self._kept = first, kept = top, self._read(top, bottom)
-            return kept[top - first : bottom - first]
+                self._kept = first, kept = top, self._read(slice(top, bottom), slice(None))
+            return kept[top - first : bottom - first, columns]
+
+    def rows(self, top: int, bottom: int) -> NDArray[Any]:
+        """Return whole rows of the page."""
+        return self.window(((top, bottom), (0, self.page.width)))
+
+    def all_rows(self) -> Iterator[NDArray[Any]]:
+        """Yield all rows of the page, some at a time."""
+        for top in range(0, self.page.height, LOOKED_AT):
+            yield self.rows(top, min(top + LOOKED_AT, self.page.height))
+
+    def fill(self, strip: NDArray[Any], top: int) -> None:
+        """Fill a strip with rows of the page, from one on, some at a time."""
+        for first in range(0, len(strip), LOOKED_AT):
+            some = strip[first : first + LOOKED_AT]
+            some[...] = self.rows(top + first, top + first + len(some))
 
     def data_of(self, pixels: NDArray[Any]) -> Mask | None:
         """Return where a piece of the page has data; None for everywhere."""
@@ -134,7 +153,7 @@ def _squares(large: _LargePage) -> tuple[NDArray[Any], Mask | None]:
         for place in range(places):
             top = round((page.height - height) * (place + 0.5) / places)
             left = round((page.width - width) * (place * GOLDEN % 1))
-            square = large.rows(top, top + height)[:, left : left + width]
+            square = large.window(((top, top + height), (left, left + width)))
             data = large.data_of(square)
             if data is None or data.any():
                 squares.append(colours_of(square).copy())
@@ -157,8 +176,7 @@ def _strips(
     statistics = None if known is None else _page_statistics(large, data_range)
     transforms = None if statistics is None else _channel_transforms(known, statistics)
     if statistics is None or (transforms is not None and not transforms.each):
-        for top in range(0, large.page.height, ROWS):
-            yield large.rows(top, min(top + ROWS, large.page.height))
+        yield from large.all_rows()
     elif transforms is None:
         yield from _pieces(large, known)
     else:
@@ -189,9 +207,8 @@ class _PageStatistics:
 def _page_statistics(large: _LargePage, data_range: float | None) -> _PageStatistics:
     page = large.page
     parts: list[list[Ends]] = [[] for _ in range(page.channels - page.alpha)]
-    blocks, is_grey, rows = [], len(parts) == 3, 4 * BLOCK
-    for top in range(0, page.height, rows):
-        pixels = large.rows(top, min(top + rows, page.height))
+    blocks, is_grey = [], len(parts) == 3
+    for pixels in large.all_rows():
         data, colours = large.data_of(pixels), np.atleast_3d(colours_of(pixels))
         is_grey = is_grey and bool((colours == colours[..., :1]).all())
         for found, channel in zip(parts, np.moveaxis(colours, -1, 0), strict=True):
@@ -248,7 +265,8 @@ def _channel_transforms(known: Any, statistics: _PageStatistics) -> _ChannelTran
 class _WhitePlanes:
     """Planes of white noise that are made of a page, window by window."""
 
-    picture: Callable[[Window], Picture]
+    picture: Callable[[NDArray[Any]], Picture]
+    read: Callable[[Window], NDArray[Any]]
     shape: tuple[int, ...]
     channels: slice
     transform: VarianceStabilisation
@@ -258,7 +276,7 @@ class _WhitePlanes:
         rows, columns = (
             side.indices(size)[:2] for side, size in zip(window[2:], self.shape[2:], strict=True)
         )
-        planes = self.picture((rows, columns)).continued()[self.channels]
+        planes = self.picture(self.read((rows, columns))).continued()[self.channels]
         return self.transform.forward(planes)[window[0], np.newaxis]
 
 
@@ -272,9 +290,7 @@ def _tiles(
     """Yield rows of tiles of a page, denoised as in the page at once, in the same array each."""
     page = large.page
 
-    def picture(window: Window) -> Picture:
-        (top, bottom), (left, right) = window
-        pixels = large.rows(top, bottom)[:, left:right]
+    def picture(pixels: NDArray[Any]) -> Picture:
         data = large.data_of(pixels)
         colours = np.moveaxis(np.atleast_3d(colours_of(pixels)), -1, 0)[: transforms.n_channels]
         given, span, lowest = None if data is None else colours, statistics.span, statistics.lowest
@@ -288,26 +304,29 @@ def _tiles(
     found = []
     for own, transform in transforms.each:
         shape = own.stop - own.start, 1, page.height, page.width
-        planes = _WhitePlanes(picture, shape, own, transform)
+        planes = _WhitePlanes(picture, large.window, shape, own, transform)
         found.append(denoise_tiles(planes, transform.levels, options, room, is_empty))
 
-    def stored(window: Window, tiles: tuple[Tile, ...]) -> NDArray[Any]:
-        given = picture(window)
+    def stored(pixels: NDArray[Any], tiles: tuple[Planes, ...]) -> NDArray[Any]:
+        given = picture(pixels)
         cleaned = given.planes()
-        for (own, transform), (_, tile) in zip(transforms.each, tiles, strict=True):
+        for (own, transform), tile in zip(transforms.each, tiles, strict=True):
             cleaned[own] = transform.inverse(tile)
         values = given.restored(cleaned, options.strength)[:, 0]
         return np.moveaxis(as_stored(values, page.dtype), 0, -1)
 
-    for tiles in zip(*found, strict=True):
-        (top, bottom), (left, right) = tiles[0][0]
+    for made in zip(*found, strict=True):
+        (top, bottom), (left, right) = made[0][0]
         if top == left == 0:
-            buffer = large.rows(top, bottom).copy()
+            buffer = np.empty((bottom, *page.shape[1:]), page.dtype)
         if left == 0:
             strip = buffer[: bottom - top]
-            strip[...] = large.rows(top, bottom)
-        colours = strip.reshape(*strip.shape[:2], -1)[:, left:right, : len(statistics.ends)]
-        colours[...] = stored(tiles[0][0], tiles)
+            large.fill(strip, top)
+        tiles = tuple(tile for _, tile in made if tile is not None)
+        if tiles:
+            pixels = strip[:, left:right]
+            colours = pixels.reshape(*pixels.shape[:2], -1)[..., : len(statistics.ends)]
+            colours[...] = stored(pixels, tiles)
         if right == page.width:
             yield strip
 
@@ -323,16 +342,17 @@ def _cuts(length: int, step: int) -> list[tuple[int, int]]:
 
 
 def _pieces(large: _LargePage, known: Any) -> Iterator[NDArray[Any]]:
-    """Yield rows of pieces of a page, each denoised as an image of its own."""
+    """Yield rows of pieces of a page, each denoised as an image of its own, in the same array."""
     page = large.page
     size, rows = (page.height, page.width), _cuts(page.height, ROWS)
+    buffer = np.empty((max(np.ptp(side) for side in rows), *page.shape[1:]), page.dtype)
     for n, (top, bottom) in enumerate(rows):
         ((first, last), _), ((above, below), _) = window_around(((top, bottom), (0, 1)), size)
-        given = large.rows(first, last)
-        strip = given[above:below].copy()
+        strip = buffer[: bottom - top]
+        large.fill(strip, top)
         for left, right in _cuts(page.width, COLUMNS):
             (_, (before, behind)), (_, inside) = window_around(((top, bottom), (left, right)), size)
-            piece = given[:, before:behind]
+            piece = large.window(((first, last), (before, behind)))
             data = large.data_of(piece)
             if data is not None and not data.any():
                 continue
@@ -346,21 +366,23 @@ def _pieces(large: _LargePage, known: Any) -> Iterator[NDArray[Any]]:
 
 
 def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
-    """Yield bands of so many rows, the last of what is left, of strips of any number of rows."""
-    filled = 0
+    """Yield bands of so many rows, the last of what is left, of strips of any number of rows.
+
+    What is in a band may change when the next is asked for.
+    """
+    waiting: list[NDArray[Any]] = []  # rows too few for a band
     for strip in strips:
         taken = 0
         while taken < len(strip):
-            if not filled:
-                band = np.empty((rows, *strip.shape[1:]), strip.dtype)
-            some = strip[taken : taken + rows - filled]
-            band[filled : filled + len(some)] = some
-            filled, taken = filled + len(some), taken + len(some)
-            if filled == rows:
-                yield band
-                filled = 0
-    if filled:
-        yield band[:filled]
+            some = strip[taken : taken + rows - sum(map(len, waiting))]
+            waiting.append(some)
+            taken += len(some)
+            if sum(map(len, waiting)) == rows:
+                yield some if len(waiting) == 1 else np.concatenate(waiting)
+                waiting.clear()
+        waiting = [one.copy() for one in waiting]
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _filling(
@@ -378,7 +400,7 @@ def _filling(
         for k, (copy, one) in enumerate(zip(copies, sizes, strict=True)):
             times, first, before = times_smaller(one, page), done[k], left[k]
             last = one.height if taken == page.height else min(one.height, taken // times)
-            rows = band if before is None else np.concatenate([before, band])
+            rows = band if before is None or not len(before) else np.concatenate([before, band])
             if last > first:
                 piece = Page(last - first, one.width, one.channels, one.dtype)
                 copy[first:last] = smaller_copy(rows, piece, times)

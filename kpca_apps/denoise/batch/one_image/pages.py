@@ -25,6 +25,7 @@ from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
@@ -54,6 +55,11 @@ def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
     """Return the mask of each page, of a file of one page or as many: data are all but 0."""
     if path is None:
         return (None,) * len(image.pages)
+    with here(path) as local:
+        return _masks_in(local, image)
+
+
+def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
     if (bits := _bits_of(path, image.pages[0])) is not None and all(
         page.shape[:2] == bits.shape for page in image.pages
     ):
@@ -109,11 +115,11 @@ def grey_of(pixels: NDArray[Any]) -> NDArray[np.float32]:
 def shown_page(image: ImageFile, number: int) -> NDArray[Any]:
     """Return the colours of a page to be shown and compared; of a large one its middle."""
     page = image.pages[number]
-    if not page.is_large or image.rows is None:
+    if not page.is_large or image.window is None:
         return colours_of(image.page(number))
     top, left = (max(0, side // 2 - MIDDLE) for side in (page.height, page.width))
-    rows = image.rows(number, top, min(page.height, top + 2 * MIDDLE))
-    return colours_of(rows[:, left : left + 2 * MIDDLE])
+    rows, columns = slice(top, top + 2 * MIDDLE), slice(left, left + 2 * MIDDLE)
+    return colours_of(image.window(number, rows, columns))
 
 
 def kind_of(image: ImageFile) -> str:

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +63,13 @@ class Run:
     """What is the same for all images of a run."""
 
     denoise: Denoise
-    folder: Path  # of the results
+    folder: Path  # of the results, or its address in a store
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
     baselines: tuple[str, ...]
     raw_out: str = "tiff"  # what becomes of raw files: "tiff", a picture, or "dng", a mosaic
+    force: bool = False  # whether what stands in the way of a result is replaced
 
     def of(self, own: Mapping[str, Any]) -> Run:
         """Return the run as it is for an image that has settings of its own."""
@@ -85,8 +86,17 @@ class Done:
     outcome: ImageOutcome
     key: str = ""  # of all that the result depends on; empty if the image failed
     sha256: str = ""  # of the result
+    source: str = ""  # hash of the image that it was made from
     compared: str = ""  # a hash of the reference, and the baselines
     partial: Path | None = None  # the new result, which has not its name yet
+
+    def record(self) -> dict[str, Any]:
+        """Return what is kept of it: nothing that is computed from the files, or asked for."""
+        kept = asdict(self)
+        for name in ("previews", "residual", "own_settings", "resumed", "seconds", "bug"):
+            del kept["outcome"][name]
+        del kept["partial"]
+        return {"output": self.outcome.output, **kept}
 
 
 @dataclass(frozen=True)
@@ -211,7 +221,8 @@ def _fresh(task: Task, run: Run) -> Done:
         remove_result(partial)
         raise
     key = batch_key(image.sha256, output, run.settings)
-    return Done(outcome, key, stored.sha256, _compared_with(reference, run), partial)
+    compared = _compared_with(reference, run)
+    return Done(outcome, key, stored.sha256, image.sha256, compared, partial)
 
 
 def _is_of_a_part(denoise: Any) -> bool:

@@ -182,15 +182,17 @@ def test_copies_wait_for_rows_of_their_own_alone() -> None:
 
 def test_threads_that_read_a_large_page_leave_warnings_as_they_were() -> None:
     pixels = np.arange(400).reshape(100, 4)
-    naps = iter((0.0, 0.02, 0.04))  # two at a time, the first would be over first
+    naps = iter((0.02, 0.04))  # two at a time, the first would be over first
 
-    def rows(number: int, top: int, bottom: int) -> NDArray[Any]:
+    def window(number: int, rows: slice, columns: slice) -> NDArray[Any]:
         with damage_refused("a"):
             time.sleep(next(naps))
-            return pixels[top:bottom]
+            return pixels[rows, columns]
 
     page = Page(100, 4, 1, pixels.dtype)
-    image = ImageFile("a", "tiff", (page,), Metadata(), lambda _: pixels, rows=rows)
+    image = ImageFile(
+        "a", "tiff", (page,), Metadata(), lambda _: pixels, window=window, blocks=((2, 2),)
+    )
     large, before = _LargePage(image, 0, False), list(warnings.filters)
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as threads:
         for top, found in zip((0, 50), threads.map(large.rows, (0, 50), (50, 100)), strict=True):

@@ -8,6 +8,7 @@ import pytest
 
 from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.relations.conditional.levels import LevelRelations
+from kpca_apps.novelty.relations.conditional.panels import NO_OUTLIER
 from kpca_apps.tables.frames import table_from_frame
 
 
@@ -94,3 +95,19 @@ def test_shuffled_numbers_have_no_usual_value() -> None:
         shuffled = frame.with_columns(pl.Series("income", rng.permutation(frame["income"])))
         learned, surprise = fit(shuffled)
         assert learned.usual == () and not surprise.any()
+
+
+def test_one_fault_does_not_make_the_right_rows_of_its_level_odd() -> None:
+    frame = panel()
+    few = frame.filter((pl.col("country") != "country 3") | (pl.col("year") < 2003))
+    income = few["income"].to_numpy().copy()
+    rows = np.flatnonzero((few["country"] == "country 3").to_numpy())
+    _, before = fit(few)
+    income[rows[0]] *= 30
+    learned, surprise = fit(few.with_columns(pl.Series("income", income)))
+    assert surprise.argmax() == rows[0] and surprise[rows[0]] > 20
+    assert (surprise[rows[1:]] < before[rows[1:]] + 1).all()
+    # It is known again where the table comes back, and only there.
+    (number,) = learned.usual
+    assert (number.outliers != NO_OUTLIER).sum() == 1
+    assert number.counts.sum() == len(few) - 1

@@ -1,0 +1,243 @@
+"""Images from a store, and results in one: the bytes of a run on disk, and nothing done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kpca_apps.denoise.batch.inputs import plan_outputs
+from kpca_apps.denoise.batch.manifest import MANIFEST
+from kpca_apps.denoise.batch.one_image.in_store import RECORDS
+from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
+from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.system.stores.buckets import Place, place_of
+from kpca_apps.system.workers import Workers
+from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
+from tests.stores import BUCKET, google_store, moto_store
+
+pytestmark = pytest.mark.release
+NAMES = ["a.png", "sub/b.png", "sub/deep/c.png"]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    with moto_store() as client:
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path, store: Any) -> Path:
+    """A folder with images, and a bucket with the same ones, and nothing else."""
+    for seed, name in enumerate(NAMES):
+        save(tmp_path / "in", name, picture(seed))
+    save(tmp_path / "clean", "a.png", picture(9))
+    (tmp_path / "in" / "readme.txt").write_text("not an image")
+    for one in store.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        store.delete_object(Bucket=BUCKET, Key=one["Key"])
+    put(store, tmp_path, "in", "clean")
+    return tmp_path
+
+
+def put(store: Any, place: Path, *folders: str) -> None:
+    for folder in folders:
+        for path in (place / folder).rglob("*"):
+            if path.is_file():
+                store.upload_file(str(path), BUCKET, path.relative_to(place).as_posix())
+
+
+def held(store: Any, prefix: str = "out") -> dict[str, bytes]:
+    """What lies in the bucket below a folder."""
+    found = store.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}/").get("Contents", [])
+    names = [one["Key"] for one in found if not one["Key"].endswith("/")]
+    return {
+        name.removeprefix(f"{prefix}/"): store.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+        for name in names
+    }
+
+
+def run(source: object, out: object, **options: Any) -> DenoisingResult:
+    given: dict[str, Any] = {"denoise": smooth, "settings": SETTINGS} | options
+    return run_batch([str(source)], str(out), **given)
+
+
+def never(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+    raise AssertionError("denoised again")
+
+
+IN, OUT = f"s3://{BUCKET}/in", f"s3://{BUCKET}/out"
+
+
+def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -> None:
+    here = run(folder / "in", folder / "out", reference=folder / "clean")
+    record = (folder / "out" / MANIFEST).read_bytes()
+    assert run(IN, folder / "fetched", reference=f"s3://{BUCKET}/clean") == here
+    assert contents(folder / "fetched") == contents(folder / "out")
+    assert run(IN, OUT, reference=f"s3://{BUCKET}/clean", jobs=2) == here
+    assert held(store) == contents(folder / "out") | {MANIFEST: record}
+    again = run(folder / "in", OUT, denoise=never, reference=folder / "clean")
+    assert (again, again.n_resumed) == (here, 3)
+    assert held(store)[MANIFEST] == record
+    # Results in the same bucket are no inputs.
+    assert run(f"s3://{BUCKET}", f"s3://{BUCKET}/out").images[0].name == "clean/a.png"
+
+
+def test_workers_of_a_cluster_read_and_write_the_bucket_themselves(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = run(folder / "in", folder / "out")
+    with Workers("dask", n_workers=2) as workers:
+        workers.map_partitions(len, ["x"])
+        # Nothing of an image passes through the command.
+        for name in ("upload", "chunks"):
+            monkeypatch.setattr(Place, name, lambda *_: pytest.fail("read or written here"))
+        assert run(IN, OUT, workers=workers) == here
+        monkeypatch.undo()
+        assert {name: data for name, data in held(store).items() if name != MANIFEST} == contents(
+            folder / "out"
+        )
+        assert run(IN, folder / "here", workers=workers) == here
+        assert contents(folder / "here") == contents(folder / "out")
+    assert run(folder / "in", OUT, denoise=never).n_resumed == 3
+
+
+def test_a_batch_that_was_killed_goes_on(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = run(folder / "in", folder / "out")
+    upload = Place.upload
+
+    class KilledError(BaseException):
+        pass
+
+    def killed_at(end: str, before: bool, place: Place, path: Path) -> None:
+        is_it = place.address.endswith(end)
+        if not (is_it and before):
+            upload(place, path)
+        if is_it:
+            raise KilledError
+
+    for name, before, left in (("sub/b.png", True, {"a.png"}), ("c.png", False, {*NAMES})):
+        with monkeypatch.context() as patched, pytest.raises(KilledError):
+            killed = partial(killed_at, name, before)
+            patched.setattr(Place, "upload", lambda place, path, killed=killed: killed(place, path))
+            run(IN, OUT)
+        assert {one for one in held(store) if not one.startswith(RECORDS)} == left
+    assert (run(IN, OUT, denoise=never).n_resumed, MANIFEST in held(store)) == (3, True)
+    assert {one for one in held(store) if one.startswith(RECORDS)} == set()
+    assert contents(folder / "out") == {one: held(store)[one] for one in NAMES}
+    assert here.images[0].sigma == 5.0
+
+
+def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) -> None:
+    run(IN, OUT)
+    before = held(store)
+    other = partial(run, IN, OUT, settings={"weight": 0.25}, denoise=partial(smooth, weight=0.25))
+    with pytest.raises(RefusedError, match=r"a\.png: was made from another input or with other"):
+        other()
+    # An input that was changed, and a result that was, are found by who works on them.
+    save(folder / "in", "a.png", picture(7))
+    put(store, folder, "in")
+    store.put_object(Bucket=BUCKET, Key="out/sub/b.png", Body=before["sub/b.png"][:-1])
+    changed = run(IN, OUT)
+    assert [one.status for one in changed.images] == ["failed", "failed", "ok"]
+    assert "was made from another input" in changed.images[0].reason
+    assert held(store)["a.png"] == before["a.png"]
+    assert run(IN, OUT, force=True).n_failed == 0
+    assert held(store)["a.png"] != before["a.png"]
+    assert held(store)["sub/b.png"] == before["sub/b.png"]
+    assert other(force=True).n_failed == 0
+    store.put_object(Bucket=BUCKET, Key="theirs/a.png", Body=b"years of work")
+    with pytest.raises(RefusedError, match="is no result of this batch"):
+        run(IN, f"s3://{BUCKET}/theirs")
+    with pytest.raises(RefusedError, match="would take the place of this input"):
+        run(IN, IN, force=True)
+
+
+def test_an_object_that_cannot_be_read_fails_alone(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put_object(Bucket=BUCKET, Key="in/cut.png", Body=b"\x89PNG\r\n\x1a\n cut")
+    chunks = Place.chunks
+
+    def denied(place: Place) -> Iterator[bytes]:
+        if place.address.endswith("sub/b.png"):
+            raise InputError("access is denied (403).", place.address)
+        yield from chunks(place)
+
+    seen: list[ImageOutcome] = []
+    monkeypatch.setattr(Place, "chunks", denied)
+    result = run(IN, OUT, progress=lambda done, total, one: seen.append(one))
+    assert [one.status for one in result.images] == ["ok", "failed", "failed", "ok"]
+    assert "access is denied (403)" in result.images[2].reason
+    assert "\n" not in result.images[2].reason
+    assert {*held(store)} == {"a.png", "sub/deep/c.png", MANIFEST}
+    monkeypatch.undo()
+    assert run(IN, OUT).n_failed == 1
+
+
+def test_a_result_that_cannot_be_uploaded_fails_alone(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    upload = Place.upload
+
+    def failing(place: Place, path: Path) -> None:
+        if place.address.endswith("a.png"):
+            raise InputError("the store is overloaded, or fails (5xx).", place.address)
+        upload(place, path)
+
+    monkeypatch.setattr(Place, "upload", failing)
+    result = run(IN, OUT)
+    assert [one.status for one in result.images] == ["failed", "ok", "ok"]
+    assert {*held(store)} == {"sub/b.png", "sub/deep/c.png", MANIFEST}
+    assert list(temporary.iterdir()) == []
+
+
+def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
+    zarr = pytest.importorskip("zarr")
+    place = folder / "volumes" / "one.zarr"
+    group = zarr.open_group(str(place), mode="w", zarr_format=2)
+    group.create_array("0", shape=(24, 30), dtype="u1", chunks=(16, 16))[:] = picture(3)
+    level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1.0, 1.0]}]}
+    axes = [{"name": name, "type": "space"} for name in "yx"]
+    group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": [level]}]
+    put(store, folder, "volumes")
+    here = run(folder / "volumes", folder / "done")
+    assert here.n_failed == 0, here.images
+    there = f"s3://{BUCKET}/volumes"
+    assert run(there, f"s3://{BUCKET}/done") == here
+    stored = held(store, "done")
+    assert contents(folder / "done") == {k: v for k, v in stored.items() if k != MANIFEST}
+    assert run(f"{there}/one.zarr", f"s3://{BUCKET}/done", denoise=never).n_resumed == 1
+    # What marks it as an image is missing where an upload was killed: it is done again.
+    store.delete_object(Bucket=BUCKET, Key="done/one.zarr/.zgroup")
+    assert run(there, f"s3://{BUCKET}/done").n_resumed == 0
+    assert held(store, "done") == stored
+
+
+def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
+    planned, _ = plan_outputs([f"{IN}/sub/*.png"], folder / "out")
+    assert [(one.name, one.output) for one in planned] == [("b.png", "b.png")]
+    planned, _ = plan_outputs([f"{IN}/a.png", f"{IN}/sub"], folder / "out")
+    assert [one.name for one in planned] == ["a.png", "b.png", "deep/c.png"]
+    with pytest.raises(InputError, match=r"there is no such object \(404\)"):
+        plan_outputs([f"{IN}/none.png"], folder / "out")
+    with pytest.raises(InputError, match=r"no object has such a name"):
+        plan_outputs([f"{IN}/*.gif"], folder / "out")
+
+
+def test_a_bucket_of_google(folder: Path) -> None:
+    here = run(folder / "in", folder / "out")
+    with google_store() as bucket:
+        for name in NAMES:
+            place_of(f"{bucket}/in/{name}").upload(folder / "in" / name)
+        assert run(f"{bucket}/in", f"{bucket}/out").images == here.images
+        assert run(f"{bucket}/in", f"{bucket}/out", denoise=never).n_resumed == 3
+        written = place_of(f"{bucket}/out").items(recursive=True)
+        assert {one.name for one in written if not one.is_folder} == {*NAMES, MANIFEST}
+        assert run(f"{bucket}/out/sub", folder / "again").n_failed == 0

@@ -1,0 +1,78 @@
+"""Which column of a broken rule is blamed, and what is said to be meant."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.relations.relations import Contradiction, Relations
+from kpca_apps.tables.frames import table_from_frame
+
+
+def stays(n: int = 400) -> dict[str, np.ndarray]:
+    """Make stays of which each row keeps three rules."""
+    rng = np.random.default_rng(3)
+    start = np.datetime64("2021-01-01") + rng.integers(0, 700, n)
+    price, number = rng.lognormal(4, 0.6, n).round(2), rng.integers(1, 9, n)
+    net = (price * number).round(2)
+    tax = (net * rng.choice([0.07, 0.19], n)).round(2)
+    return {
+        "start": start, "end": start + rng.integers(1, 25, n),
+        "paid": start + rng.integers(25, 65, n),
+        "price": price, "number": number, "net": net, "tax": tax, "gross": (net + tax).round(2),
+    }  # fmt: skip
+
+
+def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Contradiction]:
+    frame = pl.DataFrame(columns).with_columns(pl.col("start", "end", "paid").cast(pl.String))
+    table = table_from_frame(frame, "stays")
+    own = np.ones(frame.height, dtype=bool)
+    found = Relations.learn(table, infer_plan(table)).judge(table, own=own).contradictions
+    return [one for one in found if one.row == row]
+
+
+# What is wrong in row 7: in which column, how, and what is expected there; of a formula the value.
+CASES = {
+    "a century too late": ("start", lambda c: c["end"] + 36500, "at most 20"),
+    "a century too early": ("end", lambda c: c["start"] - 36500, "at least 20"),
+    "no whole number fits": ("price", lambda c: c["price"] * 10, None),
+    "the total keeps another rule": ("number", lambda c: c["number"] + 1, None),
+    "in both formulas": ("net", lambda c: c["net"] + 31.17, None),
+    "far above all": ("tax", lambda c: c["tax"] * 100 + 1, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
+    name, fault, expected = CASES[case]
+    columns = stays()
+    right = columns[name][7]
+    columns[name][7] = fault({name: of[7] for name, of in columns.items()})
+    found = judged(columns)
+    assert found
+    for one in found:
+        assert (one.column, one.others) == (name, ())
+        assert one.expected.startswith(expected or one.suggestion)
+    if expected is None:
+        assert float(found[0].suggestion) == pytest.approx(float(right), abs=0.02)
+
+
+def test_all_are_named_where_nothing_tells_which() -> None:
+    columns = stays()
+    start = columns["start"][7] = np.datetime64("2022-01-30")
+    columns["paid"][7] = start + 30
+    end = columns["end"][7] = start - 40
+    (found,) = judged(columns)
+    assert {found.column, *found.others} == {"start", "end"} and not found.suggestion
+    assert f"at most {end}" in found.expected and f"at least {start}" in found.expected
+    assert found.expected in found.sentence
+
+
+def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
+    columns = stays()
+    columns["gross"][7] = columns["gross"][7] + 1000
+    (found,) = judged(columns)
+    assert found.column == "gross"
+    assert found.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
