@@ -6,8 +6,8 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -111,6 +111,51 @@ class ValueCoder:
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
+
+
+@dataclass(frozen=True)
+class MovedDates(ValueCoder):
+    """Dates of a later or earlier table, laid onto the nearest dates that were learned from.
+
+    That most lie beyond these says nothing against a row. Where its date lies among the others of
+    its table does, and what repeats is compared as it stands. Never in a model's file.
+    """
+
+    first: float = 0.0  # of most dates of the table, in days since 1970
+    onto: float = 0.0  # the date it is taken for
+    scale: float = 1.0  # of distances, where the table spans more time
+
+    @classmethod
+    def of(cls, coder: ValueCoder, then: ColumnSummary, now: ColumnSummary) -> MovedDates | None:
+        """Lay dates onto those learned from; None unless most of them lie beyond."""
+        if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
+            return None
+        dates, (low, high), (first, last) = np.array(now.quantiles), then.span, now.span
+        if 2 * np.count_nonzero((dates < low) | (dates > high)) <= len(dates):
+            return None
+        length = min(last - first, high - low)
+        is_later = dates[len(dates) // 2] > high
+        own = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+        return cls(
+            **own,
+            first=first / _DAY,
+            onto=(high - length if is_later else low) / _DAY,
+            scale=length / (last - first) if last > first else 1.0,
+        )
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) numbers, the dates as those they are taken for."""
+        matrix = super().encode(column)
+        matrix[:, 0] = self.onto + (matrix[:, 0] - self.first) * self.scale
+        return matrix
+
+    def describe(
+        self, values: FloatArray, seen: float | str | None = None
+    ) -> tuple[str, float | str | None]:
+        """Write an expected date as one of the table."""
+        values = values.copy()
+        values[0] = self.first + (values[0] - self.onto) / (self.scale or 1.0)
+        return super().describe(values, seen)
 
 
 def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
@@ -236,6 +281,28 @@ class TableEncoder:
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
         return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan, seed=seed))
+
+    def moved_dates(self, table: Table) -> dict[str, MovedDates]:
+        """Find the columns of dates of which most lie, in a table, beyond those learned from."""
+        found = {}
+        for coder, then in zip(self.coders, self.summaries, strict=True):
+            if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
+                now = ColumnSummary.of(table.column(then.name), coder.spec)
+                if (moved := MovedDates.of(coder, then, now)) is not None:
+                    found[then.name] = moved
+        return found
+
+    def laid_onto(self, moved: Mapping[str, MovedDates]) -> TableEncoder:
+        """Return the encoder for a table whose dates have moved, in some columns, so."""
+
+        def laid(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
+            if not isinstance(coder, ValueCoder) or coder.repeats:
+                return coder
+            own = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+            of = moved.get(coder.spec.name)
+            return ValueCoder(**own) if of is None else replace(of, **own)
+
+        return replace(self, coders=tuple(map(laid, self.coders)))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
         """Judge rows by the relations between their cells; `own` (n,) were learned from."""
@@ -405,6 +472,15 @@ class ColumnSummary:
         found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
         names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
         return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last of the values within Tukey's fences; there must be values."""
+        values = np.array(self.quantiles)
+        low, high = np.quantile(values, [0.25, 0.75], method="inverted_cdf")
+        reach = 1.5 * (high - low)
+        inside = values[(values >= low - reach) & (values <= high + reach)]
+        return float(inside[0]), float(inside[-1])
 
     @property
     def n_values(self) -> int:
