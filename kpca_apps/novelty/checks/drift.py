@@ -26,7 +26,6 @@ RATE = 0.01  # of false reports about two tables alike
 # and of the share of gaps.
 LEAST_DISTANCE, LEAST_GAPS = 0.1, 0.05
 MIN_CELLS = 30  # of either table: fewer say little
-MAX_NAMED = 3  # columns of dates that a note says how to leave out
 EXPECTED = 5.0  # cells of a level, below which the chi-squared approximation fails
 
 
@@ -75,11 +74,10 @@ def moved_columns(
 def _moved_dates(names: Sequence[str], where: str) -> Iterator[str]:
     """Say which columns of dates lie elsewhere in time, and what is made of that."""
     if names:
-        out = " ".join(f"--exclude {quoted(name)}" for name in names[:MAX_NAMED])
         yield (
             f"Most dates of {listed(names)} lie beyond those of {where}: that counts against no "
-            "row, and each is judged by its place among the dates of its own table. If they say "
-            f"nothing of a row, fit a model with {out}."
+            "row, and each is judged by how it lies to the other dates of its table and its row. "
+            "Columns whose dates say nothing of a row are left out of a model with --exclude."
         )
 
 

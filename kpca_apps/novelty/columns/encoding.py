@@ -6,7 +6,7 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
@@ -115,38 +115,46 @@ class ValueCoder:
 
 @dataclass(frozen=True)
 class MovedDates(ValueCoder):
-    """Dates of a later or earlier table, laid onto the nearest dates that were learned from.
+    """Dates of a later or earlier table, set back onto the nearest that were learned from.
 
-    That most lie beyond these says nothing against a row. Where its date lies among the others of
-    its table does, and what repeats is compared as it stands. Never in a model's file.
+    That most lie beyond these says nothing against a row. How they lie to each other does, and
+    what repeats is compared as it stands. Never in a model's file.
     """
 
-    first: float = 0.0  # of most dates of the table, in days since 1970
-    onto: float = 0.0  # the date it is taken for
-    scale: float = 1.0  # of distances, where the table spans more time
+    days: float = 0.0  # that are added to each date
+    own: tuple[float, float] = (0.0, 0.0)  # first and last of the table, in days since 1970
+    known: tuple[float, float] = (0.0, 0.0)  # of those learned from: so far dates are held
 
     @classmethod
-    def of(cls, coder: ValueCoder, then: ColumnSummary, now: ColumnSummary) -> MovedDates | None:
-        """Lay dates onto those learned from; None unless most of them lie beyond."""
+    def of(
+        cls, coder: ValueCoder, then: ColumnSummary, now: ColumnSummary, others: Iterable[float]
+    ) -> MovedDates | None:
+        """Set dates back; None unless most lie beyond those learned from.
+
+        By whole weeks, as a weekday goes with its dates, and by as many days as `others` of the
+        row where that will do: what lies between is kept.
+        """
         if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
             return None
-        dates, (low, high), (first, last) = np.array(now.quantiles), then.span, now.span
-        if 2 * np.count_nonzero((dates < low) | (dates > high)) <= len(dates):
+        dates = np.array(now.quantiles) / _DAY
+        (low, high), (first, last) = known, own = [
+            (of.span[0] / _DAY, of.span[1] / _DAY) for of in (then, now)
+        ]
+        if not _mostly_beyond(dates, known):
             return None
-        length = min(last - first, high - low)
         is_later = dates[len(dates) // 2] > high
-        own = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
-        return cls(
-            **own,
-            first=first / _DAY,
-            onto=(high - length if is_later else low) / _DAY,
-            scale=length / (last - first) if last > first else 1.0,
-        )
+        weeks = np.floor((high - last) / 7) if is_later else np.ceil((low - first) / 7)
+        fitting = (days for days in others if not _mostly_beyond(dates + days, known))
+        parts = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+        return cls(**parts, days=next(fitting, 7.0 * float(weeks)), own=own, known=known)
 
     def encode(self, column: Column) -> FloatArray:
         """Turn cells into (n, width) numbers, the dates as those they are taken for."""
         matrix = super().encode(column)
-        matrix[:, 0] = self.onto + (matrix[:, 0] - self.first) * self.scale
+        dates = matrix[:, 0]
+        is_usual = (dates >= self.own[0]) & (dates <= self.own[1])
+        moved = dates + self.days
+        matrix[:, 0] = np.where(is_usual, moved.clip(*self.known), moved)
         return matrix
 
     def describe(
@@ -154,8 +162,12 @@ class MovedDates(ValueCoder):
     ) -> tuple[str, float | str | None]:
         """Write an expected date as one of the table."""
         values = values.copy()
-        values[0] = self.first + (values[0] - self.onto) / (self.scale or 1.0)
+        values[0] -= self.days
         return super().describe(values, seen)
+
+
+def _mostly_beyond(dates: FloatArray, known: tuple[float, float]) -> bool:
+    return 2 * np.count_nonzero((dates < known[0]) | (dates > known[1])) > len(dates)
 
 
 def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
@@ -284,11 +296,12 @@ class TableEncoder:
 
     def moved_dates(self, table: Table) -> dict[str, MovedDates]:
         """Find the columns of dates of which most lie, in a table, beyond those learned from."""
-        found = {}
+        found = dict[str, MovedDates]()
         for coder, then in zip(self.coders, self.summaries, strict=True):
             if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
                 now = ColumnSummary.of(table.column(then.name), coder.spec)
-                if (moved := MovedDates.of(coder, then, now)) is not None:
+                others = [of.days for of in found.values()]
+                if (moved := MovedDates.of(coder, then, now, others)) is not None:
                     found[then.name] = moved
         return found
 
@@ -298,9 +311,9 @@ class TableEncoder:
         def laid(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
             if not isinstance(coder, ValueCoder) or coder.repeats:
                 return coder
-            own = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+            parts = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
             of = moved.get(coder.spec.name)
-            return ValueCoder(**own) if of is None else replace(of, **own)
+            return ValueCoder(**parts) if of is None else replace(of, **parts)
 
         return replace(self, coders=tuple(map(laid, self.coders)))
 
