@@ -26,11 +26,11 @@ from kpca_apps.images.tags import (
     directories_at,
     first_directory,
 )
-from kpca_apps.images.tiff import MEANING, SUB_IMAGES, write_tiff
+from kpca_apps.images.tiff import LONG, MEANING, RATIO, SHORT, SUB_IMAGES, write_tiff
 from kpca_apps.images.types import ImageFile, Metadata, Mosaic, Page
 
 CFA = 32803  # the meaning of pixels of which each has one colour
-BYTE, ASCII, SHORT, LONG, RATIO, SIGNED_RATIO = 1, 2, 3, 4, 5, 10
+BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # kinds of tags
 PATTERN_SIZE, PATTERN = 33421, 33422
 OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
