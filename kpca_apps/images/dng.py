@@ -36,11 +36,12 @@ OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
 NOISE_REDUCTION, DAYLIGHT = 50935, 21
 # Tags of a DNG that hold for its mosaic without noise: of the camera's colours and their profile,
-# of its lens, of exposure.
+# of its lens, of exposure, of the film that it is a frame of (CinemaDNG: time codes, frame rate, T
+# stop, reel and camera).
 _OF_CAMERA = frozenset({
     UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
-    50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51107,
-    51108, 51109, 51110,
+    50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
+    51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
 # The same of the directory of the mosaic: crop, scale, and corrections of the lens that are made
 # after the levels were applied.
