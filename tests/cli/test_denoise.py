@@ -496,6 +496,7 @@ def test_the_noise_of_a_set_is_kept_and_used(kpca: Run) -> None:
     assert done.code == 0
     (image,) = json.loads(done.out)["images"]
     assert image["sigma"] == pytest.approx(kinds[0]["sigma"][0])
+    assert "that of --profile p.json." in " ".join(done.err.split())
 
 
 def test_the_same_noise_for_a_batch_is_measured_and_said(kpca: Run) -> None:

@@ -126,7 +126,7 @@ def test_an_end_at_the_report_leaves_the_images(
         patch.setattr("kpca_apps.report.denoising.page.denoising_pages", fail)
         assert_refused(kpca("run", "in", *GIVEN), code, message)
     assert sorted(path.name for path in Path("kpca-denoised").iterdir()) == ["images"]
-    assert "3 were done by an earlier run" in kpca("run", "in", *GIVEN).err
+    assert "An earlier run had done all of these." in kpca("run", "in", *GIVEN).err
 
 
 def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
     assert not Path("kpca-denoised/report").exists()
     again = kpca("run", "in", *GIVEN)
     assert again.code == 5
-    assert "1 was done by an earlier run" in again.err
+    assert "Of these 1 was done by an earlier run and 2 by this one." in again.err
 
 
 def test_a_bug_ends_as_one_after_the_other_images_are_done(

@@ -49,7 +49,7 @@ def test_rules_are_checked_on_another_table(invoices: Path, kpca: Run) -> None:
     assert done.code == 5
     assert f"gross = net + tax: broken in 2 of 60 rows\n  line 6 ({order}): " in done.out
     assert f"gross {gross}, net {net + 1}, tax {tax}\n" in done.out
-    assert "rules are broken in more.csv." in done.err
+    assert "rules of rules.json are broken in more.csv." in done.err
     assert max(map(len, done.out.splitlines())) <= 80
     done = kpca("rules", "good.csv", "--rules", "rules.json", "--quiet")
     assert done == (0, "", "")

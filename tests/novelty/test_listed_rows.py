@@ -142,9 +142,20 @@ def test_a_misspelt_cell_comes_first_where_no_larger_reason_exists() -> None:
     assert suggestions.reasons(7, small)[0].share == 0.0
     large = [Reason("sex", 0.7, "f", "m"), own]
     assert [one.column for one in suggestions.reasons(7, large)] == ["sex", "town"]
+    # Nor is it where the others of the row contradict it: those drops are of what is left.
+    known = Suggestions([replace(cell, given=("sex",))], specs, lambda row: 0.0)
+    assert [one.column for one in known.reasons(7, large)] == ["town", "sex"]
     other = OddCell("sex", "far above", "9", "Far above.", "", 7, None)
     both = Suggestions([cell, other], specs, lambda row: 0.0)
     assert [one.column for one in both.reasons(7, [*small, own])] == ["sex", "kind", "town"]
     listed = FlaggedRow(1, 7, None, None, ("sex",), ("f",), ("m",), 0.4)
     assert suggestions.row(listed).columns == ("town",)
     assert suggestions.row(replace(listed, share=0.6)).columns == ("sex",)
+
+
+def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
+    found = [
+        screen(people(0), options=ScreeningOptions(count=count, explain=12))[0].ranked[:12]
+        for count in (1, 12)
+    ]
+    assert [row.reasons for row in found[0]] == [row.reasons for row in found[1]]

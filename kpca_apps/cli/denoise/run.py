@@ -372,9 +372,14 @@ def denoise_batch(
             f"interrupted; run the same command again to go on: {n_done} of {len(batch.planned)} "
             "are done"
         ) from None
+    of_profile = (
+        [f"the noise is not measured, but that of --profile {one_line(str(options.profile))}."]
+        if options.profile
+        else []
+    )
     return replace(
         result,
-        notes=(*result.notes, *_notes(denoiser.sigma, result)),
+        notes=(*result.notes, *of_profile, *_notes(denoiser.sigma, result)),
         settings=_settings(denoiser.settings, batch),
         command=reproduce(batch.context),
         versions=library_versions([image.noise for image in result.images]),
@@ -444,8 +449,10 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     for line in law_lines(result):
         console.say(line)
     if result.n_resumed:
+        n_now = len(result.done) - result.n_resumed
         were = "1 was" if result.n_resumed == 1 else f"{result.n_resumed:,} were"
-        console.say(f"{were} done by an earlier run.")
+        now = f"{were} done by an earlier run and {n_now:,} by this one"
+        console.say(f"Of these {now}." if n_now else "An earlier run had done all of these.")
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):

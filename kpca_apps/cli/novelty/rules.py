@@ -137,7 +137,7 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     console, name = run.console, one_line(rows.source.name)
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
-    console.say(f"{n_broken:,} of {n:,} {noun} {verb} broken in {name}.")
+    console.say(f"{n_broken:,} of {n:,} {noun} of {near(path)} {verb} broken in {name}.")
     say_warnings(console, checked.notes)
     text = broken_lines(checked, broken, hidden)
     found = result_json.to_json(RULE_CHECK, check_result(checked, broken, hidden))

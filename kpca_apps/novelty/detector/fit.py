@@ -54,6 +54,7 @@ DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
 MAX_EXACT_ROWS = 5_000
 # Rows that expected values are taken from, and their cells: a model holds them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
+LEAST_LEFT_OUT = 0.05  # of a table that may hold outliers, the share of its rows that is not
 # Rows that what cells add is learned from: all of most tables, and enough for shares of .1 %; of
 # many columns fewer, for memory.
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
@@ -450,8 +451,9 @@ class _Fitting:
     def _neighbours(self, views: Views, scores: FloatArray, in_use: IntArray) -> StoredRows:
         """Choose rows that expected values are taken from.
 
-        Of a clean reference those in use; of other tables, dense or not, all but the share that
-        is flagged, of which rows known to be normal are none.
+        Of a clean reference those in use; of other tables, dense or not, all but the oddest
+        twentieth, or the share that is flagged where that is more, of which rows known to be normal
+        are none: how many rows are asked for does not change why one is odd.
         """
         source, contaminated = self.source, self.parameters.contaminated
         drawn = np.arange(len(source.sample)) if contaminated else in_use
@@ -461,7 +463,8 @@ class _Fitting:
         rows, index = source.sample[drawn], source.sample_index[drawn]
         if contaminated:
             # Half of all rows remain, and two at least, whatever share of them is flagged.
-            n_novel = min(top_count(len(rows), self.parameters.share), len(rows) // 2)
+            share = max(LEAST_LEFT_OUT, self.parameters.share)
+            n_novel = min(top_count(len(rows), share), len(rows) // 2)
             of_rows = np.where(self.is_normal[index], -np.inf, scores[index])
             kept = rows_without_strays(views.standardised(rows), of_rows, n_novel)
             rows, index = rows[kept], index[kept]
