@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.masks import Mask, continued, data_pixels, mirrored
+from kpca_apps.denoise.masks import Mask, continued, data_pixels, imputed
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, Window
 from kpca_apps.errors import ConfigError, InputError
 
@@ -223,7 +223,7 @@ def _without_holes(planes: NDArray[Any], data: Mask) -> NDArray[Any]:
     level = planes[0][data].min()
     for page, of_page in enumerate(data):
         for channel in filled[:3, page]:
-            channel[...] = mirrored(channel, of_page) if of_page.any() else level
+            channel[...] = imputed(channel, of_page) if of_page.any() else level
     return filled
 
 

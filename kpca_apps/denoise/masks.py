@@ -2,12 +2,16 @@
 
 What stands for them is computed from the data alone, so that no value under a mask has a say in
 anything. Patches of data near a hole are matched in a smooth continuation of what surrounds it.
-Noise is measured with the hole mirrored full of the data around, whose noise is as it is elsewhere.
+Noise is measured with the hole filled by what has such noise: near data by their continuation and
+the residual of a pixel nearby, drawn at random, farther off by mirroring the data around. Of sparse
+data mirroring alone repeats each pixel many times over, which looks smooth.
 
 References
 ----------
 H. Knutsson, C.-F. Westin (1993), "Normalized and differential convolution", CVPR (the
 continuation, from fine to coarse).
+R. J. A. Little, D. B. Rubin (2002), "Statistical Analysis with Missing Data", section 4.3 (hot deck
+imputation).
 """
 
 from __future__ import annotations
@@ -26,6 +30,10 @@ Mask = NDArray[np.bool_]  # True where there are data
 # that must lie on data; else the scale of half the size says what is there.
 REACH, ENOUGH = 1.0, 0.1
 MIRRORINGS = 8  # of data that fill a hole; sparse data would take hundreds
+# Pixels each way within which a residual is drawn. On drawn images half of whose pixels, or every
+# other row, were missing the level came out .95 to 1.06 times that of the whole, with 70 % missing
+# .87 to 1.03 times; by 8 pixels down to .85, by 24 up to 1.33 times where there is texture.
+NEARBY = 12
 
 
 def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
@@ -120,6 +128,52 @@ def continued(page: NDArray[np.floating], data: Mask) -> NDArray[np.float32]:
         wide = zoom(half, 2, order=1, mode="nearest", grid_mode=True)[:height, :width]
         found[far] = wide[far]
     return np.where(data, values, found)
+
+
+def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
+    """Return a page (h, w) whose holes are filled by what has the noise of the data around.
+
+    >>> page, data = np.array([[4, 9, 6, 9]]), np.array([[True, False, True, False]])
+    >>> filled = imputed(page, data)
+    >>> bool(filled[data].tolist() == [4, 6] and set(filled[0]) <= {4, 5, 6})
+    True
+    """
+    share = data.astype(np.float64)
+    values = np.where(data, page, 0.0)
+    middle = values.sum() / max(share.sum(), 1.0)  # costs the others no digits then
+    values = np.where(data, values - middle, 0.0)
+    weights, sums = gaussian_filter(share, REACH), gaussian_filter(values, REACH)
+    near = ~data & (weights >= ENOUGH)
+    # Of data, the mean of those around without the pixel itself, and that mean's variance.
+    centre, of_squares = _kernel_sums()
+    weights, sums = weights - centre * share, sums - centre * values
+    squares = of_squares * gaussian_filter(share, REACH / 2**0.5) - centre**2 * share
+    known = data & (weights >= ENOUGH / 2)
+    if not near.any() or not known.any():
+        return mirrored(page, data)
+    weights = np.maximum(weights, ENOUGH / 2)
+    residuals = (values - sums / weights) / np.sqrt(1.0 + np.maximum(squares, 0.0) / weights**2)
+    holes = np.array(np.nonzero(near))
+    # The same draws in each channel, which keeps what they share.
+    drawn = holes + np.random.default_rng(0).integers(-NEARBY, NEARBY + 1, holes.shape)
+    drawn = np.clip(drawn, 0, np.reshape(data.shape, (2, 1)) - 1)
+    nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
+    found = continued(values, data)[tuple(holes)] + middle
+    found += residuals[tuple(nearest[:, drawn[0], drawn[1]])]
+    if page.dtype.kind != "f":
+        found = np.rint(found)
+    # Beyond the data's ends there is nothing: more pixels at them would look cut off.
+    within = (found >= page[data].min()) & (found <= page[data].max())
+    filled, known = page.copy(), data.copy()
+    place = tuple(holes[:, within])
+    filled[place], known[place] = found[within], True
+    return mirrored(filled, known)
+
+
+def _kernel_sums() -> tuple[float, float]:
+    """Return the middle of the continuation's Gaussian, and the sum of its squares."""
+    row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
+    return float(row.max() ** 2), float(np.sum(row**2) ** 2)
 
 
 def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -146,14 +147,14 @@ def residual_landmarks(
     # In float32 where that changes none of some rows' residuals by a thousandth of their mean: what
     # is smaller is then rounding.
     probe, resolved = X[pool[:SAMPLE]], 0.0
-    precision = agreeing_precision(
-        lambda p: basis.residuals(p)(probe), len(pool), lambda r: LARGEST_CHANGE * float(r.mean())
-    )
+    residuals = cache(basis.residuals)
+    of_probe = cache(lambda precision: residuals(precision)(probe))
+    precision = agreeing_precision(of_probe, len(pool), lambda r: LARGEST_CHANGE * float(r.mean()))
     if precision == "float32":
-        resolved = LARGEST_CHANGE * float(basis.residuals()(probe).mean())
-    residuals = basis.residuals(precision)
+        resolved = LARGEST_CHANGE * float(of_probe("float64").mean())
+    of_rows = residuals(precision)
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = map_row_blocks(lambda index: residuals(X[index]), pool, n_jobs=n_jobs)
+        residual = map_row_blocks(lambda index: of_rows(X[index]), pool, n_jobs=n_jobs)
     if not np.isfinite(residual).all():
         raise overflow(kernel)
     # A row equal to a landmark keeps a residual of at most the jitter: it has nothing to add.

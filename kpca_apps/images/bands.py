@@ -20,8 +20,8 @@ class Bands:
     dtype: np.dtype[Any]
     rows: int  # of each band, but for the last
     each: Iterator[NDArray[Any]] = field(repr=False)
-    # Smaller copies, each complete when the last band was taken.
-    copies: tuple[NDArray[Any], ...] = field(default=(), repr=False)
+    # Smaller copies, to be had when the last band was taken.
+    copies: tuple[Bands, ...] = field(default=(), repr=False)
 
 
 def rows_of_band(block: int) -> int:

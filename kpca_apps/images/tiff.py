@@ -458,6 +458,7 @@ def _write_page(
     directory = _write_pixels(file, pixels, like, label)
     places: list[int] = []
     for page, tags in within:
+        small: NDArray[Any] | Bands
         if isinstance(pixels, Bands):
             small = pixels.copies[len(places)]
         else:

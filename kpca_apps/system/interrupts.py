@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 _STEP = 0.1  # seconds from one look for an interrupt to the next
@@ -41,35 +42,31 @@ def interrupts_held(*, drop: bool = False) -> Iterator[None]:
 def heard_while(
     function: Callable[[], T],
     look: Callable[[], None] | None = None,
-    give_up: Callable[[threading.Event], None] | None = None,
+    give_up: Callable[[Future[T]], None] | None = None,
 ) -> T:
     """Return what a function does that waits for a network; an interrupt ends the wait at once.
 
     Python hears it only between steps of its own, so that another thread has to wait. `look` is
     called meanwhile, and may end the wait by an exception. `give_up` is called where the wait has
-    ended too early, with what is set once the function ends.
+    ended too early, with the call that may still go on.
     """
-    done, result = threading.Event(), list[Any]()
+    call = Future[T]()
 
     def work() -> None:
         try:
-            result.extend((function(), None))
+            call.set_result(function())
         except BaseException as error:
-            result.extend((None, error))
-        finally:
-            done.set()
+            call.set_exception(error)
 
+    # Not of a pool, whose threads the end of the program waits for.
     threading.Thread(target=work, daemon=True).start()
     try:
         # A wait without an end goes on after an interrupt, once polars has a handler of its own.
-        while not done.wait(_STEP):
+        while not wait((call,), _STEP).done:
             if look is not None:
                 look()
     except BaseException:
         if give_up is not None:
-            give_up(done)
+            give_up(call)
         raise
-    value, error = result
-    if error is not None:
-        raise error
-    return value  # type: ignore[no-any-return]
+    return call.result()

@@ -49,3 +49,12 @@ def test_a_blocked_interrupt_is_heard() -> None:
         [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_objects_are_not_looked_through_at_the_end() -> None:
+    at_end = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 10_000))"
+    code = f"{at_end}; import sys; from kpca_apps.cli.entry import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("\nTrue\n")

@@ -14,7 +14,8 @@ from skimage.data import brick
 
 from kpca_apps import denoise_kpca, denoise_with_info
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
-from kpca_apps.denoise.masks import continued, mirrored
+from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.masks import continued, imputed, mirrored
 from kpca_apps.denoise.options import Options
 from kpca_apps.errors import ConfigError, InputError
 
@@ -85,12 +86,22 @@ def test_noise_is_that_of_the_data_and_is_removed_up_to_the_edge(masked: str) ->
     assert psnr(found, near) > psnr(whole, near) - (0.1 if masked == "dead" else 2.5)
 
 
+@pytest.mark.parametrize("missing", ["half", "rows", "most"])
+def test_noise_of_sparse_data_is_as_strong(missing: str) -> None:
+    draws = np.random.default_rng(1).random(NOISY.shape)
+    sparse = {"half": draws < 0.5, "most": draws < 0.3, "rows": np.indices(draws.shape)[0] % 2 == 0}
+    filled = imputed(np.where(sparse[missing], NOISY, np.nan), sparse[missing])
+    assert np.array_equal(filled[sparse[missing]], NOISY[sparse[missing]])
+    level = estimate_noise(filled).sigma
+    assert level == pytest.approx(estimate_noise(NOISY).sigma, rel=0.15)
+
+
 def test_what_stands_in_holes_comes_from_the_data_around() -> None:
     rows = np.repeat(np.arange(40.0)[:, np.newaxis], 40, axis=1)
     mask = np.ones(rows.shape, bool)
     mask[10:30, 12:28] = False
-    smooth, mirror = (fill(rows, mask) for fill in (continued, mirrored))
-    for filled in (smooth, mirror):
+    smooth, mirror, noisy = (fill(rows, mask) for fill in (continued, mirrored, imputed))
+    for filled in (smooth, mirror, noisy):
         assert np.array_equal(filled[mask], rows[mask])
         assert filled[~mask].min() >= 0 and filled[~mask].max() <= 39
     # A slope goes on, roughly.

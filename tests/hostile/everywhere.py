@@ -378,14 +378,14 @@ def image_metadata() -> None:
 def compared_runs() -> None:
     """Two and three runs beside each other: their names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
-    found = cells_of(TEXTS) | columns(6 * len(TEXTS), names[::2])
+    found = cells_of(TEXTS) | columns(6 * len(TEXTS), names[::6])
     Path("runs").mkdir()
     words, runs = ("--id", "id", "--count", len(TEXTS)), list[Path]()
     for place, folder in enumerate(file_names(names[:3])):
         write_csv(f"{place}.csv", found)
         runs.append(Path("runs", folder))
         kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
-        del found[names[2 * place]]
+        del found[names[6 * place]]
         found["id"] = [*found["id"][1:], found["id"][0]]
         found["word 1"] = [*found["word 1"][5:], *found["word 1"][:5]]
         found["number 1"] = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sqlite3
 import tracemalloc
 import zipfile
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -300,6 +302,18 @@ def test_a_count_of_texts_that_no_memory_holds_ends_in_one_line(tmp_path: Path) 
         assert "table.xlsx: is damaged, or takes more than" in str(refused)
     else:
         assert table.frame.rows() == [("a", 2)] * 6
+
+
+@pytest.mark.parametrize("stored", ["TABLE", "VIEW"])
+@pytest.mark.parametrize("cell", ["hex(zeroblob({}))", "zeroblob({})"])
+def test_a_cell_of_a_database_that_fills_the_memory_is_refused(
+    stored: str, cell: str, tmp_path: Path
+) -> None:
+    n_bytes = 20_000_000 if stored == "TABLE" else 499_000_000
+    with closing(sqlite3.connect(tmp_path / "a.db")) as made, made:
+        made.execute(f"CREATE {stored} t AS SELECT 1 AS x, {cell.format(n_bytes)} AS a")
+    with pytest.raises(InputError, match=r"SQLite holds a cell, or gives one, of more than 16 MB"):
+        read_table(f"sqlite:///{tmp_path / 'a.db'}")
 
 
 @pytest.mark.parametrize("length", [40_000, 2_000_000])

@@ -54,6 +54,21 @@ def test_a_limit_of_addresses_bounds_the_machine() -> None:
     assert 2**29 < int(_told(2**30, _ASKED).stdout) < 2**30
 
 
+@pytest.mark.release
+@pytest.mark.parametrize("n_threads", [2, 16])
+def test_what_is_laid_claim_to_is_enough(
+    n_threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(memory, "n_cores", lambda: n_threads)
+    for library in ("OPENBLAS", "OMP", "NUMBA"):
+        monkeypatch.setenv(f"{library}_NUM_THREADS", str(n_threads))
+    monkeypatch.setenv("POLARS_MAX_THREADS", str(n_threads))
+    table = Path(__file__).parents[2] / "datasets/penguins_faults.csv"
+    call = ["novelty", "screen", str(table), "--out", str(tmp_path / "out")]
+    words = f"from kpca_apps.cli.main import main; raise SystemExit(main({call}))"
+    assert _told(memory.claimed_addresses(), words).returncode == 0
+
+
 def test_too_few_addresses_are_refused_before_libraries_end_the_process() -> None:
     words = "from kpca_apps.cli.main import main; raise SystemExit(main(['papers', 'list']))"
     done = _told(memory.claimed_addresses() - 2**30, words)

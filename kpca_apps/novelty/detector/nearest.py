@@ -72,7 +72,7 @@ def nearest_without(
     most_single = min(largest, LARGEST_SINGLE)
     for i in range(len(rows)):
         row, wants_alike = rows[i], False
-        left_out.fill(False)
+        left_out[:] = False
         for e in range(sets.shape[1]):
             wants_alike |= sets[i, e, 0] == AGREEING
             for w in range(sets.shape[2]):
@@ -87,8 +87,8 @@ def nearest_without(
                 members[m] = g
                 m += 1
         base = behind[m]
-        base.fill(0.0)
-        alike.fill(0.0)
+        base[:] = 0.0
+        alike[:] = 0.0
         for g in range(n_groups):
             part, line = parts[g], line_of[g]
             if line >= 0:
@@ -126,7 +126,7 @@ def nearest_without(
             kind, found = sets[i, e, 0], nearest[i, e]
             if kind == UNASKED:
                 continue
-            left_out.fill(False)
+            left_out[:] = False
             # Without members before and behind that is the sum over all.
             first, last = 0, -1
             for w in range(sets.shape[2]):
@@ -142,12 +142,12 @@ def nearest_without(
                     part = parts[members[j]]
                     for u in range(n_rows):
                         rest[u] += part[u]
-            lowest.fill(np.inf)
+            lowest[:] = np.inf
             for start in range(0, n_rows, LISTS):
                 some = rest[start : start + LISTS]
                 for j in range(len(some)):
                     lowest[j] = some[j] if some[j] < lowest[j] else lowest[j]
-            distances.fill(np.inf)
+            distances[:] = np.inf
             for j in range(LISTS):
                 if lowest[j] < distances[-1]:
                     _keep_nearest(np.float64(lowest[j]), j, distances, unused)
@@ -167,8 +167,8 @@ def nearest_without(
                     else:
                         n_wide -= 1
                         others[n_wide] = -1 - line_of[g]
-            distances.fill(np.inf)
-            found.fill(0)
+            distances[:] = np.inf
+            found[:] = 0
             for j in range(LISTS):
                 if lowest[j] <= bound:
                     for u in range(j, n_rows, LISTS):

@@ -22,14 +22,14 @@ FIRST = 3  # priors, after which a column that says nothing is seen to
 
 
 @compiled
-def in_order_of(codes: NDArray[np.int32], n_codes: int, order: IntArray, ends: IntArray) -> None:
+def in_order_of(codes: NDArray[np.int32], order: IntArray, ends: IntArray) -> None:
     """Order rows (n,) by their code; rows of code g end before `ends[g]`. Below 0: left out."""
     ends[:] = 0
     for row in range(len(codes)):
         if codes[row] >= 0:
             ends[codes[row]] += 1
     start = 0
-    for g in range(n_codes):
+    for g in range(len(ends)):
         start += ends[g]
         ends[g] = start - ends[g]
     for row in range(len(codes)):
@@ -110,16 +110,19 @@ def telling_pairs(
     """
     inverse_q = np.exp(-log_q)
     n_columns, n = codes.shape
+    n_codes = 1
+    for a in range(n_columns):
+        n_codes = max(n_codes, missing[a] + 1)
     tells = np.zeros((n_columns, n_columns), np.bool_)
-    order, ends = np.zeros(n, np.int64), np.zeros(missing.max() + 1, np.int64)
-    tally = np.zeros(missing.max() + 1, np.int32)
+    order, ends = np.zeros(n, np.int64), np.zeros(n_codes, np.int64)
+    tally = np.zeros(n_codes, np.int32)
     of_a, of_b, counts = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
     known = np.zeros(n, np.int32)
     for a in range(n_columns):
         n_a = missing[a] + 1
         for row in range(n):
             known[row] = codes[a, row] if codes[a, row] < n_a else -1
-        in_order_of(known, n_a, order, ends[:n_a])
+        in_order_of(known, order, ends[:n_a])
         for b in range(a + 1, n_columns):
             n_b = missing[b] + 1
             rows_a, rows_b = np.zeros(n_a, np.int64), np.zeros(n_b, np.int64)
@@ -163,7 +166,7 @@ def settled_counts(key: NDArray[np.int32], values: Codes) -> IntArray:
     for row in range(n):
         n_codes = max(n_codes, key[row] + 1)
     order, ends = np.zeros(n, np.int64), np.zeros(n_codes, np.int64)
-    in_order_of(key, n_codes, order, ends)
+    in_order_of(key, order, ends)
     n_groups, start = 0, 0
     for g in range(n_codes):
         if ends[g] > start:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.names import listed, one_line
+from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import TableName
 
 EXACT = 2**53  # floats hold all whole numbers below
@@ -160,6 +161,11 @@ def _sentence(kind: str, text: str) -> str:
     if text.startswith("Could not decode to UTF-8"):
         # What follows is a cell.
         return f"{kind} holds text that is not UTF-8; cast it to a blob in --query."
+    if text == "string or blob too big":
+        return (
+            f"{kind} holds a cell, or gives one, of more than {LONGEST_ROW / 2**20:g} MB; name the "
+            "columns that matter in --query, or cut it there by substr()."
+        )
     line = one_line(_BEFORE.sub("", text.strip()).split("\n", 1)[0].strip().rstrip(".;:!"), 200)
     if any(words in text for words in _OF_PASSWORDS):
         line += "; give the password by PGPASSWORD, a .pgpass file or a service"

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, opening
+from kpca_apps.system.limits import LONGEST_ROW
 from kpca_apps.tables.databases.address import Address, TableName, scheme_of_file, sql_name
 from kpca_apps.tables.databases.database import EXACT, Cell, Selected
 from kpca_apps.tables.input_file import HEAD
@@ -47,6 +48,8 @@ class SQLite:
         self._connection.create_function(_DIGITS, 1, repr, deterministic=True)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         if reading:
+            # A longer cell is refused before it is held, as a row of a text file would be.
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
             self._connection.execute("PRAGMA query_only = ON")
             self._connection.execute("BEGIN")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,10 +36,10 @@ class Waiting:
                 "cancelled; allow more, or read less."
             )
 
-    def _give_up(self, done: threading.Event) -> None:
+    def _give_up(self, call: Future[T]) -> None:
         if self.cancel is not None:
             # It asks the server by another connection, which may hang as well.
             cancelling = threading.Thread(target=self.cancel, daemon=True)
             cancelling.start()
             cancelling.join(_PATIENCE)
-        self.is_stuck = not done.wait(_PATIENCE if self.cancel is not None else 0)
+        self.is_stuck = not wait((call,), _PATIENCE if self.cancel is not None else 0).done

@@ -11,7 +11,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,8 +37,8 @@ from kpca_apps.denoise.regions import AROUND, window_around
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.bands import Bands, rows_of_band
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
+from kpca_apps.images.tiff import TILE_HEIGHT
 from kpca_apps.images.types import ImageFile, Page
-from kpca_apps.system.files.spools import spilled
 from kpca_apps.system.files.windowed import WindowedArray
 
 SQUARE = 1024  # pixels a side of those that are measured
@@ -64,15 +64,24 @@ def denoised_in_bands(
     _refuse(denoise)
     large = _LargePage(image, number, bool(page.alpha) and _is_clear(image, number))
     known, info = denoise.knowing(*_squares(large))
-    within = [one for one, _ in image.within[number]] if image.within else []
-    beside = [image.pages[one] for one, whole in image.copies.items() if whole == number]
+    # Smaller copies, and how many rows make whole tiles of them.
+    own = image.within[number] if image.within else ()
+    within = [(one, tags.integer(TILE_HEIGHT, 1)) for one, tags in own]
+    beside = [
+        (image.pages[one], image.blocks[one][0])
+        for one, whole in image.copies.items()
+        if whole == number
+    ]
+    sizes = [one for one, _ in (*within, *beside)]
+    room = partial(WindowedArray, label=image.label, folder=folder)
+    waiting = [room(one.shape, dtype=one.dtype) for one in sizes]
     copies = tuple(
-        spilled(one.shape, one.dtype, label=image.label, folder=folder)
-        for one in (*within, *beside)
+        Bands(one.shape, one.dtype, rows_of_band(tall), _rows_of(held, rows_of_band(tall)))
+        for held, (one, tall) in zip(waiting, (*within, *beside), strict=True)
     )
     rows = rows_of_band(image.blocks[number][0])
     strips = _strips(large, known if info.established else None, denoise.data_range, folder)
-    filled = _filling(_bands(strips, rows), copies, (*within, *beside), page)
+    filled = _filling(_bands(strips, rows), waiting, sizes, page)
     return Bands(page.shape, page.dtype, rows, filled, copies), info
 
 
@@ -385,11 +394,13 @@ def _bands(strips: Iterator[NDArray[Any]], rows: int) -> Iterator[NDArray[Any]]:
         yield np.concatenate(waiting)
 
 
+def _rows_of(held: WindowedArray, rows: int) -> Iterator[NDArray[Any]]:
+    for top in range(0, held.shape[0], rows):
+        yield held[top : top + rows]
+
+
 def _filling(
-    bands: Iterator[NDArray[Any]],
-    copies: tuple[NDArray[Any], ...],
-    sizes: tuple[Page, ...],
-    page: Page,
+    bands: Iterator[NDArray[Any]], copies: Sequence[Any], sizes: Sequence[Page], page: Page
 ) -> Iterator[NDArray[Any]]:
     """Yield bands, and fill smaller copies by what was taken."""
     taken, done = 0, [0] * len(copies)  # rows of the page, and of each copy

@@ -18,6 +18,7 @@ from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.masks import Mask, both
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
+from kpca_apps.images.bands import Bands
 from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import read_image
 from kpca_apps.images.pyramids import smaller_copy, times_smaller
@@ -185,7 +186,7 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
     masks = read_mask(getattr(denoise, "mask", None), image)
     wholes: dict[int, Denoised] = {}
     last = {image.copies[number]: number for number in sorted(image.copies)}
-    made: dict[int, NDArray[Any]] = {}  # copies of large pages
+    made: dict[int, Bands] = {}  # copies of large pages
     for number, page in enumerate(image.pages):
         if number in made:
             yield made.pop(number), wholes[image.copies[number]][1]
