@@ -60,7 +60,8 @@ def screen(
     (--share 0.01). With a reference the threshold has a false-alarm rate (--alpha 0.05).
 
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
-    holds rows of the table: share it as you would share the data.
+    holds rows of the table: share it as you would share the data. --to-send adds a page without
+    whole rows; of a table in a database, --write-to puts the scores into a new table there.
     """
     from kpca_apps.cli.novelty.run import (
         finish,
