@@ -26,21 +26,22 @@ from kpca_apps.images.tags import (
     directories_at,
     first_directory,
 )
-from kpca_apps.images.tiff import MEANING, SUB_IMAGES, write_tiff
+from kpca_apps.images.tiff import LONG, MEANING, RATIO, SHORT, SUB_IMAGES, write_tiff
 from kpca_apps.images.types import ImageFile, Metadata, Mosaic, Page
 
 CFA = 32803  # the meaning of pixels of which each has one colour
-BYTE, ASCII, SHORT, LONG, RATIO, SIGNED_RATIO = 1, 2, 3, 4, 5, 10
+BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # kinds of tags
 PATTERN_SIZE, PATTERN = 33421, 33422
 OLDEST_READER, UNIQUE_MODEL, PLANE_COLOURS, LAYOUT = 50707, 50708, 50710, 50711
 BLACK_SIZE, BLACK, WHITE, MATRIX, NEUTRAL, ILLUMINANT = 50713, 50714, 50717, 50721, 50728, 50778
 NOISE_REDUCTION, DAYLIGHT = 50935, 21
 # Tags of a DNG that hold for its mosaic without noise: of the camera's colours and their profile,
-# of its lens, of exposure.
+# of its lens, of exposure, of the film that it is a frame of (CinemaDNG: time codes, frame rate, T
+# stop, reel and camera).
 _OF_CAMERA = frozenset({
     UNIQUE_MODEL, 50709, *range(MATRIX, 50731), 50732, 50734, 50735, 50736, 50739, ILLUMINANT,
-    50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51107,
-    51108, 51109, 51110,
+    50779, *range(50931, 50935), *range(50936, 50943), 50964, 50965, *range(50979, 50983), 51043,
+    51044, 51058, 51081, 51105, 51107, 51108, 51109, 51110,
 })  # fmt: skip
 # The same of the directory of the mosaic: crop, scale, and corrections of the lens that are made
 # after the levels were applied.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from math import gcd
@@ -204,8 +204,6 @@ def _copies_within(
 def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
     """Refuse what only looks like a TIFF image: RAW files, volumes, stacks of one directory."""
     slices = max(directory.integer(DEPTH, 1) for directory in directories)
-    described = directories[0].tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data
-    images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
     wrong = ""
     if any(
         DNG_VERSION in directory.tags or directory.integer(MEANING, 1) in _RAW_MEANINGS
@@ -220,8 +218,10 @@ def _refuse_foreign(directories: tuple[Directory, ...], label: str) -> None:
             f"holds a volume of {slices} slices in one page; save it with a page for each slice "
             "first"
         )
-    elif len(directories) == 1 and described.startswith(b"ImageJ") and images:
-        if int(images[1][:9]) > 1:
+    elif len(directories) == 1 and _is_of_imagej(directories[0].tags):
+        described = directories[0].tags[DESCRIPTION].data
+        images = re.search(rb"^images=(\d+)", described, re.MULTILINE)
+        if images and int(images[1][:9]) > 1:
             wrong = (
                 "is an ImageJ stack that keeps its pages outside the TIFF structure; save it with "
                 "a page for each image first"
@@ -431,7 +431,7 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
         _write_page(file, pixels, own, within, label)
         for pixels, own, within in zip(joined_inks(pages, like), directories, copies, strict=True)
     )
-    if len(directories) > 1 and _is_of_imagej(directories[0]):
+    if len(directories) > 1 and _is_of_imagej(directories[0].tags):
         # It takes the pixels of a stack to follow one another, whatever the tags say.
         written = [*written]
     for directory in written:
@@ -442,9 +442,9 @@ def write_tiff(file: IO[bytes], pages: Iterable[NDArray[Any] | Bands], like: Ima
         link = start + struct.calcsize(layout.number) + n_tags * struct.calcsize(layout.entry)
 
 
-def _is_of_imagej(directory: Directory) -> bool:
-    """Whether ImageJ describes a stack in a page."""
-    return directory.tags.get(DESCRIPTION, Tag(BYTES, 0, b"")).data.startswith(b"ImageJ")
+def _is_of_imagej(tags: Mapping[int, Tag]) -> bool:
+    """Whether ImageJ describes a stack in the tags of a page."""
+    return DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ")
 
 
 def _write_page(
@@ -587,7 +587,7 @@ def _metadata_directory(metadata: Metadata) -> Directory:
     # Of pixels that were another file's, or that would make this file a RAW file or a stack.
     for number in (MEANING, EXTRA, DNG_VERSION):
         tags.pop(number, None)
-    if DESCRIPTION in tags and tags[DESCRIPTION].data.startswith(b"ImageJ"):
+    if _is_of_imagej(tags):
         del tags[DESCRIPTION]
     if metadata.icc is not None:
         tags[ICC] = Tag(BYTES, len(metadata.icc), metadata.icc)

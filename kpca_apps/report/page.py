@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kpca_apps.report.drawing import Drawing
 
 MAX_SENTENCE = 400  # characters of one warning or setting
+LONGEST_WORD = 20  # characters that a title has room for on a phone
 PART = ".kpca-screening"  # what the style of a part of another page is bound to
 # How Jupyter, VS Code, Colab and the pages of a documentation mark their theme.
 LIGHT = ':is([data-jp-theme-light="true"], .vscode-light, [data-theme="light"])'
@@ -144,9 +145,15 @@ def _environment() -> jinja2.Environment:
 
 
 def _sentence(parts: list[str]) -> Markup:
-    """Join the parts of a sentence, isolating the direction of those that are not ours."""
+    """Join the parts of a sentence, isolating the direction of those that are not ours.
+
+    A short word of them, such as a date, stays on one line.
+    """
+    whole = Markup('<bdi class="whole">{}</bdi>'), Markup("<bdi>{}</bdi>")
     return Markup("").join(
-        Markup("<bdi>{}</bdi>").format(part) if isinstance(part, Verbatim) else escape(part)
+        whole[len(part) > LONGEST_WORD or " " in part].format(part)
+        if isinstance(part, Verbatim)
+        else escape(part)
         for part in parts
     )
 

@@ -87,9 +87,11 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
     assert rows[1].split()[:2] == ["4", "bill"]
     assert rows[1].split()[-4:] == ["(and", "2", "more)", "4"]
     assert "\x1b" not in rows[1]
+    assert rows[2] == "      Why."
     assert [line.split() for line in odd_cell_lines(replace(said, odd_cells=(bare,)))[1:]] == [
         ["line", "column", "reads"],
         ["10", "wing", "0"],
+        ["Why."],
         "... and 3 more in the report, each with why.".split(),
     ]
     of_binary = replace(said, odd_cells=(replace(bare, line=None),), n_odd_cells=1)
@@ -97,7 +99,10 @@ def test_odd_cells_are_listed_with_what_was_meant() -> None:
         "1 cell is odd:".split(),
         ["row", "column", "reads"],
         ["9", "wing", "0"],
+        ["Why."],
     ]
+    either = replace(bare, column="start", others=("end",))
+    assert "start or end" in odd_cell_lines(replace(said, odd_cells=(either,)))[2]
 
 
 def test_hostile_names_of_files_and_columns_end_to_end(kpca: Run) -> None:

@@ -378,14 +378,15 @@ def image_metadata() -> None:
 def compared_runs() -> None:
     """Two and three runs beside each other: their names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
-    found = cells_of(TEXTS) | columns(6 * len(TEXTS), names[::6])
+    texts = TEXTS[::2]
+    found = cells_of(texts) | columns(6 * len(texts), names[::12])
     Path("runs").mkdir()
-    words, runs = ("--id", "id", "--count", len(TEXTS)), list[Path]()
+    words, runs = ("--id", "id", "--count", len(texts)), list[Path]()
     for place, folder in enumerate(file_names(names[:3])):
         write_csv(f"{place}.csv", found)
         runs.append(Path("runs", folder))
         kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
-        del found[names[6 * place]]
+        del found[names[12 * place]]
         found["id"] = [*found["id"][1:], found["id"][0]]
         found["word 1"] = [*found["word 1"][5:], *found["word 1"][:5]]
         found["number 1"] = [
@@ -395,7 +396,7 @@ def compared_runs() -> None:
         kpca("novelty", "diff", *some, "--out", OUT / f"{len(some)} runs")
         kpca("novelty", "diff", *some, "--json", "--out", OUT / f"{len(some)} told")
     # Results that a stranger wrote: each text of them is another.
-    result, texts = runs[1] / "result.json", cycle(TEXTS)
+    result, others = runs[1] / "result.json", cycle(TEXTS)
     told = json.loads(result.read_text("utf-8"))
 
     def changed(value: Any, *kept: str) -> Any:
@@ -403,7 +404,7 @@ def compared_runs() -> None:
             return {key: value[key] if key in kept else changed(value[key], *kept) for key in value}
         if isinstance(value, list):
             return [changed(one, *kept) for one in value]
-        return next(texts) if isinstance(value, str) else value
+        return next(others) if isinstance(value, str) else value
 
     for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
         result.write_text(json.dumps(changed(told, *kept)), "utf-8")

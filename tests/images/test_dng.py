@@ -17,8 +17,9 @@ from tests.images.dng import NEUTRAL, XTRANS, mosaic_of, write_dng
 
 rawpy = pytest.importorskip("rawpy", reason='rawpy is not installed: pip install "kpca-apps[raw]"')
 
-# Opcodes for a lens and a bad pixel, and a profile of colours, as bytes that are carried.
-LENS, BAD_PIXEL, CURVE = 51022, 51008, 50940
+# Opcodes for a lens and a bad pixel, a profile of colours and the time of a frame of film, as bytes
+# that are carried.
+LENS, BAD_PIXEL, CURVE, TIME = 51022, 51008, 50940, 51043
 
 
 @pytest.fixture(scope="module", params=["GBRG", XTRANS], ids=["Bayer", "X-Trans"])
@@ -60,6 +61,7 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
             (LENS, 7, 12, bytes(range(12)), True),
             (BAD_PIXEL, 7, 4, bytes(4), True),
             (CURVE, 11, 4, (0.0, 0.0, 1.0, 1.0), True),
+            (TIME, 1, 8, bytes(range(1, 9)), True),
         ],
     )
     target = rewritten(path)
@@ -79,7 +81,7 @@ def test_a_mosaic_is_read_again_with_the_same_light_and_tags(
     with tifffile.TiffFile(target) as file:
         tags = file.pages[0].tags
         assert tags[LENS].value == bytes(range(12)) and tags[CURVE].value == (0.0, 0.0, 1.0, 1.0)
-        assert BAD_PIXEL not in tags
+        assert tags[TIME].value == bytes(range(1, 9)) and BAD_PIXEL not in tags
         assert (tags["Make"].value, tags["DateTime"].value) == ("Maker", "2026:01:02 03:04:05")
         assert tags["Orientation"].value == orientation
         assert tags["NoiseReductionApplied"].value == (1_000_000, 1_000_000)

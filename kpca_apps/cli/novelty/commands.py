@@ -33,10 +33,10 @@ TableArgument = Annotated[
     typer.Argument(
         metavar="TABLE...",
         help="CSV or other delimited text, Parquet, Arrow, JSON or Excel, compressed or not. "
-        "Several files, a folder or a pattern ('data/*.csv') are read as one table, unless each is "
-        "to be screened by itself (--each); - is stdin. Also in a bucket: s3://bucket/data.csv, "
-        "gs:// or az://. Or a database: postgresql://user@host/db, sqlite:///file.db or "
-        "duckdb:///file.duckdb, with --table or --query.",
+        "Several files, a folder or a pattern ('data/*.csv') are read as one table; - is "
+        "stdin. Also in a bucket: s3://bucket/data.csv, gs:// or az://. Or a database: "
+        "postgresql://user@host/db, sqlite:///file.db or duckdb:///file.duckdb, with --table or "
+        "--query.",
     ),
 ]
 ModelArgument = Annotated[
@@ -60,7 +60,8 @@ def screen(
     (--share 0.01). With a reference the threshold has a false-alarm rate (--alpha 0.05).
 
     The result is a folder: report.html, the flagged rows, the scored table and the model. The model
-    holds rows of the table: share it as you would share the data.
+    holds rows of the table: share it as you would share the data. --to-send adds a page without
+    whole rows; of a table in a database, --write-to puts the scores into a new table there.
     """
     from kpca_apps.cli.novelty.run import (
         finish,

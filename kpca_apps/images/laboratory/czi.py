@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.ome import (
+    Series,
+    groups_of,
+    ome_directories,
+    page_times,
+    physical_sizes,
+)
 from kpca_apps.images.large import Content
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
@@ -368,10 +374,7 @@ def _of_pages(times: tuple[float, ...], scene: _Scene) -> dict[str, Any]:
     places = np.indices(scene.sizes)[along].ravel() + scene.starts["T"]
     if places.min() < 0 or places.max() >= len(times):
         return {}
-    found = [times[place] for place in places]
-    if not all(map(math.isfinite, found)):
-        return {}
-    return {"Plane": {"DeltaT": found, "DeltaTUnit": ["s"] * len(found)}}
+    return page_times([times[place] for place in places], "s")
 
 
 def _number(text: str | None) -> float:

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, require_library
 from kpca_apps.images.laboratory.in_place import MOST_PAGES, READ_TYPES
-from kpca_apps.images.laboratory.ome import Series, groups_of, ome_directories, physical_sizes
+from kpca_apps.images.laboratory.ome import (
+    Series,
+    groups_of,
+    ome_directories,
+    page_times,
+    physical_sizes,
+)
 from kpca_apps.images.large import Content, to_open
 from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
@@ -64,10 +70,10 @@ def read_nd2(data: Content, label: str) -> ImageFile:
         order = np.moveaxis(order, list(loops).index("P"), 0)
     frames = order.ravel()
     axes, counts = "".join(along) + "C", (*along.values(), n_channels)
-    series = [
-        Series(axes, counts, page, {**said, **_planes(times, own, n_channels)})
-        for own in np.split(frames, n_positions)
-    ]
+    series = []
+    for own in np.split(frames, n_positions):
+        taken = [times[frame] for frame in own for _ in range(n_channels)] if times else []
+        series.append(Series(axes, counts, page, {**said, **page_times(taken, "ms")}))
 
     def read(number: int) -> NDArray[Any]:
         frame, channel = divmod(number, n_channels)
@@ -123,14 +129,6 @@ def _times(file: Any, n_frames: int) -> list[float]:
         told = [file.frame_metadata(number).channels[0].time for number in range(n_frames)]
         return [float(time.relativeTimeMs) for time in told]
     return []
-
-
-def _planes(times: list[float], frames: NDArray[Any], n_channels: int) -> dict[str, Any]:
-    """Say when each page of some frames was taken."""
-    found = [times[frame] for frame in frames if frame < len(times) for _ in range(n_channels)]
-    if not found or not all(map(math.isfinite, found)):
-        return {}
-    return {"Plane": {"DeltaT": found, "DeltaTUnit": ["ms"] * len(found)}}
 
 
 FORMAT = Format(rb"\xda\xce\xbe\x0a", (".nd2",), read_nd2, write_tiff, size=None, written_as="tiff")

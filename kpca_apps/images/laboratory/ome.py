@@ -87,6 +87,13 @@ def ome_directories(
     return (first, *(plain,) * (n_pages - 1))
 
 
+def page_times(times: Sequence[float], unit: str) -> dict[str, Any]:
+    """Return when each page was taken, where that is known, as OME names it."""
+    if not times or not all(map(math.isfinite, times)):
+        return {}
+    return {"Plane": {"DeltaT": list(times), "DeltaTUnit": [unit] * len(times)}}
+
+
 def physical_sizes(sizes: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Return the sizes of a pixel along X, Y and Z, those that are positive, as OME names them."""
     said: dict[str, Any] = {}

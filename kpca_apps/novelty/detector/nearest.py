@@ -60,15 +60,16 @@ def nearest_without(
     """
     n_rows, n_groups, k = len(reference), len(line_of), nearest.shape[2]
     parts = np.empty((n_groups, n_rows), np.float32)
-    before = np.zeros((n_groups + 1, n_rows), np.float32)
-    behind = np.zeros((n_groups + 1, n_rows), np.float32)
+    before = np.empty((n_groups + 1, n_rows), np.float32)
+    behind = np.empty((n_groups + 1, n_rows), np.float32)
+    before[0] = 0.0
     alike, rest = np.empty(n_rows, np.float32), np.empty(n_rows, np.float32)
     # Rows `LISTS` apart are of one list.
     lowest = np.empty(LISTS, np.float32)
     distances, unused = np.empty(k), np.zeros(k, np.int64)
     members, place = np.empty(n_groups, np.int64), np.empty(n_groups, np.int64)
     others = np.empty(n_groups, np.int64)
-    left_out, one_apart = np.zeros(n_groups, np.bool_), np.float32(MOST_APART)
+    left_out, one_apart = np.empty(n_groups, np.bool_), np.float32(MOST_APART)
     most_single = min(largest, LARGEST_SINGLE)
     for i in range(len(rows)):
         row, wants_alike = rows[i], False
