@@ -55,6 +55,20 @@ def test_rules_are_checked_on_another_table(invoices: Path, kpca: Run) -> None:
     assert done == (0, "", "")
 
 
+def test_rules_that_are_written_are_said_and_rows_they_cannot_judge_counted(
+    invoices: Path, kpca: Run
+) -> None:
+    lines = kpca("rules", "invoices.csv").out.splitlines()
+    said = kpca("rules", "invoices.csv", "--out", "rules.json").err.splitlines()
+    assert [line for line in said if line in lines] == lines
+    table = pl.read_csv("good.csv").with_row_index("row")
+    table = table.with_columns(tax=pl.when(pl.col("row") % 4 > 0).then("tax")).drop("row")
+    table.write_csv("lacking.csv")
+    done = kpca("rules", "lacking.csv", "--rules", "rules.json")
+    n = table["tax"].null_count()
+    assert f"Not judged, as {n} rows lack a value: gross = net + tax\n" in done.err
+
+
 def test_a_check_as_json(invoices: Path, kpca: Run) -> None:
     kpca("rules", "invoices.csv", "--out", "rules.json")
     done = kpca("rules", "more.csv", "--rules", "rules.json", "--json", "--id", "net")

@@ -33,10 +33,10 @@ TableArgument = Annotated[
     typer.Argument(
         metavar="TABLE...",
         help="CSV or other delimited text, Parquet, Arrow, JSON or Excel, compressed or not. "
-        "Several files, a folder or a pattern ('data/*.csv') are read as one table, unless each is "
-        "to be screened by itself (--each); - is stdin. Also in a bucket: s3://bucket/data.csv, "
-        "gs:// or az://. Or a database: postgresql://user@host/db, sqlite:///file.db or "
-        "duckdb:///file.duckdb, with --table or --query.",
+        "Several files, a folder or a pattern ('data/*.csv') are read as one table; - is "
+        "stdin. Also in a bucket: s3://bucket/data.csv, gs:// or az://. Or a database: "
+        "postgresql://user@host/db, sqlite:///file.db or duckdb:///file.duckdb, with --table or "
+        "--query.",
     ),
 ]
 ModelArgument = Annotated[

@@ -19,6 +19,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import rules_as_sql
+from kpca_apps.novelty.relations.rule import Determines, Equal, Linear, Order, Product
 from kpca_apps.novelty.relations.rule_file import TITLE, check_target, read_rules, rules_to_json
 from kpca_apps.novelty.relations.rules import HeldRules, without_values
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
@@ -44,6 +45,8 @@ _EXPORTS: dict[str, Callable[[HeldRules], str]] = {
 }
 FIRST = 3  # rows named beside a rule that is found
 ROWS = 10  # of a rule that is broken, a line each
+# Rules that compare values, and say nothing of a row without one of them.
+_OF_VALUES = (Equal, Order, Linear, Product, Determines)
 _CELL = 24  # characters of a cell or a name in a line
 # Of finding alone: a file says how its columns are read.
 _OF_FINDING = ("exclude", "categorical", "numeric", "dayfirst")
@@ -116,7 +119,11 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
     console.say(f"{noun} in nearly all of the {rows.source.n_rows:,} rows of {name}.")
     say_warnings(console, found.notes)
-    target.write(console, found, found_lines(found, first), rules_to_json(found))
+    lines = found_lines(found, first)
+    if target.out is not None and not target.as_json:  # to be read before it is used
+        for line in lines:
+            console.say(line)
+    target.write(console, found, lines, rules_to_json(found))
 
 
 def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Target) -> bool:
@@ -138,6 +145,8 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
     console.say(f"{n_broken:,} of {n:,} {noun} of {near(path)} {verb} broken in {name}.")
+    for line in unjudged_lines(checked, hidden):
+        console.say(line)
     say_warnings(console, checked.notes)
     text = broken_lines(checked, broken, hidden)
     found = result_json.to_json(RULE_CHECK, check_result(checked, broken, hidden))
@@ -154,6 +163,25 @@ def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> li
             more = held.n_broken - len(first)
             said += f"; not in {_places(first)}{f' and {more:,} more' * (more > 0)}"
         lines += _wrapped(said)
+    return lines
+
+
+def unjudged_lines(rules: HeldRules, hidden: Collection[str]) -> list[str]:
+    """Tell of rules between columns how many rows they say nothing about, for want of a value."""
+    lacking = [
+        held
+        for held in rules.rules
+        if isinstance(held.rule, _OF_VALUES) and held.n_rows < rules.n_rows
+    ]
+    lacking.sort(key=lambda held: held.n_rows)
+    lines = []
+    for held in lacking[:FIRST]:
+        left = rules.n_rows - held.n_rows
+        noun = "row lacks" if left == 1 else "rows lack"
+        said = phrase(held.rule, rules.by_name, hidden)
+        lines += _wrapped(f"Not judged, as {left:,} {noun} a value: {said}")
+    if (more := len(lacking) - FIRST) > 0:
+        lines.append(f"  ... and {more:,} more rules that some rows lack a value of")
     return lines
 
 
