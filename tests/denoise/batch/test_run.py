@@ -290,12 +290,20 @@ def test_references_are_found_and_compared(folder: Path) -> None:
     assert (other.denoised, other.baselines) == (compared.denoised, {})
 
 
-def test_a_reference_that_does_not_fit_fails_its_image(folder: Path) -> None:
+def test_a_reference_that_does_not_fit_costs_the_comparison_alone(folder: Path) -> None:
     save(folder / "clean", "grey.png", picture(0, (24, 31)))
     save(folder / "clean", "sub/colour.png", picture(0, (24, 30, 3)))
     result = run(folder, reference=folder / "clean")
-    assert [image.name for image in result.failed] == ["grey.png"]
-    assert "24 x 31 and the image 24 x 30" in result.failed[0].reason
+    assert not result.failed
+    of = {image.name: image for image in result.images}
+    assert of["grey.png"].comparison is None
+    assert [note for note in of["grey.png"].notes if "24 x 31 and the image 24 x 30" in note]
+    assert of["sub/colour.png"].comparison is not None
+    assert run(folder, reference=folder / "clean").images == result.images
+    # Told no more once it fits.
+    save(folder / "clean", "grey.png", picture(0, (24, 30)))
+    again = run(folder, reference=folder / "clean").images[0]
+    assert (again.comparison is not None, again.notes) == (True, run(folder).images[0].notes)
 
 
 def test_options_that_contradict_each_other_are_refused(folder: Path) -> None:

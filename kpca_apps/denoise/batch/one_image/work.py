@@ -51,6 +51,7 @@ ANEW = (
     "JPEG is encoded anew, so what was not denoised is only nearly as it was: --format png keeps "
     "it."
 )
+NOT_COMPARED = "Not compared: "
 PROFILED = "The noise is that of images of its kind, by --profile."
 NEGATIVE = ("Denoised as the sensor saw it, and written as a mosaic, to be developed as before.",)
 _MAX_NAME = 255  # bytes of a name that file systems hold
@@ -158,7 +159,7 @@ def _fresh(task: Task, run: Run) -> Done:
             f"{one_line(name, 200)}: the name of its result would be longer than {_MAX_NAME} "
             "bytes; give the image a shorter name."
         )
-    reference = read_reference(task.reference, name, image)
+    reference, misfits = _clean_image(task, image)
     began = time.perf_counter()
     target = run.folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
@@ -213,6 +214,7 @@ def _fresh(task: Task, run: Run) -> Done:
                 *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) else []),
                 *([IMPULSES] if impulses else []),
                 *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
+                *misfits,
             ),
             seconds=seconds,
         )
@@ -247,13 +249,22 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     name, output = task.planned.name, task.planned.output
     image = read_image(task.planned.source, label=name)
     stored = read_image(run.folder / output, label=output)
-    reference = read_reference(task.reference, name, image)
+    reference, misfits = _clean_image(task, image)
     # The file may have had another name, with the same result.
     outcome = replace(earlier.outcome, name=name, output=output)
-    outcome = replace(outcome, own_settings=task.own, resumed=True)
+    notes = (*(note for note in outcome.notes if not note.startswith(NOT_COMPARED)), *misfits)
+    outcome = replace(outcome, own_settings=task.own, resumed=True, notes=notes)
     if earlier.compared != _compared_with(reference, run):
         outcome = replace(outcome, comparison=None)
     return Done(_examined(outcome, image, stored, reference, run.baselines), earlier.key)
+
+
+def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
+    """Read what an image is compared with; one that does not fit costs the comparison alone."""
+    try:
+        return read_reference(task.reference, task.planned.name, image), ()
+    except InputError as error:
+        return None, (f"{NOT_COMPARED}{error}",)
 
 
 def _compared_with(reference: ImageFile | None, run: Run) -> str:
