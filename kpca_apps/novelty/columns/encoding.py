@@ -167,7 +167,7 @@ class MovedDates(ValueCoder):
 
 
 def _mostly_beyond(dates: FloatArray, known: tuple[float, float]) -> bool:
-    return int(2 * np.count_nonzero((dates < known[0]) | (dates > known[1]))) > len(dates)
+    return bool(2 * np.count_nonzero((dates < known[0]) | (dates > known[1])) > len(dates))
 
 
 def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
