@@ -181,10 +181,10 @@ def _expand_address(place: Place, *, several: bool) -> tuple[Path, list[tuple[st
         found = place.copyable((), recursive=True)
         prefix = f"{place.name}/" * several
     else:
-        start, found = matching(place, (".",))
-        if not found:
-            raise InputError(nothing_there(start, place), place.address)
+        start, found = matching(place, (), folders=True)
     names = images_among(one.name for one in found if not one.is_folder)
+    if not (kind or names):
+        raise InputError(nothing_there(start, place), place.address)
     return Path(start.address), [(f"{prefix}{name}", Path(start.address, name)) for name in names]
 
 
@@ -293,9 +293,8 @@ def find_references(
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
     elif store_address(base) is not None:
-        there = images_among(
-            one.name for one in place_of(base).items(recursive=True) if not one.is_folder
-        )
+        items = place_of(base).copyable((), recursive=True)
+        there = images_among(one.name for one in items if not one.is_folder)
         by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
         for name in sorted(there):
             if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
