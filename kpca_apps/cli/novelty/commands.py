@@ -434,7 +434,7 @@ def _diff_of_several(
     from kpca_apps.report.novelty.text import trend_headline
 
     console, clock = Console(options.quiet), Clock()
-    names = [portable(str(run)) for run in runs]
+    names = [portable(place_text(run)) for run in runs]
     with console.stage("Comparing"):
         result = trend_runs(runs, names, command=reproduce(context, replacing=True))
     clock.lap("comparing")

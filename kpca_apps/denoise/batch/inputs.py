@@ -26,7 +26,7 @@ from kpca_apps.images.kinds import (
 )
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
-from kpca_apps.system.stores.addresses import place_text, store_address
+from kpca_apps.system.stores.addresses import path_here, place_text, store_address
 from kpca_apps.system.stores.buckets import ASKED, Place, matching, nothing_there, place_of
 from kpca_apps.system.workers import Workers
 
@@ -100,7 +100,7 @@ def find_images(
     """
     left_out = None if out is None else _real(Path(out))
     given = list(inputs)
-    several = sum(_is_tree(Path(one)) for one in given) > 1
+    several = sum(map(_is_tree, given)) > 1
     found: dict[str, Found] = {}
     n_passed = 0
     for one in given:
@@ -111,7 +111,8 @@ def find_images(
         if below is not None:
             files = [file for file in files if not _real(file[1]).is_relative_to(below)]
         for (name, source), head in zip(files, _heads([file for _, file in files]), strict=True):
-            if source != Path(one) and not is_image(head, source.name):
+            is_named = source in (Path(one), path_here(one))
+            if not is_named and not is_image(head, source.name):
                 n_passed += 1
                 continue
             other = found.setdefault(name, Found(name, source, head)).source
@@ -147,7 +148,7 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
     """Return where an input looks, and the name and place of each file it stands for."""
     if store_address(one) is not None:
         return _expand_address(place_of(one), several=several)
-    path = Path(one)
+    path = path_here(one)
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
         raise InputError(
@@ -166,10 +167,16 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         if not matches:
             raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
         found = map(Path, matches)
-        files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
+        files = [
+            file
+            for match in found
+            for file in (_walk(match) if _is_tree(path_here(match)) else [match])
+        ]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-    return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
+    return base, [
+        (str(prefix / file.relative_to(base).as_posix()), path_here(file)) for file in files
+    ]
 
 
 def _expand_address(place: Place, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
@@ -215,10 +222,11 @@ def _is_array(folder: Path) -> bool:
     return False
 
 
-def _is_tree(path: Path) -> bool:
+def _is_tree(given: str | Path) -> bool:
     """Tell whether a path is a folder of images, and not one that is an image itself."""
-    if store_address(path) is not None:
-        return place_of(path).kind() == "folder" and not head_of(path)
+    if (address := store_address(given)) is not None:
+        return place_of(address).kind() == "folder" and not head_of(Path(address))
+    path = path_here(given)
     return path.is_dir() and not head_of(path)
 
 
@@ -234,7 +242,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     for place, folders, files in os.walk(folder, onerror=refuse):
         seen = [Path(place, name) for name in folders if not name.startswith(".")]
-        images = [path for path in seen if not path.is_symlink() and head_of(path)]
+        images = [path for path in seen if not path.is_symlink() and head_of(path_here(path))]
         folders[:] = [path.name for path in seen if path not in images]
         yield from images
         found = (Path(place, name) for name in files if not name.startswith("."))
@@ -285,14 +293,15 @@ def find_references(
     """
     if reference is None:
         return {}, ()
-    base = Path(reference)
-    label = one_line(place_text(base), 200)
+    is_far = store_address(reference) is not None
+    base = Path(reference) if is_far else path_here(reference)
+    label = one_line(place_text(reference), 200)
     found: dict[str, Path] = {}
     if base.is_file() or head_of(base):
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
-    elif store_address(base) is not None:
+    elif is_far:
         there = images_among(
             one.name for one in place_of(base).items(recursive=True) if not one.is_folder
         )
@@ -308,7 +317,7 @@ def find_references(
         raise InputError(f"{label}: no such folder of clean images.")
     else:
         for image in planned:
-            exact = base / image.name
+            exact = path_here(base / image.name)
             stem = glob.escape(PurePosixPath(image.name).stem)
             like = [p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
             if exact.is_file() or head_of(exact):

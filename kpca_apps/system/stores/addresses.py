@@ -7,17 +7,29 @@ from pathlib import Path
 
 STORE_SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
 # A path has lost one of the slashes.
-_ADDRESS = re.compile(rf"({'|'.join(STORE_SCHEMES)}):/+(.*)", re.IGNORECASE | re.DOTALL)
+_ADDRESS = re.compile(rf"({'|'.join(STORE_SCHEMES)}):(/+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def store_address(path: str | Path) -> str | None:
     """Return the address that is meant, of which a Path has lost a slash; None for other paths.
 
-    >>> store_address(Path("s3://bucket/a.csv")), store_address("a.csv")
-    ('s3://bucket/a.csv', None)
+    >>> store_address(Path("s3://bucket/a.csv")), store_address("a.csv"), store_address("s3:/a.csv")
+    ('s3://bucket/a.csv', None, None)
     """
     found = _ADDRESS.match(str(path))
-    return None if found is None else f"{found[1]}://{found[2]}"
+    if found is None or (isinstance(path, str) and len(found[2]) == 1):
+        return None
+    return f"{found[1]}://{found[3]}"
+
+
+def path_here(path: str | Path) -> Path:
+    """Return the path of a file of this machine, which is never taken for an address.
+
+    >>> path_here("data/a.csv"), store_address(path_here("s3:/bucket/a.csv"))
+    (PosixPath('data/a.csv'), None)
+    """
+    here = Path(path)
+    return here if store_address(here) is None else here.absolute()
 
 
 def place_text(path: str | Path) -> str:
