@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 STORE_SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
 # A path has lost one of the slashes.
 _ADDRESS = re.compile(rf"({'|'.join(STORE_SCHEMES)}):(/+)(.*)", re.IGNORECASE | re.DOTALL)
+_SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
 
 def store_address(path: str | Path) -> str | None:
@@ -39,3 +41,16 @@ def place_text(path: str | Path) -> str:
     ('s3://bucket/a.csv', 'a.csv')
     """
     return store_address(path) or str(path)
+
+
+def names_secret(query: str) -> bool:
+    """Tell whether a field of a query is called like a secret; names of objects may look like one.
+
+    >>> names_secret("X-Amz-Signature=5f3a"), names_secret("a=b.png")
+    (True, False)
+    """
+    try:
+        fields = parse_qsl(query, keep_blank_values=True)
+    except ValueError:
+        return False
+    return any(_SECRETS.search(name) for name, _ in fields)
