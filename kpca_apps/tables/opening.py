@@ -99,7 +99,8 @@ def open_table(
         The file; ``"-"`` is standard input; or the URI of a database. Several files of one kind
         with the same columns are one table: a list, a folder, or a pattern such as
         ``"data/*.csv"``, in the order of their names. All but a folder of Parquet files get a
-        column ``file`` that says where a row comes from. Folders named ``column=value`` in it, or
+        column ``file`` that says where a row comes from; of files of one name in such folders, with
+        a number. Folders named ``column=value`` in it, or
         that files of a list or a pattern lie in, give a column more. An address in an object store,
         such as ``"s3://bucket/table.csv"`` (``gs://``, ``az://``), is read as a file or folder is.
     delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout

@@ -168,3 +168,15 @@ def test_a_palette_is_looked_up(compression: str) -> None:
     with Image.open(io.BytesIO(file.getvalue())) as seen:
         assert seen.mode == "RGB"
         np.testing.assert_array_equal(np.array(seen), expected)
+
+
+@pytest.mark.parametrize("options", [{"tile": (16, 32)}, {"rowsperstrip": 9}])
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+def test_a_window_of_a_page_is_a_part_of_it(options: dict, planar: str) -> None:
+    pixels, file = texture(50, 70, 3), io.BytesIO()
+    given = pixels if planar == "contig" else np.moveaxis(pixels, -1, 0)
+    tifffile.imwrite(file, given, photometric="rgb", planarconfig=planar, **options)
+    image = read_tiff(file.getvalue(), "a.tif")
+    assert image.window is not None
+    for rows, columns in ((slice(0, 50), slice(0, 70)), (slice(15, 33), slice(31, 65))):
+        np.testing.assert_array_equal(image.window(0, rows, columns), pixels[rows, columns])

@@ -215,13 +215,12 @@ def _require_usable(
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:
     """Lay out a table as wide as the terminal; long names give way."""
     marks = any(one.impulses for one in files)
-    head = ("sigma", "range", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
+    head = ("sigma", "noise", "shared", *(["impulses"] if marks else []), "type", "size")
     rows = [head]
     for one in files:
         rows.append(
             (
                 level_range(one) + ("" if one.established else " ?"),
-                number(one.data_range),
                 one.noise,
                 "yes" if one.correlated else "no",
                 *(["yes" if one.impulses else "no"] if marks else []),

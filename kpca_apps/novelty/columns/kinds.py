@@ -137,10 +137,18 @@ class Notation:
         """Write a number without its sign to about four significant digits, or as many as tell."""
         size = abs(round(value) if self.whole else value)
         digits = f"{size:.0f}" if 1000 <= size < 1e15 else f"{size:.4g}"
-        finer = (f"{abs(value):.{n}g}" for n in range(4, MOST_DIGITS + 1))
-        if beside is None or math.copysign(float(digits), value) != beside:
+        gap = 0.0 if beside is None else abs(value - beside)
+        if gap <= 10**-MOST_DIGITS * abs(value):
             return digits
-        return next((one for one in finer if math.copysign(float(one), value) != beside), digits)
+        # Rounding is at most a tenth of what the two are apart, in whole numbers all of it.
+        rounding = abs(float(digits) - abs(value)) * (1 if self.whole else 10)
+        if rounding <= gap and math.copysign(float(digits), value) != beside:
+            return digits
+        places = max(0, 1 - math.floor(math.log10(gap)))
+        if not 1e-4 <= abs(value) < 1e15:
+            return f"{abs(value):.{MOST_DIGITS}g}"
+        finer = f"{abs(value):.{places}f}"
+        return finer.rstrip("0").rstrip(".") if places else finer
 
     def _clock(self, value: float) -> str:
         """Write seconds as a time of day or a duration, to the minute where most times are."""

@@ -7,6 +7,8 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.encoded import encode
@@ -146,6 +148,14 @@ def test_numbers_that_differ_are_written_differently() -> None:
     assert [whole.write(value, plain, beside) for value, beside, _ in cases] == [
         text for *_, text in cases
     ]
-    assert Notation().write(0.123451, plain, 0.1235) == "0.12345"
+    assert Notation().write(0.123451, plain, 0.1235) == "0.123451"
     assert Notation(after=" kg").write(1.25004, NumberFormat(decimal=","), 1.25) == "1,25004 kg"
     assert Notation().write(0.1 + 0.2, plain, 0.3) == "0.3"  # rounding
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1e-9, 1e3))
+def test_of_two_numbers_the_one_expected_lies_where_it_is_written(value: float, gap: float) -> None:
+    beside = value * (1 + gap)
+    text = Notation().write(value, NumberFormat(), beside)
+    assert "e" not in text or value < 1e-4
+    assert abs(float(text) - value) <= (beside - value) / 5 + 1e-11 * value
