@@ -98,7 +98,7 @@ def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
         check_size(label, size, 1, n_bytes, UNBOUNDED)
 
 
-def check_object(path: Path, label: str) -> None:
+def check_object(path: str | Path, label: str) -> None:
     """Refuse an object of a store that a file like it would be refused for, before it is fetched.
 
     Files of this machine, and objects that are small whatever they hold, are left to `read_image`.
@@ -106,7 +106,7 @@ def check_object(path: Path, label: str) -> None:
     if store_address(path) is None or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
         return
     front = place.head(FRONT)
-    kind = image_kind(front[:HEAD], path.name)
+    kind = image_kind(front[:HEAD], place.name)
     if kind not in KINDS:
         raise InputError(f"{label}: {refusal(kind)}")
     _check_front(front, KINDS[kind], n_bytes, label)
