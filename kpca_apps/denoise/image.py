@@ -80,8 +80,8 @@ def _wrong_shape(shape: tuple[int, ...], channel: Any, stack: Any, expected: int
         )
     return (
         f"image has shape {shape} and channel_axis is None, so it is not clear which axis holds "
-        "the channels: give channel_axis (-1 for height x width x channels), or one image of two "
-        "dimensions at a time"
+        "the channels: give channel_axis (-1 for height x width x channels), stack_axis for pages, "
+        "or one image of two dimensions at a time"
     )
 
 

@@ -676,7 +676,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         q = self.subspace_.n_components
         T: Matrix = check_array(X, dtype=np.float64, order="C", ensure_min_features=min(q, 1))
         if T.shape[1] != q:
-            raise ValueError(f"X has {T.shape[1]} columns, but the model has {q} components.")
+            raise ValueError(
+                f"X has {T.shape[1]} columns, but the model has {q} components; give projections, "
+                "as transform returns them."
+            )
         return T
 
     def _require_preimage(self, kernel: Kernel) -> str:

@@ -121,6 +121,12 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         console.data_path(model)
 
 
+_NOT_SHARED = (
+    "what stands with a question mark is not sure, and noise of finished photographs (camera) is "
+    "each image's own"
+)
+
+
 def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured.
 
@@ -155,17 +161,19 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
     for note in notes:
         console.say(note)
     if save is not None:
-        _save_profile(save, known, console)
+        _save_profile(save, known, len(measured), console)
     return len(files) - len(measured)
 
 
-def _save_profile(path: Path, known: Sequence[KnownNoise], console: Console) -> None:
+def _save_profile(
+    path: Path, known: Sequence[KnownNoise], n_measured: int, console: Console
+) -> None:
     """Write what is typical of the noise of each kind of images."""
     kinds = kept(pooled(known))
     if not kinds:
         raise InputError(
-            f"{one_line(str(path), 200)}: is not written, for no image has noise for sure that all "
-            "of its kind may share; measure images with more even areas"
+            f"{one_line(str(path), 200)}: is not written, for no image has noise that all of its "
+            f"kind may share: {_NOT_SHARED}"
         )
     from kpca_apps.report.result_json import to_json
 
@@ -174,6 +182,9 @@ def _save_profile(path: Path, known: Sequence[KnownNoise], console: Console) -> 
     for one in kinds:
         images = "1 image" if one.n_images == 1 else f"{one.n_images:,} images"
         console.say(f"Kept of {images}: {_in_words(one.images)}.")
+    if left := n_measured - sum(one.n_images for one in kinds):
+        images = "1 image was" if left == 1 else f"{left:,} images were"
+        console.say(f"{images} left out: {_NOT_SHARED}.")
     console.say(f"Use it by --profile {near(path)}.")
 
 

@@ -150,7 +150,7 @@ def group_lines(result: ScreeningResult) -> list[str]:
     rows = [("group", "rows", "flagged", *["threshold"] * several)]
     for group, threshold in zip(groups[:TOP], thresholds, strict=False):
         name = one_line(group.name, 36) if group.name else REST
-        limit = f"{threshold:.3f}" if math.isfinite(threshold) else "none"
+        limit = scores_text([], threshold)[1]
         rows.append((name, f"{group.n_rows:,}", f"{group.n_flagged:,}", *[limit] * several))
     left = len(groups) - TOP
     more = f"... and {plural(left, 'more group')} in the report."

@@ -207,12 +207,12 @@ def _expand_address(
         found = place.items(recursive=True)
         prefix = f"{place.name}/" * several
     else:
-        start, found = matching(place, (".",))
-        if not found:
-            raise InputError(nothing_there(start, place), place.address)
+        start, found = matching(place, (), folders=True)
     given = {one.name for one in found if not one.is_folder}
     nameless = set(filter(partial(_has_no_path, given=given), given))
     names = images_among(sorted(given - nameless))
+    if not (kind or names):
+        raise InputError(nothing_there(start, place), place.address)
     base = Path(start.address)
     return (
         base,
@@ -335,9 +335,8 @@ def find_references(
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
     elif is_far:
-        there = images_among(
-            one.name for one in place_of(base).items(recursive=True) if not one.is_folder
-        )
+        items = place_of(base).copyable((), recursive=True)
+        there = images_among(one.name for one in items if not one.is_folder)
         by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
         for name in sorted(there):
             if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:

@@ -119,11 +119,11 @@ class FolderResults(AbstractContextManager["FolderResults"]):
         if not target.is_symlink() and (target.is_file() or head_of(target)):
             stands = hash_file(target)
             ours = [r for r in self._manifest.records(output) if r.get("sha256") == stands]
-            key = batch_key(hash_file(image.source) or "", output, run.settings)
-            for record in (one for one in ours if one.get("key") == key):
-                # A damaged record counts for nothing.
-                with suppress(KeyError, ValueError, OverflowError):
-                    return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
+            # Who works on an image of a store fetches it, and compares it with the record.
+            is_here = store_address(image.source) is None
+            source = hash_file(image.source) or "" if is_here else None
+            if earlier := _earlier(ours, output, run, source):
+                return dataclasses.replace(task, earlier=earlier)
         if target.is_dir() and not head_of(target):
             raise RefusedError(
                 f"{one_line(output)}: is a folder in the output folder; choose another with --out."
@@ -225,11 +225,8 @@ class StoreResults(AbstractContextManager["StoreResults"]):
             raise RefusedError(
                 f"{one_line(output)}: is a folder in the output folder; choose another with --out."
             )
-        for record in reversed(known):
-            key = batch_key(str(record.get("source")), output, run.settings)
-            if record.get("key") == key:
-                with suppress(KeyError, ValueError, OverflowError):
-                    return dataclasses.replace(task, earlier=msgspec.convert(record, Done))
+        if earlier := _earlier(known, output, run):
+            return dataclasses.replace(task, earlier=earlier)
         if not run.force:
             raise RefusedError(f"{one_line(output)}: {OTHER if known else FOREIGN}")
         return task
@@ -248,6 +245,19 @@ class StoreResults(AbstractContextManager["StoreResults"]):
         """Write the record of a batch that came to its end; keys are of what was made."""
         self._place.inside(MANIFEST).write([settled(self._records, keys)])
         self._place.inside(RECORDS).remove_folder()
+
+
+def _earlier(
+    records: list[dict[str, Any]], output: str, run: Run, source: str | None = None
+) -> Done | None:
+    """Return the last record of a result of these settings, of an image with this hash if known."""
+    for record in reversed(records):
+        made_from = str(record.get("source")) if source is None else source
+        if record.get("key") == batch_key(made_from, output, run.settings):
+            # A damaged record counts for nothing.
+            with suppress(KeyError, ValueError, OverflowError):
+                return msgspec.convert(record, Done)
+    return None
 
 
 def _put(partial: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import chdtrc, kolmogorov
 
 from kpca_apps.names import listed, one_line, quoted
-from kpca_apps.novelty.columns.encoding import ColumnSummary
+from kpca_apps.novelty.columns.encoding import ColumnSummary, MovedDates
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.result import MovedColumn
 from kpca_apps.novelty.screening.model import NoveltyModel
@@ -36,15 +36,17 @@ def find_drift(
     before = model.encoder.summaries
     now = [ColumnSummary.of(table.column(spec.name), spec) for spec in model.encoder.plan.used]
     moved, notes = moved_columns(before, now), []
-    if moved:
+    laid = [one.spec.name for one in model.encoder.coders if isinstance(one, MovedDates)]
+    if doubtful := [one.column for one in moved if one.column not in laid]:
         what = "p-values and rates hold" if model.clean else "how rare a score is called holds"
-        verb = "lies" if len(moved) == 1 else "lie"
+        verb = "lies" if len(doubtful) == 1 else "lie"
         notes.append(
-            f"{listed([one.column for one in moved])} {verb} otherwise than in "
+            f"{listed(doubtful)} {verb} otherwise than in "
             f"{one_line(model.source.name)}: {what} for rows like those; see which columns "
             "moved, and fit a new model if that is how the data are now."
         )
-    return moved, (*notes, *(_run_on(before, now) if model.clean else ()))
+    run_on = _run_on(before, now) if model.clean else ()
+    return moved, (*_moved_dates(laid, one_line(model.source.name)), *notes, *run_on)
 
 
 def moved_columns(
@@ -67,6 +69,16 @@ def moved_columns(
     # Of what moved in one column, the largest change.
     largest = {moved.column: moved for moved in reversed(found)}
     return tuple(moved for moved in found if largest[moved.column] is moved)
+
+
+def _moved_dates(names: Sequence[str], where: str) -> Iterator[str]:
+    """Say which columns of dates lie elsewhere in time, and what is made of that."""
+    if names:
+        yield (
+            f"Most dates of {listed(names)} lie beyond those of {where}: that counts against no "
+            "row, and each is judged by how it lies to the other dates of its table and its row. "
+            "Columns whose dates say nothing of a row are left out of a model with --exclude."
+        )
 
 
 def _run_on(before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> Iterator[Note]:

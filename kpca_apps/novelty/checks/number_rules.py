@@ -249,7 +249,7 @@ class NumberRule:
         # Of a clock time no digit is likelier to be wrong than another.
         if meant is None or (isinstance(format, NumberFormat) and format.clock):
             return sentence, ""
-        return sentence, notation.write(meant, format)
+        return sentence, notation.write_exactly(meant, format)
 
     def _readable(self, seen: str, format: ValueFormat) -> str:
         """Return what would read as a usual number with letters for the digits they look like."""

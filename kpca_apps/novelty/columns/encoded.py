@@ -474,9 +474,9 @@ def encode(
     checked: bool = True,
     is_own: bool = False,
 ) -> Encoded:
-    """Encode the rows of a table by an encoder, which was fitted on the `sample` if given.
+    """Encode the rows of a table by an encoder, and hold a `sample`: that which the seed draws.
 
-    Of its own table (`is_own`) it was fitted on those that the seed draws.
+    Of its own table (`is_own`) the encoder was fitted on the sample.
     Rows that are accepted are fine whatever they hold. Unless cells are to be `checked`, nothing is
     said of them. InputError if a column that the encoder uses is missing, or if most of its cells
     cannot be read.
@@ -491,12 +491,12 @@ def encode(
     execution = execution or Execution()
     held = sample or draw_sample(table, seed, execution)
     table = held.whole
-    drawn = sample is not None and isinstance(table, PartedTable)
+    drawn = is_own and isinstance(table, PartedTable)
     rules = cell_rules(held.table, encoder.plan, row_count(table)) if checked else ()
     stored: EncodedFile | Kept | None = None
     # Rows that the encoder has learned from are judged by what the others say.
     learned = np.zeros(row_count(table), dtype=bool)
-    learned[held.index] = is_own or sample is not None
+    learned[held.index] = is_own
     is_accepted = None if accepted is None else accepted.is_accepted
     if isinstance(table, Table):
         faults, hashes, surprise = _looked_through(table, encoder, rules, 0, learned, is_accepted)

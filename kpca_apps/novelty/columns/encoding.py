@@ -6,8 +6,8 @@ levels and of gaps come out already scaled and are listed in `TableEncoder.as_is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -111,6 +111,63 @@ class ValueCoder:
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: len(self.features)]
         return kind.describe(features) if kind.describe else "", None
+
+
+@dataclass(frozen=True)
+class MovedDates(ValueCoder):
+    """Dates of a later or earlier table, set back onto the nearest that were learned from.
+
+    That most lie beyond these says nothing against a row. How they lie to each other does, and
+    what repeats is compared as it stands. Never in a model's file.
+    """
+
+    days: float = 0.0  # that are added to each date
+    own: tuple[float, float] = (0.0, 0.0)  # first and last of the table, in days since 1970
+    known: tuple[float, float] = (0.0, 0.0)  # of those learned from: so far dates are held
+
+    @classmethod
+    def of(
+        cls, coder: ValueCoder, then: ColumnSummary, now: ColumnSummary, others: Iterable[float]
+    ) -> MovedDates | None:
+        """Set dates back; None unless most lie beyond those learned from.
+
+        By whole weeks, as a weekday goes with its dates, and by as many days as `others` of the
+        row where that will do: what lies between is kept.
+        """
+        if not (then.is_date and then.quantiles and now.quantiles) or coder.repeats:
+            return None
+        dates = np.array(now.quantiles) / _DAY
+        (low, high), (first, last) = known, own = [
+            (of.span[0] / _DAY, of.span[1] / _DAY) for of in (then, now)
+        ]
+        if not _mostly_beyond(dates, known):
+            return None
+        is_later = dates[len(dates) // 2] > high
+        weeks = np.floor((high - last) / 7) if is_later else np.ceil((low - first) / 7)
+        fitting = (days for days in others if not _mostly_beyond(dates + days, known))
+        parts = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+        return cls(**parts, days=next(fitting, 7.0 * float(weeks)), own=own, known=known)
+
+    def encode(self, column: Column) -> FloatArray:
+        """Turn cells into (n, width) numbers, the dates as those they are taken for."""
+        matrix = super().encode(column)
+        dates = matrix[:, 0]
+        is_usual = (dates >= self.own[0]) & (dates <= self.own[1])
+        moved = dates + self.days
+        matrix[:, 0] = np.where(is_usual, moved.clip(*self.known), moved)
+        return matrix
+
+    def describe(
+        self, values: FloatArray, seen: float | str | None = None
+    ) -> tuple[str, float | str | None]:
+        """Write an expected date as one of the table."""
+        values = values.copy()
+        values[0] -= self.days
+        return super().describe(values, seen)
+
+
+def _mostly_beyond(dates: FloatArray, known: tuple[float, float]) -> bool:
+    return bool(2 * np.count_nonzero((dates < known[0]) | (dates > known[1])) > len(dates))
 
 
 def _features(column: Column, spec: ColumnSpec, of_repeats: bool) -> FloatArray:
@@ -236,6 +293,29 @@ class TableEncoder:
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
         return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan, seed=seed))
+
+    def moved_dates(self, table: Table) -> dict[str, MovedDates]:
+        """Find the columns of dates of which most lie, in a table, beyond those learned from."""
+        found = dict[str, MovedDates]()
+        for coder, then in zip(self.coders, self.summaries, strict=True):
+            if isinstance(coder, ValueCoder) and then.is_date and then.name in table.columns:
+                now = ColumnSummary.of(table.column(then.name), coder.spec)
+                others = [of.days for of in found.values()]
+                if (moved := MovedDates.of(coder, then, now, others)) is not None:
+                    found[then.name] = moved
+        return found
+
+    def laid_onto(self, moved: Mapping[str, MovedDates]) -> TableEncoder:
+        """Return the encoder for a table whose dates have moved, in some columns, so."""
+
+        def laid(coder: ValueCoder | LevelCoder) -> ValueCoder | LevelCoder:
+            if not isinstance(coder, ValueCoder) or coder.repeats:
+                return coder
+            parts = {field.name: getattr(coder, field.name) for field in fields(ValueCoder)}
+            of = moved.get(coder.spec.name)
+            return ValueCoder(**parts) if of is None else replace(of, **parts)
+
+        return replace(self, coders=tuple(map(laid, self.coders)))
 
     def judge(self, table: Table, *, own: BoolArray | None = None) -> JudgedRows:
         """Judge rows by the relations between their cells; `own` (n,) were learned from."""
@@ -405,6 +485,15 @@ class ColumnSummary:
         found = levels.most_frequent(MOST_LEVELS) if spec.has_levels else []
         names, counts = tuple(name for name, _ in found), tuple(int(count) for _, count in found)
         return cls(spec.name, n_cells, n_missing, levels=names, counts=counts)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """First and last of the values within Tukey's fences; there must be values."""
+        values = np.array(self.quantiles)
+        low, high = np.quantile(values, [0.25, 0.75], method="inverted_cdf")
+        reach = 1.5 * (high - low)
+        inside = values[(values >= low - reach) & (values <= high + reach)]
+        return float(inside[0]), float(inside[-1])
 
     @property
     def n_values(self) -> int:

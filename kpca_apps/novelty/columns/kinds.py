@@ -12,9 +12,11 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from msgspec import Meta
 
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.tables.values import (
@@ -43,6 +45,7 @@ _DAY = 86400.0  # seconds
 # Of so many cells, this share whole says that the column is.
 _MIN_WHOLE, _WHOLE = 20, 0.99
 MOST_DIGITS = 12  # that two numbers are told apart by; beyond is rounding
+ALL_DIGITS = 15  # that a float has for sure
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Notation:
     short_year: bool = False  # years have two digits
     whole: bool = False  # nearly all numbers are whole, or no date has a time of day
     seconds: bool = True  # most clock times have them
+    decimals: Annotated[int, Meta(ge=0, le=ALL_DIGITS)] = 0  # most numbers are written with
 
     def validate(self) -> None:
         """Refuse what no column leads to."""
@@ -86,11 +90,13 @@ class Notation:
                 )
                 seconds = 2 * _n_cells(levels, _SECONDS) > levels.counts.sum()
                 return cls(after=half, padded=padded, seconds=seconds)
+            before, after = "", ""
             if format.word:
-                return cls(after=_commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$"))
-            if not any(format.units):
-                return cls()
-            return cls(_commonest(levels, _BEFORE), _commonest(levels, _AFTER))
+                after = _commonest(levels, rf"\d[.,]?(\s*{re.escape(format.word)})$")
+            elif any(format.units):
+                before, after = _commonest(levels, _BEFORE), _commonest(levels, _AFTER)
+            decimals = len(_commonest(levels, rf"\{format.decimal}(\d+)\D*$", digits=True))
+            return cls(before, after, decimals=min(decimals, ALL_DIGITS))
         padded = not levels.texts.str.contains(_UNPADDED).any()
         n_year_last, n_cells = _n_cells(levels, _YEAR_LAST), levels.counts.sum()
         if 2 * n_year_last > n_cells and (mark := _commonest(levels, _YEAR_LAST)):
@@ -107,22 +113,40 @@ class Notation:
     def write(self, value: float, format: ValueFormat, beside: float | None = None) -> str:
         """Write a number, or seconds since 1970-01-01 UTC as a date, as the column would.
 
-        A number that differs from one `beside` it is written with digits enough to show it.
+        Numbers are rounded to about four digits, but one that differs from one `beside` it is
+        written with digits enough to show it.
         """
+        if isinstance(format, NumberFormat) and not format.clock:
+            return self._number(value, self._digits(value, beside), format)
+        return self.write_exactly(value, format)
+
+    def write_exactly(self, value: float, format: ValueFormat) -> str:
+        """Write a number with all its digits, or a date or a clock time, as the column would."""
         if isinstance(format, DateFormat):
-            text = date_text(value, format.has_time and not self.whole)
-            day, space, time = text.partition(" ")
-            parts = day.split("-")
-            if len(parts) != 3 or not all(part.isdigit() for part in parts):
-                return text  # beyond the years of a calendar
-            year, *rest = parts
-            if not self.padded:
-                rest = [str(int(part)) for part in rest]
-            written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
-            return self.mark.join(written[part] for part in self.order) + space + time
+            return self._date(value, format.has_time and not self.whole)
         if format.clock:
             return self._clock(value)
-        digits = self._digits(value, beside)
+        size = abs(value)
+        whole, point, part = f"{size:.{ALL_DIGITS}g}".partition(".")
+        if "e" in whole + part:
+            return self._number(value, whole + point + part, format)
+        part = part.ljust(self.decimals, "0")
+        return self._number(value, f"{whole}.{part}" if part else whole, format)
+
+    def _date(self, value: float, has_time: bool) -> str:
+        text = date_text(value, has_time)
+        day, space, time = text.partition(" ")
+        parts = day.split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts):
+            return text  # beyond the years of a calendar
+        year, *rest = parts
+        if not self.padded:
+            rest = [str(int(part)) for part in rest]
+        written = {"y": year[-2:] if self.short_year else year, "m": rest[0], "d": rest[1]}
+        return self.mark.join(written[part] for part in self.order) + space + time
+
+    def _number(self, value: float, digits: str, format: NumberFormat) -> str:
+        """Write a number of which the digits are given with its sign, unit and marks."""
         if "e" not in digits:
             whole, _, part = digits.partition(".")
             if format.thousands:
@@ -171,9 +195,14 @@ def _n_cells(levels: Levels, pattern: str) -> int:
     return int(levels.counts[levels.texts.str.contains(pattern).to_numpy()].sum())
 
 
-def _commonest(levels: Levels, pattern: str) -> str:
-    """Return the text a pattern captures in most cells; empty where most have none."""
+def _commonest(levels: Levels, pattern: str, digits: bool = False) -> str:
+    """Return the text a pattern captures in most cells, empty where most have none.
+
+    Of `digits` only how many they are counts, and they are returned as zeros.
+    """
     found = levels.texts.str.extract(pattern).fill_null("").alias("found")
+    if digits:
+        found = found.str.replace_all(r"\d", "0")
     cells = pl.DataFrame({"found": found, "n": levels.counts})
     counts = cells.group_by("found").agg(pl.col("n").sum())
     return str(counts.sort(["n", "found"], descending=[True, False])["found"][0])

@@ -15,10 +15,11 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.relations.checking import Cells, check, expected
 from kpca_apps.novelty.relations.rule import AnyRule, Equal, Linear, Product
 from kpca_apps.system.arrays import FloatArray
-from kpca_apps.tables.values import DateFormat
+from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 # Nine of ten values of a column lie between its ends. Values are unusual so many times farther from
 # the median than the end on their side: Tukey's fences, of a normal distribution. A column is not
@@ -40,7 +41,8 @@ class UsualValues:
     low: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     middle: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
     high: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # they are written with; -1: more
+    decimals: Annotated[int, Meta(ge=-1, le=MOST_DECIMALS)]  # nearly all have; -1: more
+    notation: Notation  # how they are written
 
     @classmethod
     def learn(cls, cells: Cells) -> tuple[UsualValues, ...]:
@@ -57,8 +59,16 @@ class UsualValues:
                     if np.isclose(np.round(values, k), values, rtol=ROUNDING, atol=0).mean()
                     >= NEARLY
                 )
-                found.append(cls(name, low, middle, high, next(decimals, -1)))
+                notation = Notation.of(cells.table.column(name), cells.formats[name])
+                found.append(cls(name, low, middle, high, next(decimals, -1), notation))
         return tuple(found)
+
+    def write(self, value: float, format: ValueFormat) -> str:
+        """Write a number that follows from others, or a date, as the column would."""
+        if isinstance(format, NumberFormat):
+            is_rounded = self.decimals >= 0
+            value = round(value, self.decimals) if is_rounded else float(f"{value:.10g}")
+        return self.notation.write_exactly(value, format)
 
     def distance(self, values: FloatArray) -> FloatArray:
         """How many times farther from the median numbers (r,) are than the end on their side."""

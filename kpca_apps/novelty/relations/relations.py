@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpca_apps.names import one_line, quoted
+from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, suppose
@@ -43,7 +44,6 @@ from kpca_apps.novelty.relations.sentences import either, phrase, sentence
 from kpca_apps.novelty.result import FoundRule
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import date_text, rounded_text
 
 
 class Contradiction(NamedTuple):
@@ -75,13 +75,14 @@ class Relations:
     levels: LevelRelations
     rules: tuple[HeldRule, ...]  # all that were found, with how they held in the rows learned from
     columns: tuple[RuleColumn, ...]  # that rules name
-    usual: tuple[UsualValues, ...]  # what those of numbers and dates usually hold
+    usual: tuple[UsualValues, ...]  # what those of numbers and dates, and of levels, usually hold
 
     def validate(self) -> None:
         """Refuse rules that no table leads to."""
         require_sound(self.columns, self.rules)
         numbers = {column.name for column in self.columns if column.format is not None}
-        if not numbers.issuperset(of.name for of in self.usual):
+        of_levels = {of.spec.name for of in self.levels.usual}
+        if not of_levels <= {of.name for of in self.usual} <= numbers | of_levels:
             raise ValueError("usual values of other columns")
 
     @classmethod
@@ -92,8 +93,9 @@ class Relations:
         columns = columns_of(found, cells)
         # Which rows break a rule is found again where they are judged.
         rules = tuple(HeldRule(of.rule, int(of.n_rows), int(of.n_broken)) for of in found)
-        usual = UsualValues.learn(cells.take(column.name for column in columns))
-        return cls(LevelRelations.learn(table, plan), rules, columns, usual)
+        levels = LevelRelations.learn(table, plan)
+        named = [*(column.name for column in columns), *(of.spec.name for of in levels.usual)]
+        return cls(levels, rules, columns, UsualValues.learn(cells.take(named)))
 
     def judge(
         self, table: Table, *, own: BoolArray | None = None, hidden: Collection[str] = ()
@@ -105,10 +107,10 @@ class Relations:
         """
         judged = self.levels.judge(table, own=own)
         surprise, found = judged.surprise.copy(), [_of_levels(one) for one in judged.cells]
-        found += [_of_usual(one, table) for one in judged.numbers]
         own = np.zeros(table.frame.height, dtype=bool) if own is None else own
         cells = Cells(table, {column.name: column.format for column in self.columns})
         usual = {of.name: of for of in self.usual}
+        found += [_of_usual(one, table, usual[one.spec.name].notation) for one in judged.numbers]
         asked = [
             held
             for held in self.rules
@@ -240,7 +242,9 @@ class _Broken:
         """Write the value that a formula gives for a column; empty where there is none."""
         rule, mended = self.held.rule, self.supposed[name].mended
         if mended is not None and np.isfinite(mended[place]):
-            return _written(float(mended[place]), columns[name], self.usual[name].decimals)
+            format = columns[name].format
+            assert format is not None
+            return self.usual[name].write(float(mended[place]), format)
         if not isinstance(rule, Equal):
             return ""
         other = rule.columns[rule.columns[0] == name]
@@ -308,10 +312,11 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
     )
 
 
-def _of_usual(number: JudgedNumber, table: Table) -> Contradiction:
+def _of_usual(number: JudgedNumber, table: Table, notation: Notation) -> Contradiction:
     """Say what a number usually is in the rows of its level."""
-    name, odd = number.spec.name, number.odd
-    about = f"about {rounded_text(odd.expected, number.spec.format)}"
+    name, format, odd = number.spec.name, number.spec.format, number.odd
+    assert format is not None
+    about = f"about {notation.write(odd.expected, format)}"
     return Contradiction(
         row=odd.row,
         column=name,
@@ -331,11 +336,3 @@ def _of_usual(number: JudgedNumber, table: Table) -> Contradiction:
 def _shared(evidence: Evidence) -> str:
     pairs = zip(evidence.columns, evidence.values, strict=True)
     return " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
-
-
-def _written(value: float, column: RuleColumn, decimals: int) -> str:
-    """Write a number as its column does, or seconds as a date."""
-    if column.dates is not None:
-        return date_text(value, column.dates.has_time)
-    digits = f"{value:.{decimals}f}" if decimals >= 0 else f"{value:.10g}"
-    return digits.replace(".", column.numbers.decimal) if column.numbers else digits

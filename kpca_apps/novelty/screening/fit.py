@@ -133,7 +133,10 @@ def fit_planned(
         own = own_groups(keys, codes[judged], by, rows_needed(rule), table.source.name)
     seed = options.seed
     encoder = TableEncoder.fit(sample.table, plan, contaminated=not clean, seed=seed)
-    rows = encode(encoder, table, execution, sample=sample, n_jobs=options.jobs, accepted=accepted)
+    n_jobs = options.jobs
+    rows = encode(
+        encoder, table, execution, sample=sample, n_jobs=n_jobs, accepted=accepted, is_own=True
+    )
     rows = replace(rows, groups=(keys, codes))
     parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
     fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by)
@@ -198,7 +201,9 @@ def _fit_group(
     contaminated, seed = parameters.contaminated, options.seed
     encoder = TableEncoder.fit(sample.table, plan, contaminated=contaminated, seed=seed)
     n_jobs = options.jobs
-    rows = encode(encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False)
+    rows = encode(
+        encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False, is_own=True
+    )
     fine = None if is_fine is None else Accepted(is_fine, "", ())
     fitted, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, None, ())
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)

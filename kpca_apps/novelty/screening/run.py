@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -19,11 +19,12 @@ from kpca_apps.novelty.columns.encoded import (
     AnyTable,
     Encoded,
     Execution,
+    draw_sample,
     each_part,
     encode,
     find_groups,
 )
-from kpca_apps.novelty.columns.encoding import TableEncoder
+from kpca_apps.novelty.columns.encoding import MovedDates, TableEncoder
 from kpca_apps.novelty.columns.plan import (
     UNKNOWN,
     ColumnOptions,
@@ -88,7 +89,7 @@ def screen(
             model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)
         result = find_all(model, verdict, options, rows, command)
-    return redact(result, hidden), model
+    return redact(result, hidden), _for_dates(model, {})
 
 
 def _options_of_reference(
@@ -161,7 +162,8 @@ def rows_to_score(
 ) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score, and find those that are accepted.
 
-    The model that is returned hides the columns that the options hide.
+    The model that is returned hides the columns that the options hide, and judges dates that have
+    moved as those of this table.
     """
     _check_names(table, options.columns)
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
@@ -194,19 +196,28 @@ def rows_to_score(
         coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
         return replace(encoder, plan=plan, coders=coders)
 
-    encoder = hiding(model.encoder)
+    execution = execution or Execution()
+    sample = draw_sample(table, model.options.seed, execution)
     groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+    model = replace(model, encoder=hiding(model.encoder), groups=groups)
+    model = _for_dates(model, model.encoder.moved_dates(sample.table))
     rows = encode(
-        encoder,
+        model.encoder,
         table,
         execution,
-        seed=model.options.seed,
+        sample=sample,
         n_jobs=options.jobs,
         accepted=accept,
         is_own=is_own_table(model, table.source),
     )
     found = find_groups(rows.table, model.options.columns.by, rows.execution)
-    return replace(model, encoder=encoder, groups=groups), replace(rows, groups=found)
+    return model, replace(rows, groups=found)
+
+
+def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
+    """Return the model for a table of which these columns of dates have moved, and no others."""
+    groups = (replace(of, encoder=of.encoder.laid_onto(moved)) for of in model.groups)
+    return replace(model, encoder=model.encoder.laid_onto(moved), groups=tuple(groups))
 
 
 def _check_names(table: AnyTable, columns: ColumnOptions) -> None:

@@ -41,14 +41,18 @@ def scores_text(scores: Sequence[float], threshold: float) -> tuple[list[str], s
     (['1.1052', '1.1043'], '1.1040')
     >>> scores_text([51234.5, 2.15043, 2.15041], 1.2)
     (['51,234.50000', '2.15043', '2.15041'], '1.20000')
+    >>> scores_text([83.31, 25.67], 5.7085)
+    (['83.31', '25.67'], '5.71')
     >>> scores_text([0.8], float("inf"))
     (['0.800'], 'none')
     """
     told_apart = scores[:MAX_ROWS]
     sizes = sorted(abs(v) for v in (*told_apart, threshold) if math.isfinite(v) and v)
     exponents = [math.floor(math.log10(size)) for size in sizes] or [0]
-    # Three digits of a middling score, as the largest may be far larger.
+    # Three digits of a middling score, as the largest may be far larger, and of the threshold.
     typical, largest = exponents[len(exponents) // 2], exponents[-1]
+    if math.isfinite(threshold) and threshold:
+        typical = min(typical, math.floor(math.log10(abs(threshold))))
     is_plain = -4 <= largest < 15
     most = MAX_DIGITS - 1 - largest if is_plain else MAX_DIGITS - 1
     fewest = min(max(2 - typical, 0), most) if is_plain else 2

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -279,10 +279,13 @@ def is_path(name: str) -> bool:
     return is_plain and not on_disk.anchor
 
 
-def matching(place: Place, hidden: tuple[str, ...]) -> tuple[Place, list[Item]]:
+def matching(
+    place: Place, hidden: tuple[str, ...], *, folders: bool = False
+) -> tuple[Place, list[Item]]:
     """Return the folder above the first wildcard of a pattern, and the objects in it that fit.
 
-    Of an address without wildcards it is the place itself, and nothing.
+    ``**`` is any number of parts of a name; with `folders`, a folder that fits is all that lies
+    below it. Of an address without wildcards it is the place itself, and nothing.
     """
     parts = place.path.split("/")
     n_fixed = next((k for k, part in enumerate(parts) if _PATTERN.search(part)), len(parts))
@@ -292,12 +295,31 @@ def matching(place: Place, hidden: tuple[str, ...]) -> tuple[Place, list[Item]]:
     if not wanted:
         return place, []
 
-    def fits(one: Item) -> bool:
-        names = one.name.split("/")
-        return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+    is_deep = len(wanted) > 1 or wanted == ["**"]
+    found = start.copyable(hidden, recursive=is_deep)
+    if folders and not is_deep:
+        for one in [one for one in found if one.is_folder and _fits(one.name, wanted)]:
+            below = start.inside(one.name).copyable(hidden, recursive=True)
+            found += [replace(item, name=f"{one.name}/{item.name}") for item in below]
+    fitting = [one for one in found if _fits(one.name, wanted, below=folders)]
+    return start, [one for one in fitting if not one.is_folder]
 
-    found = start.copyable(hidden, recursive=len(wanted) > 1)
-    return start, [one for one in found if not one.is_folder and fits(one)]
+
+def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
+    """Tell whether the parts of a pattern fit those of a name, or of a folder above it.
+
+    >>> _fits("a/b/c.png", ["**", "*.png"]), _fits("a/b/c.png", ["a"], below=True)
+    (True, True)
+    """
+    names = name.split("/")
+    reached = {0}  # how many parts of the name the pattern can stand for so far
+    for part in wanted:
+        if part == "**":
+            first = min(reached, default=len(names))  # at the end of a name nothing is below it
+            reached = {*range(first, len(names) + 1)} if first < len(names) else set()
+        else:
+            reached = {n + 1 for n in reached if n < len(names) and fnmatchcase(names[n], part)}
+    return bool(reached) if below else len(names) in reached
 
 
 def nothing_there(start: Place, place: Place) -> str:

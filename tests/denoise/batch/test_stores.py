@@ -21,7 +21,7 @@ from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.stores import BUCKET, google_store, moto_store
 
-pytestmark = pytest.mark.release
+release = pytest.mark.release
 NAMES = ["a.png", "sub/b.png", "sub/deep/c.png"]
 
 
@@ -73,6 +73,35 @@ def never(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Inf
 IN, OUT = f"s3://{BUCKET}/in", f"s3://{BUCKET}/out"
 
 
+def test_a_batch_from_a_bucket_goes_on_here(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(IN, folder / "out").n_failed == 0
+    before, chunks, fetched = contents(folder / "out"), Place.chunks, list[str]()
+
+    def counted(place: Place) -> Iterator[bytes]:
+        fetched.append(place.address.removeprefix(f"{IN}/"))
+        if place.address.endswith("sub/b.png"):
+            raise InputError("access is denied (403).", place.address)
+        yield from chunks(place)
+
+    save(folder / "in", "sub/deep/c.png", picture(7))
+    put(store, folder, "in")
+    monkeypatch.setattr(Place, "chunks", counted)
+    again = run(IN, folder / "out", denoise=never)
+    # Each is fetched once, and one that is denied, or was changed, fails alone.
+    assert fetched == NAMES
+    assert [one.status for one in again.images] == ["ok", "failed", "failed"]
+    assert again.n_resumed == 1
+    assert "access is denied (403)" in again.images[1].reason
+    assert "was made from another input" in again.images[2].reason
+    assert contents(folder / "out") == before
+    monkeypatch.undo()
+    assert run(IN, folder / "out", force=True).n_resumed == 2
+    assert contents(folder / "out")["sub/deep/c.png"] != before["sub/deep/c.png"]
+
+
+@release
 def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -> None:
     here = run(folder / "in", folder / "out", reference=folder / "clean")
     record = (folder / "out" / MANIFEST).read_bytes()
@@ -87,6 +116,7 @@ def test_a_bucket_gives_and_takes_what_a_folder_does(folder: Path, store: Any) -
     assert run(f"s3://{BUCKET}", f"s3://{BUCKET}/out").images[0].name == "clean/a.png"
 
 
+@release
 def test_workers_of_a_cluster_read_and_write_the_bucket_themselves(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +136,7 @@ def test_workers_of_a_cluster_read_and_write_the_bucket_themselves(
     assert run(folder / "in", OUT, denoise=never).n_resumed == 3
 
 
+@release
 def test_a_batch_that_was_killed_goes_on(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +165,7 @@ def test_a_batch_that_was_killed_goes_on(
     assert here.images[0].sigma == 5.0
 
 
+@release
 def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) -> None:
     run(IN, OUT)
     before = held(store)
@@ -159,6 +191,7 @@ def test_what_is_another_is_replaced_by_force_alone(folder: Path, store: Any) ->
         run(IN, IN, force=True)
 
 
+@release
 def test_an_object_that_cannot_be_read_fails_alone(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +214,7 @@ def test_an_object_that_cannot_be_read_fails_alone(
     assert run(IN, OUT).n_failed == 1
 
 
+@release
 def test_a_result_that_cannot_be_uploaded_fails_alone(
     folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
@@ -198,6 +232,7 @@ def test_a_result_that_cannot_be_uploaded_fails_alone(
     assert list(temporary.iterdir()) == []
 
 
+@release
 def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
     zarr = pytest.importorskip("zarr")
     place = folder / "volumes" / "one.zarr"
@@ -220,9 +255,15 @@ def test_an_image_that_is_a_folder_of_objects(folder: Path, store: Any) -> None:
     assert held(store, "done") == stored
 
 
+@release
 def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
     planned, _ = plan_outputs([f"{IN}/sub/*.png"], folder / "out")
     assert [(one.name, one.output) for one in planned] == [("b.png", "b.png")]
+    for pattern in ("**/*.png", "**"):
+        planned, _ = plan_outputs([f"{IN}/{pattern}"], folder / "out")
+        assert [one.name for one in planned] == NAMES
+    planned, _ = plan_outputs([f"{IN}/su*"], folder / "out")
+    assert [one.name for one in planned] == NAMES[1:]
     planned, _ = plan_outputs([f"{IN}/a.png", f"{IN}/sub"], folder / "out")
     assert [one.name for one in planned] == ["a.png", "b.png", "deep/c.png"]
     with pytest.raises(InputError, match=r"there is no such object \(404\)"):
@@ -231,6 +272,7 @@ def test_patterns_and_single_objects(folder: Path, store: Any) -> None:
         plan_outputs([f"{IN}/*.gif"], folder / "out")
 
 
+@release
 def test_a_bucket_of_google(folder: Path) -> None:
     here = run(folder / "in", folder / "out")
     with google_store() as bucket:

@@ -83,7 +83,7 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     listed, n_cells = found_in(damaged(), [0, N])
     told = {(c.column, c.row - 1): (c.kind, c.seen, c.suggestion, c.n_cells) for c in listed}
     assert told == {
-        ("height", 3): ("far above", "1702.5", "170.2", 1),
+        ("height", 3): ("far above", "1702.5", "170.25", 1),
         ("height", 7): ("unreadable", "17O.5", "170.5", 1),
         ("height", 8): ("unreadable", "16?", "", 1),
         ("age", 11): ("sign", "-44", "44", 1),
@@ -98,6 +98,13 @@ def test_what_was_planted_is_listed_with_its_line_and_what_was_meant() -> None:
     code = next(cell for cell in listed if cell.kind == "placeholder")
     assert code.more_lines == (53, 592)
     assert code.more_rows == (52, 591)
+
+
+def test_a_number_that_was_probably_meant_keeps_all_its_digits() -> None:
+    prices = [f"{1000 + 3.07 * k:.2f}" for k in range(N)]
+    prices[40] = f"{100 * float(prices[40]):.2f}"
+    listed, _ = found_in(table_from_frame(pl.DataFrame({"price": prices})), [0, N])
+    assert [(cell.seen, cell.suggestion) for cell in listed] == [("112280.00", "1122.80")]
 
 
 def test_a_table_without_odd_cells_lists_none() -> None:

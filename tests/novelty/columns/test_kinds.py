@@ -64,6 +64,25 @@ def test_numbers(cells: list[str], value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cells", "value", "text"),
+    [
+        (["1.462,60 \u20ac", "19,95 \u20ac", "7,5 \u20ac"], 1462.6, "1.462,60 \u20ac"),
+        (["$1,200.50", "$3.00", "80"], -1013.25, "-$1,013.25"),
+        (["1.5", "20", "7"], 10141.321, "10141.321"),
+        (["0.5", "0.25", "0.125"], 0.1 + 0.2, "0.3"),
+        (["1700000000001", "1700000000002"], 1700000000003.0, "1700000000003"),
+        (["14:05", "09:30"], 3600 * 7 + 60, "07:01"),
+        (["05.01.2008", "30.12.2009"], 86400.0, "02.01.1970"),
+    ],
+)
+def test_a_repair_is_written_exactly(cells: list[str], value: float, text: str) -> None:
+    column = Column(pl.Series(cells))
+    format = column.number_format() or column.date_format()
+    assert format is not None
+    assert Notation.of(column, format).write_exactly(value, format) == text
+
+
+@pytest.mark.parametrize(
     ("cells", "text"),
     [
         (["2008-01-05", "2009-12-30"], "2008-11-03"),

@@ -76,3 +76,13 @@ def test_a_mended_value_keeps_the_rule_and_the_decimals_of_its_column() -> None:
     (found,) = judged(columns)
     assert found.column == "gross"
     assert found.suggestion == f"{columns['net'][7] + columns['tax'][7]:.2f}"
+
+
+def test_a_mended_value_is_written_as_its_column_is() -> None:
+    columns = {name: of.astype(str) for name, of in stays().items()}
+    gross = [f"{float(value):,.2f}" for value in columns["gross"]]
+    right, gross[7] = gross[7], f"{float(columns['gross'][7]) + 1000:,.2f}"
+    written = [f"{text} EUR".translate(str.maketrans(".,", ",.")) for text in [right, *gross]]
+    columns["gross"] = np.array(written[1:])
+    (found,) = judged(columns)
+    assert found.suggestion == written[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from pyarrow.fs import LocalFileSystem
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.system.stores import buckets
 from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import place_of, reason
+from kpca_apps.system.stores.buckets import Item, matching, place_of, reason
 from kpca_apps.tables.opening import open_table
 from tests.stores import SECRET
 
@@ -145,3 +147,44 @@ def test_a_probe_that_another_run_removed_is_no_refusal(
 def test_an_address_without_a_bucket_is_told_as_it_was_typed() -> None:
     with pytest.raises(InputError, match=r"^s3:///data\.csv: names no bucket"):
         place_of("s3:///data.csv")
+
+
+NAMES = ["a.png", "s.png", "sub/b.png", "sub/s/c.png", "sub/s/x/d.txt", "x/sub/e.png", ".h/f.png"]
+
+
+def test_patterns_name_what_they_name_on_disk(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for n_parts in (1, 2, 3):
+        for parts in product(["**", "*", "s*", "sub", "*.png"], repeat=n_parts):
+            pattern = "/".join(parts)
+            place = buckets.Place(f"s3:/{tmp_path}/{pattern}", f"{tmp_path}/{pattern}", LOCAL)
+            # Images: of a folder that fits, all below it.
+            fitting = map(Path, glob.glob(f"{tmp_path}/{pattern}", recursive=True))  # noqa: PTH207
+            below = [[one, *one.rglob("*")] for one in fitting]
+            shown = {one for found in below for one in found if one.is_file()}
+            if pattern != "sub":
+                assert named(place, folders=True) == shown - {tmp_path / ".h/f.png"}, pattern
+            # Tables: of Python's patterns those at whose end "**" stands name folders, until 3.13.
+            if "*" in pattern and parts[-1] != "**":
+                files = {one for one in tmp_path.glob(pattern) if one.is_file()}
+                assert named(place) == files - {tmp_path / ".h/f.png"}, pattern
+
+
+LOCAL = LocalFileSystem()
+
+
+def named(place: buckets.Place, *, folders: bool = False) -> set[Path]:
+    start, found = matching(place, (".",), folders=folders)
+    assert start.address == f"s3:/{start.path}"
+    return {Path(start.path, one.name) for one in found}
+
+
+@pytest.mark.parametrize("name", ["./z.png", "x/./z.png", "x/../z.png", "x//z.png"])
+def test_names_that_no_path_on_disk_keeps_are_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets.Place, "items", lambda *_, **__: [Item(name, False, 0.0)])
+    with pytest.raises(InputError, match="that no folder here can have"):
+        buckets.Place("s3://box", "box", LOCAL).copyable((), recursive=True)

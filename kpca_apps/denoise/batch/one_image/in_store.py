@@ -71,18 +71,18 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     source = stack.enter_context(here(task.planned.source))
     reference = task.reference and stack.enter_context(here(task.reference))
     near = replace(task, planned=replace(task.planned, source=source), reference=reference)
+    if task.earlier is not None and hash_file(source) != task.earlier.source:
+        near = _again(near, run)
     if store_address(run.folder) is None:
         return work(near, run)
     held = spool_folder()
     stack.callback(held.close)
     output, results = task.planned.output, held.path
     target = place_of(run.folder).inside(output)
-    if task.earlier is not None:
+    if near.earlier is not None:
         stored = stack.enter_context(here(target.address))
-        if (hash_file(source), hash_file(stored)) != (task.earlier.source, task.earlier.sha256):
-            if not run.force:
-                raise InputError(OTHER, one_line(output))
-            near = replace(near, earlier=None)
+        if hash_file(stored) != near.earlier.sha256:
+            near = _again(near, run)
         else:
             (results / output).parent.mkdir(parents=True, exist_ok=True)
             stored.rename(results / output)
@@ -93,6 +93,13 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
         raise InputError(APPEARED, one_line(output))
     _upload(done, done.partial, run.folder, target)
     return replace(done, partial=None)
+
+
+def _again(task: Task, run: Run) -> Task:
+    """Return an image to be denoised again, if what stands in the place may be replaced."""
+    if not run.force:
+        raise InputError(OTHER, one_line(task.planned.output))
+    return replace(task, earlier=None)
 
 
 def is_whole(place: Place) -> bool:
