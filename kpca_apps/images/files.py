@@ -30,6 +30,8 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import require_memory
+from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.buckets import place_of
 
 Pages = NDArray[Any] | Iterable[NDArray[Any] | Bands]
 FORMATS = ("same", "png", "tiff")
@@ -79,15 +81,35 @@ def _held(page: Page) -> int:
 
 def _whole(file: IO[bytes], kind: Format, n_bytes: int, label: str) -> bytes:
     """Return all of a file, unless it is far larger than the image it begins with."""
-    if n_bytes > FRONT and kind.size is not None:
+    if n_bytes > FRONT:
         file.seek(0)
-        with damage_refused(label):
-            size = kind.size(file.read(FRONT))
-        check_size(label, size, 1, n_bytes, UNBOUNDED)
+        _check_front(file.read(FRONT), kind, n_bytes, label)
     with about(label):
         require_memory(n_bytes)
     file.seek(0)
     return file.read()
+
+
+def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
+    """Refuse what is far larger than the image it begins with."""
+    if kind.size is not None:
+        with damage_refused(label):
+            size = kind.size(front)
+        check_size(label, size, 1, n_bytes, UNBOUNDED)
+
+
+def check_object(path: str | Path, label: str) -> None:
+    """Refuse an object of a store that a file like it would be refused for, before it is fetched.
+
+    Files of this machine, and objects that are small whatever they hold, are left to `read_image`.
+    """
+    if store_address(path) is None or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
+        return
+    front = place.head(FRONT)
+    kind = image_kind(front[:HEAD], place.name)
+    if kind not in KINDS:
+        raise InputError(f"{label}: {refusal(kind)}")
+    _check_front(front, KINDS[kind], n_bytes, label)
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -24,7 +24,7 @@ from kpca_apps.options import READING
 from kpca_apps.system.files.spools import remove_spools, spool
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.stores.addresses import STORE_SCHEMES, store_address
+from kpca_apps.system.stores.addresses import STORE_SCHEMES, path_here, store_address
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.databases.address import scheme_of_file
 from kpca_apps.tables.databases.reading import DATABASES
@@ -465,7 +465,7 @@ def _open_folder(
     """Open a folder that is one table, which may be a temporary copy."""
     with about(folder):
         if is_delta(folder):
-            return read_delta(str(folder), options)
+            return read_delta(str(path_here(folder)), options)
         if any((folder / "metadata").glob("*.metadata.json")):
             raise InputError(
                 "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "

@@ -18,9 +18,10 @@ from kpca_apps.denoise.batch.one_image import work
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult
-from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
 from kpca_apps.images.types import ImageFile
+from kpca_apps.system.stores import buckets
 from tests.hostile.images import refused_images, saved, texture, tiff
 
 GREY = saved(texture(20, 30), "PNG")
@@ -217,3 +218,25 @@ def test_a_huge_file_of_another_kind_is_refused_by_its_head(tmp_path: Path) -> N
         file.truncate(1 << 40)
     with pytest.raises(ValueError, match="is a GIF"):
         read_image(path)
+
+
+@posix
+def test_a_folder_called_like_an_address_is_on_this_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = folder / "s3:" / "bucket"
+    inner.mkdir(parents=True)
+    (inner / "x.png").write_bytes(GREY)
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    monkeypatch.chdir(folder)
+    for given, names in (
+        (".", ["good.png", "s3:/bucket/x.png"]),
+        ("s3:", ["bucket/x.png"]),
+        ("s3:/bucket", ["x.png"]),
+        ("*/bucket", ["s3:/bucket/x.png"]),
+        ("./s3:/bucket/x.png", ["x.png"]),
+    ):
+        result = run_batch([given], folder.parent / "out", {}, denoise=keep, reference=None)
+        assert [(one.name, one.status) for one in result.images] == [(one, "ok") for one in names]
+    with pytest.raises(ConfigError, match="is the noisy image itself"):
+        run_batch(["."], folder.parent / "out", {}, denoise=keep, reference=".")

@@ -28,7 +28,7 @@ from kpca_apps.denoise.batch.dictionary import (
     widest_range,
 )
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
-from kpca_apps.denoise.batch.inputs import find_images
+from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target, kept
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
@@ -137,9 +137,13 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
         check_target(save, force=options.force)
     found, notes = find_images(inputs)
     files, known = [], []
-    for name, path, _ in found:
-        with console.stage(f"Measuring {name}"):
-            shown, own = measure_file(path, name, data_range=options.data_range)
+    for one in found:
+        own = None
+        if one.refused:
+            shown = MeasuredFile(one.name, reason=named_reason(one.name, one.refused))
+        else:
+            with console.stage(f"Measuring {one.name}"):
+                shown, own = measure_file(one.source, one.name, data_range=options.data_range)
         files.append(shown)
         known += [own] if own is not None else []
         if files[-1].reason:

@@ -27,7 +27,7 @@ from kpca_apps.cli.results import (
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise
-from kpca_apps.denoise.batch.inputs import Planned, plan_outputs
+from kpca_apps.denoise.batch.inputs import Planned, named_reason, plan_outputs
 from kpca_apps.denoise.batch.manifest import hash_file
 from kpca_apps.denoise.batch.one_image.work import BUG
 from kpca_apps.denoise.batch.profile import read_profile
@@ -265,6 +265,8 @@ def _raise_bug(result: DenoisingResult) -> None:
 def run_trial(batch: Batch) -> None:
     """Denoise a crop of the first image at three strengths and write a page to choose by."""
     first, out = batch.planned[0], batch.options.out
+    if first.refused:
+        raise InputError(named_reason(first.name, first.refused))
     if not is_given(batch.context, "out"):
         _try_strengths(batch, Path(f"kpca-preview-{safe_stem(Path(first.name).stem)}"))
         return

@@ -15,6 +15,7 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result,
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
+from kpca_apps.system.stores.addresses import place_text
 
 if TYPE_CHECKING:
     from kpca_apps.system.files.output import OutputFolder
@@ -434,7 +435,7 @@ def _diff_of_several(
     from kpca_apps.report.novelty.text import trend_headline
 
     console, clock = Console(options.quiet), Clock()
-    names = [portable(str(run)) for run in runs]
+    names = [portable(place_text(run)) for run in runs]
     with console.stage("Comparing"):
         result = trend_runs(runs, names, command=reproduce(context, replacing=True))
     clock.lap("comparing")

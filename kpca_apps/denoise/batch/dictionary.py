@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.denoise.batch.examine.previews import encoded
-from kpca_apps.denoise.batch.inputs import find_images
+from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.one_image.pages import colours_of
 from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
@@ -30,7 +30,9 @@ def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Seq
     """Read the images a dictionary is to learn from: first pages, without alpha."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []
-    for name, source, _ in found:
+    for name, source, _, refused in found:
+        if refused:
+            raise InputError(named_reason(name, refused))
         with here(source) as path:
             images.append(colours_of(read_image(path, label=name).page(0)))
         if images[-1].dtype != images[0].dtype:

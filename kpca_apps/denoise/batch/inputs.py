@@ -7,9 +7,10 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -26,11 +27,15 @@ from kpca_apps.images.kinds import (
 )
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
-from kpca_apps.system.stores.addresses import place_text, store_address
-from kpca_apps.system.stores.buckets import ASKED, Place, matching, nothing_there, place_of
+from kpca_apps.system.stores.addresses import path_here, place_text, store_address
+from kpca_apps.system.stores.buckets import ASKED, Place, is_path, matching, nothing_there, place_of
 from kpca_apps.system.workers import Workers
 
 _ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
+_NO_PATH = (
+    "has a name that no file here can have: an empty part, . or .., or another object is its "
+    "folder; copy it to another name."
+)
 _MOST_SAID = 1 << 20  # bytes of what Zarr says of an array
 
 
@@ -40,6 +45,7 @@ class Found(NamedTuple):
     name: str  # its place in the tree given
     source: Path
     head: bytes  # its first bytes; none of what cannot be read
+    refused: str = ""  # why it is not read, whatever it is: the end of a sentence
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Planned:
 
     source: Path  # or, for one in a store, its address, of which a path has lost a slash
     name: str  # its place in the tree given
-    output: str  # the name of its result
-    refused: str = ""  # why its kind is not read, if its first bytes tell: the end of a sentence
+    output: str  # the name of its result; empty if it can have none
+    refused: str = ""  # why it is not read, if its name or its first bytes tell: as of Found
 
 
 def plan_outputs(
@@ -62,7 +68,7 @@ def plan_outputs(
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
     found, notes = find_images(inputs, passed_over or out)
-    kinds = {one.name: image_kind(one.head, one.name) for one in found}
+    kinds = {one.name: image_kind(one.head, one.name) for one in found if not one.refused}
     outputs, renamed = _output_names(
         {
             name: _new_suffix(name, kind, "dng" if (kind, raw_out) == ("raw", "dng") else format)
@@ -77,11 +83,15 @@ def plan_outputs(
             if name != output and written_kind(kinds[name], format) == kinds[name]
         )
     planned = tuple(
-        Planned(one.source, one.name, outputs[one.name], refusal(kinds[one.name]) * bool(one.head))
+        Planned(one.source, one.name, "", one.refused)
+        if one.refused
+        else Planned(
+            one.source, one.name, outputs[one.name], refusal(kinds[one.name]) * bool(one.head)
+        )
         for one in found
     )
     sources = {_real(one.source): one.name for one in found}
-    for image in planned:
+    for image in filter(lambda one: one.output, planned):
         taken = sources.get(_real(Path(out, image.output)))
         if taken is not None:
             raise RefusedError(
@@ -100,18 +110,24 @@ def find_images(
     """
     left_out = None if out is None else _real(Path(out))
     given = list(inputs)
-    several = sum(_is_tree(Path(one)) for one in given) > 1
+    several = sum(map(_is_tree, given)) > 1
     found: dict[str, Found] = {}
     n_passed = 0
     for one in given:
-        base, files = _expand(one, several=several)
+        base, files, nameless = _expand(one, several=several)
+        for name in nameless:
+            if is_image(b"", name):
+                found[name] = Found(name, base, b"", _NO_PATH)
+            else:
+                n_passed += 1
         base = _real(base)
         is_folder = base.is_dir() or store_address(one) is not None
         below = left_out if left_out and is_folder and base in left_out.parents else None
         if below is not None:
             files = [file for file in files if not _real(file[1]).is_relative_to(below)]
         for (name, source), head in zip(files, _heads([file for _, file in files]), strict=True):
-            if source != Path(one) and not is_image(head, source.name):
+            is_named = source in (Path(one), path_here(one))
+            if not is_named and not is_image(head, source.name):
                 n_passed += 1
                 continue
             other = found.setdefault(name, Found(name, source, head)).source
@@ -143,11 +159,14 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
-    """Return where an input looks, and the name and place of each file it stands for."""
+def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]], list[str]]:
+    """Return where an input looks, and the name and place of each file it stands for.
+
+    And names of objects in a store that no file here can have.
+    """
     if store_address(one) is not None:
         return _expand_address(place_of(one), several=several)
-    path = Path(one)
+    path = path_here(one)
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
         raise InputError(
@@ -158,7 +177,7 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        return path, [(path.name or path.resolve().name, path)]
+        return path, [(path.name or path.resolve().name, path)], []
     elif glob.has_magic(str(one)):
         base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
         prefix = PurePosixPath()
@@ -166,26 +185,47 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         if not matches:
             raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
         found = map(Path, matches)
-        files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
+        files = [
+            file
+            for match in found
+            for file in (_walk(match) if _is_tree(path_here(match)) else [match])
+        ]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-    return base, [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
+    named = [(str(prefix / file.relative_to(base).as_posix()), path_here(file)) for file in files]
+    return base, named, []
 
 
-def _expand_address(place: Place, *, several: bool) -> tuple[Path, list[tuple[str, Path]]]:
+def _expand_address(
+    place: Place, *, several: bool
+) -> tuple[Path, list[tuple[str, Path]], list[str]]:
     """Do the same for an address of a store."""
     kind, start, prefix = place.kind(), place, ""
     if kind == "file" or (kind and head_of(Path(place.address))):
-        return Path(place.address), [(place.name, Path(place.address))]
+        return Path(place.address), [(place.name, Path(place.address))], []
     if kind:
-        found = place.copyable((), recursive=True)
+        found = place.items(recursive=True)
         prefix = f"{place.name}/" * several
     else:
         start, found = matching(place, (), folders=True)
-    names = images_among(one.name for one in found if not one.is_folder)
+    given = {one.name for one in found if not one.is_folder}
+    nameless = set(filter(partial(_has_no_path, given=given), given))
+    names = images_among(sorted(given - nameless))
     if not (kind or names):
         raise InputError(nothing_there(start, place), place.address)
-    return Path(start.address), [(f"{prefix}{name}", Path(start.address, name)) for name in names]
+    base = Path(start.address)
+    return (
+        base,
+        [(f"{prefix}{name}", base / name) for name in names],
+        [f"{prefix}{name}" for name in sorted(nameless)],
+    )
+
+
+def _has_no_path(name: str, given: Set[str]) -> bool:
+    """Tell whether no file here can have the name of an object beside others."""
+    return not is_path(name) or any(
+        name[:end] in given for end, letter in enumerate(name) if letter == "/"
+    )
 
 
 def images_among(names: Iterable[str]) -> list[str]:
@@ -215,10 +255,11 @@ def _is_array(folder: Path) -> bool:
     return False
 
 
-def _is_tree(path: Path) -> bool:
+def _is_tree(given: str | Path) -> bool:
     """Tell whether a path is a folder of images, and not one that is an image itself."""
-    if store_address(path) is not None:
-        return place_of(path).kind() == "folder" and not head_of(path)
+    if (address := store_address(given)) is not None:
+        return place_of(address).kind() == "folder" and not head_of(Path(address))
+    path = path_here(given)
     return path.is_dir() and not head_of(path)
 
 
@@ -234,7 +275,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     for place, folders, files in os.walk(folder, onerror=refuse):
         seen = [Path(place, name) for name in folders if not name.startswith(".")]
-        images = [path for path in seen if not path.is_symlink() and head_of(path)]
+        images = [path for path in seen if not path.is_symlink() and head_of(path_here(path))]
         folders[:] = [path.name for path in seen if path not in images]
         yield from images
         found = (Path(place, name) for name in files if not name.startswith("."))
@@ -285,14 +326,15 @@ def find_references(
     """
     if reference is None:
         return {}, ()
-    base = Path(reference)
-    label = one_line(place_text(base), 200)
+    is_far = store_address(reference) is not None
+    base = Path(reference) if is_far else path_here(reference)
+    label = one_line(place_text(reference), 200)
     found: dict[str, Path] = {}
     if base.is_file() or head_of(base):
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
-    elif store_address(base) is not None:
+    elif is_far:
         items = place_of(base).copyable((), recursive=True)
         there = images_among(one.name for one in items if not one.is_folder)
         by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
@@ -307,7 +349,7 @@ def find_references(
         raise InputError(f"{label}: no such folder of clean images.")
     else:
         for image in planned:
-            exact = base / image.name
+            exact = path_here(base / image.name)
             stem = glob.escape(PurePosixPath(image.name).stem)
             like = [p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
             if exact.is_file() or head_of(exact):

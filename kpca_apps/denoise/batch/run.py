@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from kpca_apps.denoise.batch.one_image.elsewhere import (
     work_on_sent,
 )
 from kpca_apps.denoise.batch.one_image.in_store import work_anywhere
-from kpca_apps.denoise.batch.one_image.work import Denoise, Done, Run, Task, lost
+from kpca_apps.denoise.batch.one_image.work import Denoise, Done, Run, Task, failed, lost
 from kpca_apps.denoise.batch.results import make_folder, results_in
 from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
@@ -123,7 +124,8 @@ def run_batch(
     planned, notes = plan_outputs(
         inputs, out, format=format, raw_out=raw_out, passed_over=passed_over
     )
-    references, more = find_references(planned, reference)
+    placed = tuple(image for image in planned if image.output)
+    references, more = find_references(placed, reference if placed else None)
     folder = make_folder(Path(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
@@ -138,29 +140,30 @@ def run_batch(
             raw_out=raw_out,
             force=force,
         )
-        for image in planned:
+        for image in placed:
             results.require_place(image)
         tasks = [
             Task(image, number, references.get(image.name), (per_image or {}).get(image.name, {}))
-            for number, image in enumerate(planned, 1)
+            for number, image in enumerate(placed, 1)
         ]
         tasks = [results.seen(task, run.of(task.own)) for task in tasks]
         with ExitStack() as working:
-            working.callback(results.clear, planned)
+            working.callback(results.clear, placed)
             if within is not None:
-                names = [image.name for image in planned]
+                names = [image.name for image in placed]
                 working.enter_context(watching(run.board, names, within))
             if workers is None:
-                kind: Executor = "serial" if jobs == 1 or len(tasks) == 1 else "processes"
-                workers = Workers(kind, n_workers=min(jobs, len(tasks)))
+                kind: Executor = "serial" if min(jobs, len(tasks)) <= 1 else "processes"
+                workers = Workers(kind, n_workers=max(1, min(jobs, len(tasks))))
                 working.enter_context(workers)
-            for done in _worked_on(tasks, run, workers):
+            nameless = [failed(one.name, one.refused) for one in planned if not one.output]
+            for done in chain(nameless, _worked_on(tasks, run, workers)):
                 outcome = results.publish(done, run)
                 outcomes[outcome.name] = outcome
                 if outcome.status == "ok":
                     keys[outcome.output] = done.key
                 if progress is not None:
-                    progress(len(outcomes), len(tasks), outcome)
+                    progress(len(outcomes), len(planned), outcome)
         results.settle(keys)
     return DenoisingResult(
         images=tuple(outcomes[image.name] for image in planned),

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
-from kpca_apps.system.files.spools import spool_folder, write_spool
+from kpca_apps.system.files.spools import require_disk, spool_folder, write_spool
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import names_secret, store_address
 
 T = TypeVar("T")
 
@@ -104,6 +104,8 @@ class Place:
             name, is_folder = one.path[len(self.path) + 1 :], one.type == FileType.Directory
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
+            if is_folder and name in items:
+                continue  # an object whose name is that of a folder too
             modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
             items[name] = Item(name, is_folder, modified)
         return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
@@ -115,11 +117,9 @@ class Place:
         """
         found = []
         for one in self.items(recursive=recursive):
-            parts, on_disk = one.name.split("/"), Path(one.name)
-            if any(part.startswith(hidden) for part in parts):
+            if any(part.startswith(hidden) for part in one.name.split("/")):
                 continue
-            is_elsewhere = not {"", ".", ".."}.isdisjoint({*parts, *on_disk.parts})
-            if is_elsewhere or on_disk.anchor:
+            if not is_path(one.name):
                 raise InputError(
                     "has an empty part in its name, or another that no folder here can have; copy "
                     "it to another name.",
@@ -131,7 +131,8 @@ class Place:
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of an object; one that is changed meanwhile, or cut short, is refused."""
         before, n_bytes, stream = self._info(), 0, self._stream()
-        while chunk := self._asked(lambda: stream.read(CHUNK)):
+        # One without an end would fill the disk.
+        while n_bytes <= (before.size or 0) and (chunk := self._asked(lambda: stream.read(CHUNK))):
             n_bytes += len(chunk)
             yield chunk
         after = self._info()
@@ -250,6 +251,7 @@ def download(place: Place, items: Iterable[Item], folder: Path) -> None:
 def _download(place: Place, target: Path) -> None:
     with _named(place):
         target.parent.mkdir(parents=True, exist_ok=True)
+        require_disk(target.parent, place.n_bytes(), place.address)
         write_spool(target, place.chunks())
 
 
@@ -264,6 +266,17 @@ def _named(place: Place) -> Iterator[None]:
         raise InputError(
             "has a name that no file here can have; copy it to another.", place.address
         ) from None
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a file in a folder here can have the name of an object.
+
+    >>> is_path("a/b.png"), is_path("a//b.png"), is_path("../b.png")
+    (True, False, False)
+    """
+    on_disk = Path(name)
+    is_plain = {"", ".", ".."}.isdisjoint({*name.split("/"), *on_disk.parts})
+    return is_plain and not on_disk.anchor
 
 
 def matching(
@@ -327,7 +340,7 @@ def place_of(address: str | Path) -> Place:
     if scheme in ("abfs", "abfss") and "@" in bucket:
         bucket, _, host = bucket.partition("@")
         account = host.partition(".")[0]
-    if "@" in bucket or ":" in bucket or ("?" in key and "=" in key.partition("?")[2]):
+    if "@" in bucket or ":" in bucket or names_secret(key.partition("?")[2]):
         raise ConfigError(
             "an address of a store holds more than bucket and name, such as credentials; leave "
             f"that out, and set {_CREDENTIALS[store]}."

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.names import in_prose, one_line, suggest, without_password
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import names_secret, store_address
 
 if TYPE_CHECKING:
     from kpca_apps.tables.input_file import ReadOptions
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 # One letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
 _OTHER_DATABASES = ("mysql", "mariadb", "mssql", "sqlserver", "oracle", "snowflake", "bigquery",
                     "clickhouse", "mongodb", "redshift", "trino", "databricks")  # fmt: skip
@@ -71,11 +71,8 @@ An @ in a name is written %40.
         return
     is_secret = without_password(text) != text
     if not is_secret and "?" in text:
-        try:
-            fields = parse_qsl(urlsplit(text).query, keep_blank_values=True)
-        except ValueError:
-            fields = []
-        is_secret = any(_SECRETS.search(name) for name, _ in fields)
+        with suppress(ValueError):
+            is_secret = names_secret(urlsplit(text).query)
     if is_secret:
         by = "PGPASSWORD, a .pgpass file or a service"
         if store_address(text) is not None:

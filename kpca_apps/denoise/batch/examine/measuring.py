@@ -21,7 +21,7 @@ from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import KpcaError
-from kpca_apps.images.files import read_image
+from kpca_apps.images.files import check_object, read_image
 from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.workers import Workers
 
@@ -62,6 +62,7 @@ def measure_file(
     """Measure the noise of an image file, to be shown and to be kept."""
     curves = None
     try:
+        check_object(path, name)
         with here(path) as copy:
             image = read_image(copy, label=name)
             if image.mosaic is not None:

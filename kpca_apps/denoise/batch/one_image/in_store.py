@@ -23,7 +23,7 @@ from kpca_apps.denoise.batch.one_image.work import (
     work,
 )
 from kpca_apps.errors import InputError, KpcaError
-from kpca_apps.images.files import files_in
+from kpca_apps.images.files import check_object, files_in
 from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
@@ -64,6 +64,10 @@ def work_anywhere(task: Task, run: Run) -> Done:
 
 
 def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
+    label = one_line(task.planned.name, 200)
+    if task.planned.refused:
+        raise InputError(f"{label}: {task.planned.refused}")
+    check_object(task.planned.source, label)
     source = stack.enter_context(here(task.planned.source))
     reference = task.reference and stack.enter_context(here(task.reference))
     near = replace(task, planned=replace(task.planned, source=source), reference=reference)
