@@ -35,7 +35,9 @@ def test_a_line_that_several_files_have_is_named_by_its_row(kpca: Run, folder: P
     assert kpca("screen", "data").code == 0
     model = "kpca-novelty-data/model.kpca"
     refused = kpca("explain", model, "data", "--line", 5)
-    assert_refused(refused, 3, "rows 4, 24, 44; name one, as with --row 4")
+    assert_refused(
+        refused, 3, "rows 4 of a.csv, 24 of b.csv, 44 of c.csv; name one, as with --row 4"
+    )
     done = kpca("explain", model, "data/a.csv", "data/b.csv", "data/c.csv", "--row", 24)
     assert done.code == 0, done.err
     assert "line 5 of b.csv" in " ".join((done.out + done.err).split())

@@ -63,7 +63,7 @@ def test_a_file_in_the_way_of_an_unfinished_one_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda n: "0" * (2 * n))
-    monkeypatch.setattr("kpca_apps.denoise.batch.run.remove_partial", lambda folder: None)
+    monkeypatch.setattr("kpca_apps.denoise.batch.results.remove_partial", lambda folder: None)
     partials: list[Path] = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
