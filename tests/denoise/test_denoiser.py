@@ -300,7 +300,7 @@ def test_constant_images_stay_constant(value: int, noise: str) -> None:
 @pytest.mark.parametrize(
     ("image", "options", "message"),
     [
-        (np.ones((8, 8, 3)), {}, "channel_axis is None"),
+        (np.ones((8, 8, 3)), {}, "channel_axis is None.*stack_axis for pages"),
         (np.ones((8, 8)), {"channel_axis": -1}, "has three dimensions"),
         (np.ones((2, 8, 8, 3)), {"channel_axis": -1}, "has three dimensions"),
         (np.ones((8, 8), complex), {}, "complex128"),
