@@ -40,6 +40,10 @@ class Command:
         """Name the processes that it started and that are still there."""
         return [pid for pid in group_of(self.pid) if pid != self.pid]
 
+    def workers(self) -> list[int]:
+        """Name those of them that work: Python's own trackers of semaphores complain if killed."""
+        return [pid for pid in self.others() if b"resource_tracker" not in _words(pid)]
+
     def kill(self, *, alone: bool = False) -> None:
         """Kill it, and all it started unless it is to die alone."""
         with suppress(ProcessLookupError):
@@ -72,6 +76,14 @@ class Command:
                 self.kill()
                 raise TimeoutError(f"left by it and alive: {left}")
             time.sleep(0.02)
+
+
+def _words(pid: int) -> bytes:
+    """The command line of a process, empty once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def start(

@@ -47,7 +47,7 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
         return False, command.wait()
     end = command.began + after
     code = command.wait_until(lambda: time.monotonic() >= end)
-    find = {"worker": command.others, "cluster": stage.workers}.get(kind)
+    find = {"worker": command.workers, "cluster": stage.workers}.get(kind)
     if code is None and find is not None:
         code = command.wait_until(lambda: bool(find()))
         if code is None:
