@@ -54,7 +54,7 @@ class Scaling:
             return _other_sign(native)
         if native.dtype.kind == "f" and (self.slope, self.offset) == (1.0, 0.0):
             return native
-        with np.errstate(over="ignore"):  # infinite values are refused where they are used
+        with np.errstate(over="ignore", invalid="ignore"):  # told of where they are used
             values = (native * np.float64(self.slope) + self.offset).astype(dtype)
         if self.blank is not None and native.dtype.kind in "ui":
             values[native == self.blank] = np.nan
