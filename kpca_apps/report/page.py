@@ -149,7 +149,7 @@ def _sentence(parts: list[str]) -> Markup:
 
     A short word of them, such as a date, stays on one line.
     """
-    whole = Markup('<bdi class="whole">{}</bdi>'), Markup("<bdi>{}</bdi>")
+    whole = Markup('<bdi class="unbroken">{}</bdi>'), Markup("<bdi>{}</bdi>")
     return Markup("").join(
         whole[len(part) > LONGEST_WORD or " " in part].format(part)
         if isinstance(part, Verbatim)

@@ -15,7 +15,8 @@ import pytest
 
 from kpca_apps.denoise.batch.inputs import find_images
 from kpca_apps.denoise.batch.one_image.elsewhere import _contents
-from kpca_apps.denoise.batch.run import _put, run_batch
+from kpca_apps.denoise.batch.results import _put
+from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.images.files import encode_image, read_image
@@ -175,7 +176,7 @@ def test_a_batch_finds_keeps_and_replaces_folders(tmp_path: Path) -> None:
     made(tmp_path / "in/a/one.zarr", pixels)
     made(tmp_path / "in/two.ome.zarr", pixels, version=2)
     found, _ = find_images([tmp_path / "in"])
-    assert [name for name, _ in found] == ["a/one.zarr", "two.ome.zarr"]
+    assert [name for name, *_ in found] == ["a/one.zarr", "two.ome.zarr"]
     out, settings = tmp_path / "out", {"by": 1}
     first = run_batch([tmp_path / "in"], out, settings, denoise=lighter)
     assert [(one.reason, one.resumed) for one in first.images] == [("", False)] * 2

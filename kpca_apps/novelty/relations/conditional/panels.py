@@ -236,6 +236,7 @@ def _outliers(
     sums[codes[worst]] -= z[worst]
     left = _distances(z, codes, kept, sums, counts, mean, shrunk_by)
     before, after = np.zeros((2, len(counts) + 1))
+    kept &= codes < len(counts)
     np.maximum.at(before, codes[kept], np.nan_to_num(distance[kept]))
     np.maximum.at(after, codes[kept], np.nan_to_num(left[kept]))
     alone: IntArray = worst[after[codes[worst]] <= before[codes[worst]]]
