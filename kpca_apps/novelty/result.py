@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from kpca_apps.novelty.magnitudes import varies
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.source_info import SourceInfo as SourceInfo  # for the reports, too
 
@@ -276,7 +277,7 @@ class FoundRule:
     @property
     def compares_rows(self) -> bool:
         """Whether it says something of rows beside others, so that no cell of one breaks it."""
-        return self.kind in ("sorted", "unique", "determines")
+        return self.kind in {rule.__struct_config__.tag for rule in WHOLE_TABLE}
 
 
 @dataclass(frozen=True)

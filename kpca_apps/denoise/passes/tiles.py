@@ -76,6 +76,7 @@ def denoise_tiles(
             times = 1 << len(scales)
             if is_empty(((times * top, times * bottom), (times * left, times * right))):
                 if estimate is None:
+                    done += 1
                     yield window, None
                     continue
                 found = _part(planes, window)

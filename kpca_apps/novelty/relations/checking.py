@@ -1,7 +1,7 @@
 """Which rows of a table a rule says something of, and which of these it holds in.
 
-A rule is checked by one function for its kind. All but those of `WHOLE_TABLE` look at one row at a
-time, so that they can be checked on some rows of a table after the others.
+A rule is checked by one function for its kind. All but those of `rule.WHOLE_TABLE` look at one
+row at a time, so that they can be checked on some rows of a table after the others.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, NumberFormat, ValueFormat
 
-WHOLE_TABLE = (Sorted, Unique, Determines)
-"""Kinds of rule that compare rows with each other."""
 LISTED_ROWS = 1_000
 
 _READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say

@@ -19,7 +19,7 @@ from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, suppose
-from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
+from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
     Evidence,
     JudgedCell,
@@ -28,6 +28,7 @@ from kpca_apps.novelty.relations.conditional.levels import (
 )
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.rule import (
+    WHOLE_TABLE,
     AnyRule,
     Code,
     EmptyUnless,

@@ -117,6 +117,10 @@ AnyRule = (
 )
 
 
+WHOLE_TABLE = (Sorted, Unique, Determines)
+"""Kinds of rule that compare rows with each other."""
+
+
 class HeldRule(msgspec.Struct, frozen=True):
     """A rule, and how it held in the table it was found in or checked on."""
 

@@ -26,10 +26,10 @@ from kpca_apps.novelty.columns.encoded import (
 from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_plan
 from kpca_apps.novelty.columns.profiles import naming_identifier
 from kpca_apps.novelty.redact import HIDDEN
-from kpca_apps.novelty.relations.checking import LISTED_ROWS, WHOLE_TABLE, Cells, check
+from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
-from kpca_apps.novelty.relations.rule import AnyRule, HeldRule
+from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.system.limits import require_table
