@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.landmarks import draw_landmarks
 from kpca_apps.engine.linalg.gram import about_landmarks, about_mean
 from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, Missed, subspace_from_sums
@@ -138,14 +142,26 @@ def _fit_exactly(
     return _finished(source, options, SubspaceFit(subspace, plan, "float64", ridge, ()))
 
 
-def fit_through_landmarks(
+class DrawnBasis(NamedTuple):
+    """A basis of landmarks that were drawn for a fit, before rows are summed up in it."""
+
+    basis: LandmarkBasis
+    landmarks: IntArray | None  # their numbers in the sample; None if they are none of it
+    plan: NystroemPlan
+    # Some rows of the sample that are no landmarks, and their z (r, p) in a precision, computed
+    # once; none where components are chosen.
+    probe: Matrix
+    of_probe: Callable[[Resolved], Matrix]
+
+
+def draw_basis(
     source: RowSource,
     kernel: Kernel,
     options: FitOptions,
     rng: np.random.Generator,
     plan: NystroemPlan | None = None,
-) -> SubspaceFit:
-    """Draw landmarks, sum rows up in their span, and turn the sums into components."""
+) -> DrawnBasis:
+    """Draw the landmarks of a fit, and see in which precision rows are to be summed up."""
     sample, seen, index = source.sample, kernel, None
     if plan is None:
         chosen = choose_regime(
@@ -157,28 +173,38 @@ def fit_through_landmarks(
         if options.center and kernel.gains_from_centring:
             seen = about_mean(kernel, sample[:: 1 + (len(sample) - 1) // MEAN_ROWS])
         way = choose_landmarks(seen, sample.shape[1], options.landmarks)
-        points, drawn = draw_landmarks(
+        points, index = draw_landmarks(
             way, seen, sample, options.n_landmarks, rng, n_jobs=options.n_jobs
         )
-        index = drawn
     else:
         points = options.landmarks
     # From the landmarks alone: sums over other rows, with the same landmarks, are to add up.
     kernel = about_landmarks(kernel, points) if options.center else kernel
-    outside = None
-    if options.keeps_span:
-        basis = LandmarkBasis.from_cholesky(kernel, points)
-        if options.precision == "auto":
-            # What is missed of a landmark is the jitter, of which float32 knows nothing.
-            other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
-            precision = agreeing_precision(
-                lambda p: map_row_blocks(basis.residuals(p), sample[other], block=SAMPLE),
-                source.n_rows,
-            )
-            plan = replace(plan, precision=precision)
-    else:
-        basis = LandmarkBasis.from_eigen(kernel, points)
-        outside = _outside(source, basis, options)
+    make = LandmarkBasis.from_cholesky if options.keeps_span else LandmarkBasis.from_eigen
+    basis = make(kernel, points)
+    # What is missed of a landmark is the jitter, of which float32 knows nothing.
+    other = np.setdiff1d(evenly_drawn(len(sample)), [] if index is None else index)
+    probe = sample[other if options.keeps_span else other[:0]]
+    of_probe = cache(lambda p: map_row_blocks(basis.features(p), probe, block=SAMPLE))
+    if options.keeps_span and options.precision == "auto":
+        lengths = kernel.diagonal(probe)
+        precision = agreeing_precision(
+            lambda p: lengths - squared_lengths(of_probe(p)), source.n_rows
+        )
+        plan = replace(plan, precision=precision)
+    return DrawnBasis(basis, index, plan, probe, of_probe)
+
+
+def fit_through_landmarks(
+    source: RowSource,
+    kernel: Kernel,
+    options: FitOptions,
+    rng: np.random.Generator,
+    plan: NystroemPlan | None = None,
+) -> SubspaceFit:
+    """Draw landmarks, sum rows up in their span, and turn the sums into components."""
+    basis, index, plan, *_ = draw_basis(source, kernel, options, rng, plan)
+    outside = None if options.keeps_span else _outside(source, basis, options)
     sums = CovarianceSums.of_rows(basis, source, precision=plan.precision)
     positions = None if index is None else source.sample_index[index]
     landmarks = LandmarkFit(basis, sums, positions, outside, source.n_rows)
@@ -207,9 +233,24 @@ def _absolute_ridge(options: FitOptions, length: float, mean_norm: float) -> flo
     """Return the ridge from rows' mean k(x, x) and the squared length of their mean."""
     if options.ridge is None:
         return None
-    variance = length - (mean_norm if options.center else 0.0)
+    return variance_share(options.ridge, length - (mean_norm if options.center else 0.0))
+
+
+def variance_share(ridge: float, variance: float) -> float:
+    """Return a ridge in feature space, more than 0, from its share of the variance there."""
     # Of rows that are all the same nothing is left, and nothing to cut.
-    return max(options.ridge * variance, float(np.finfo(np.float64).tiny))
+    return max(ridge * variance, float(np.finfo(np.float64).tiny))
+
+
+def doubt_of_jitter(basis: LandmarkBasis, ridge: float) -> str:
+    """Say that the jitter of the landmarks' Gram matrix counts beside the ridge, where it does."""
+    if basis.jitter <= MOST_JITTER * len(basis.points) * ridge:
+        return ""
+    return (
+        "The variance in feature space is so small beside k(x, x) that rounding of the "
+        "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
+        "use a narrower kernel, a larger ridge or method='exact'."
+    )
 
 
 def _solved(
@@ -220,12 +261,7 @@ def _solved(
     ridge = _absolute_ridge(options, sums.norm / sums.n, float(sums.mean @ sums.mean))
     if landmarks.outside is None:
         subspace = subspace_from_sums(basis, sums, rho=ridge, center=options.center)
-        if basis.jitter > MOST_JITTER * len(basis.points) * (ridge or 0.0):
-            doubt = (
-                "The variance in feature space is so small beside k(x, x) that rounding of the "
-                "landmarks' Gram matrix counts like the ridge: scale or centre the columns, "
-                "use a narrower kernel, a larger ridge or method='exact'."
-            )
+        doubt = doubt_of_jitter(basis, ridge or 0.0)
     else:
         subspace = subspace_from_sums(
             basis,

@@ -19,15 +19,16 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import blas, cholesky, eigh, lapack
 
 from kpca_apps.engine.kernels import Kernel, KernelRows
 from kpca_apps.engine.linalg.gram import gram_matrix, overflow, require_finite
+from kpca_apps.engine.linalg.triangular import times_upper
 from kpca_apps.engine.precision import smallest_eigenvalue
-from kpca_apps.engine.rows import BLOCK, ArrayRows, RowSource, SampleRows
+from kpca_apps.engine.rows import BLOCK, ArrayRows, RowSource, SampleRows, sum_row_blocks
 from kpca_apps.engine.subspace import (
     KernelSubspace,
     Resolved,
@@ -99,15 +100,17 @@ class LandmarkBasis:
         )
         return product
 
-    def features(self) -> KernelRows:
+    def features(self, precision: Resolved = "float64") -> KernelRows:
         """Return the map from rows ``(b, d)`` to z, shape ``(b, p)``, prepared once."""
-        kernel_rows, transform = self.kernel.against(self.points), self.transform
+        kernel_rows, product = self.kernel.against(self.points, precision), self.product(precision)
+        return lambda rows: product(kernel_rows(rows))
 
-        def rows(X: Matrix) -> Matrix:
-            z: Matrix = kernel_rows(X) @ transform
-            return z
-
-        return rows
+    def product(self, precision: Resolved) -> Callable[[Matrix], Matrix]:
+        """Return the map from kernel values of rows ``(b, m)``, written over, to z."""
+        if self.triangular:
+            return times_upper(self.transform, precision)
+        transform = self.transform.astype(precision, copy=False)
+        return lambda k: k @ transform
 
     @property
     def own_residuals(self) -> Matrix:
@@ -121,11 +124,10 @@ class LandmarkBasis:
 
         That is what the landmarks' span misses of a row, a squared distance.
         """
-        kernel_rows = self.kernel.against(self.points, precision)
-        transform = self.transform.astype(precision)
+        features = self.features(precision)
 
         def residuals(rows: Matrix) -> Matrix:
-            z = kernel_rows(rows) @ transform
+            z = features(rows)
             missed: Matrix = self.kernel.diagonal(rows) - np.einsum("ij,ij->i", z, z)
             return missed
 
@@ -156,19 +158,36 @@ class CovarianceSums:
         ``n_jobs`` is for rows in an array, shape ``(n, d)``.
         """
         source = ArrayRows(rows, n_jobs=n_jobs) if isinstance(rows, np.ndarray) else rows
+        function = FeatureSums(basis, precision)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums: CovarianceSums = source.sum(FeatureSums(basis, precision))
+            sums: CovarianceSums = source.sum(function)
+        sums.require_finite(basis.kernel)
+        return sums if function.is_of_features else sums.in_features(basis)
+
+    @classmethod
+    def of_features(
+        cls, function: FeatureSums, z: Matrix, lengths: Matrix, *, n_jobs: int | None = None
+    ) -> CovarianceSums:
+        """Return the sums over rows from their z ``(n, p)`` and k(x, x) ``(n,)``, as of a function.
+
+        z is written over.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = sum_row_blocks(function.of_values(), z, n_jobs=n_jobs)
+        sums = replace(sums, norm=float(lengths.sum()))
+        sums.require_finite(function.basis.kernel)
+        return sums
+
+    def require_finite(self, kernel: Kernel) -> None:
+        """ValueError if the kernel overflowed on a row."""
         # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is, but of a row with NaN, which
         # a kernel of a distance gives k(x, x) = 1.
-        if not (np.isfinite(sums.norm) and np.isfinite(sums.total).all()):
+        if not (np.isfinite(self.norm) and np.isfinite(self.total).all()):
             # Rows outside the sample have not been checked before.
-            raise overflow(basis.kernel, is_checked=False)
-        return sums.in_features(basis, precision)
+            raise overflow(kernel, is_checked=False)
 
-    def in_features(self, basis: LandmarkBasis, precision: Resolved) -> CovarianceSums:
-        """Return the sums of z, once all rows are in: z = B' k_Z is linear in k_Z."""
-        if precision == "float64":
-            return self
+    def in_features(self, basis: LandmarkBasis) -> CovarianceSums:
+        """Return the sums of z from those of k_Z, once all rows are in: z = B' k_Z."""
         B = basis.transform
         with one_blas_thread():
             scatter = basis.combine(basis.combine(self.scatter, transposed=True).T, transposed=True)
@@ -216,13 +235,16 @@ class CovarianceSums:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums over rows that `CovarianceSums.in_features` completes: a function that can be sent."""
+    """Sums over rows of their z, or of what `CovarianceSums.in_features` turns into these.
 
-    # In float64 the rows summed are z: z z' is positive semi-definite whatever rounding does, while
-    # B'(sum of k k')B multiplies what rounding does to the sum by the condition of K_mm. Where
-    # kernel values are float32 they have lost more than that already: they are summed in float64 as
-    # they come, before they become z, in half the time, and variances are right to about 1e-6 of
-    # the total.
+    A function that can be sent.
+    """
+
+    # Summed is z: z z' is positive semi-definite whatever rounding does, and what it does is small
+    # beside the variance of each direction, while B'(sum of k k')B multiplies what rounding does to
+    # the sum by the condition of K_mm. In float32 that is so for a triangular B, whose products
+    # take half as long. With another, kernel values in float32 are summed in float64 as they come,
+    # before they become z, in half the time: variances are then right to about 1e-6 of the total.
 
     basis: LandmarkBasis
     precision: Resolved = "float64"
@@ -231,27 +253,54 @@ class FeatureSums:
     shift: Matrix = field(init=False)
 
     def __post_init__(self) -> None:
-        basis, precision = self.basis, self.precision
         with one_blas_thread():
-            values = basis.kernel.against(basis.points, precision)(basis.points[:SHIFT_ROWS])
-            shift: Matrix = values.mean(axis=0, dtype=np.float64)
-            shift = shift @ basis.transform if precision == "float64" else shift
-        object.__setattr__(self, "shift", shift)
+            values = self._values()(self.basis.points[:SHIFT_ROWS])
+            # Held in the precision of what it is taken from.
+            shift = values.mean(axis=0, dtype=np.float64).astype(self._summed_in)
+        object.__setattr__(self, "shift", shift.astype(np.float64))
+
+    @property
+    def is_of_features(self) -> bool:
+        """Whether the sums are those of z already."""
+        return self.precision == "float64" or self.basis.triangular
+
+    @property
+    def _summed_in(self) -> Resolved:
+        return self.precision if self.is_of_features else "float64"
+
+    def _values(self) -> KernelRows:
+        """Fix the landmarks in the map from rows to what is summed of them."""
+        basis, precision = self.basis, self.precision
+        if self.is_of_features:
+            return basis.features(precision)
+        return basis.kernel.against(basis.points, precision)
 
     def prepare(self) -> Callable[[Matrix], CovarianceSums]:
         """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
-        kernel, shift, in_z = self.basis.kernel, self.shift, self.precision == "float64"
-        kernel_rows, B = kernel.against(self.basis.points, self.precision), self.basis.transform
+        values, of_values, p = self._values(), self.of_values(), len(self.shift)
+        kernel = self.basis.kernel
 
         def sums(rows: Matrix) -> CovarianceSums:
-            centred = np.empty((len(rows), len(shift)))
+            found = np.empty((len(rows), p), self._summed_in)
             for start in range(0, len(rows), BLOCK):
-                part = slice(start, start + BLOCK)
-                values = kernel_rows(rows[part])
-                np.subtract(values @ B if in_z else values, shift, out=centred[part])
+                found[start : start + BLOCK] = values(rows[start : start + BLOCK])
+            return replace(of_values(found), norm=float(kernel.diagonal(rows).sum()))
+
+        return sums
+
+    def of_values(self) -> Callable[[Matrix], CovarianceSums]:
+        """Return the map from what is summed of rows ``(b, p)`` to their sums, without lengths.
+
+        The values are written over.
+        """
+        shift, taken = self.shift, self.shift.astype(self._summed_in)
+
+        def sums(values: Matrix) -> CovarianceSums:
+            values -= taken
             # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-            scatter, norm = centred.T @ centred, float(kernel.diagonal(rows).sum())
-            return CovarianceSums(len(rows), centred.sum(axis=0), scatter, shift, norm)
+            scatter = (values.T @ values).astype(np.float64, copy=False)
+            total = values.sum(axis=0, dtype=np.float64)
+            return CovarianceSums(len(values), total, scatter, shift, norm=0.0)
 
         return sums
 

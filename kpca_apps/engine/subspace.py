@@ -154,25 +154,6 @@ class KernelSubspace:
 
         return errors
 
-    def error_parts(
-        self, scale: Matrix, precision: Resolved = "float64"
-    ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:
-        """Return the map from rows to their errors ``(b,)`` and to sum_a scale_a t_a^2 ``(b,)``.
-
-        With one over the variances for ``scale``, shape ``(q,)``, that is a squared Mahalanobis
-        distance.
-        """
-        products = self._products(np.ones(self.n_components), precision)
-        forms = np.column_stack([self.gain, scale]).astype(precision)
-
-        def parts(rows: Matrix) -> tuple[Matrix, Matrix]:
-            t, rest = products(rows)
-            explained, scaled = (np.square(t, out=t) @ forms).T.astype(np.float64)
-            rest -= explained
-            return rest, scaled
-
-        return parts
-
     def _products(
         self, factors: Matrix, precision: Resolved
     ) -> Callable[[Matrix], tuple[Matrix, Matrix]]:

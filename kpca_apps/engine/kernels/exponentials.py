@@ -17,8 +17,13 @@ C5, C6 = np.float32(0.0083687804), np.float32(0.0013814467)
 
 
 @compiled_as_written
-def add_first_and_third(exponents: Values, factor: np.float32, total: Values) -> None:
-    """Add factor u + u^3, u = exp(x), of exponents x in -87..0 to sums, both (b, m) in float32.
+def add_first_and_third(
+    exponents: Values, lowest: np.float32, factor: np.float32, total: Values, is_first: bool
+) -> None:
+    """Add factor u + u^3, u = exp(x), of exponents x <= 0 to sums, both (b, m) in float32.
+
+    None is taken for smaller than the `lowest`, -87 or more. With the first exponents sums begin,
+    whatever was in their memory.
 
     exp(x) = 2^n exp(r) with n the whole number nearest to x / ln 2: n goes into the bits of the
     exponent. The exponential is right to 1e-7, relative (numpy's: 2e-7), and the sum of its powers
@@ -27,8 +32,10 @@ def add_first_and_third(exponents: Values, factor: np.float32, total: Values) ->
     for i in range(len(exponents)):
         line, sums = exponents[i], total[i]
         for j in range(len(line)):
-            n = np.rint(line[j] * LOG2_E)
-            r = (line[j] - n * LN_2) - n * LN_2_REST
+            x = lowest if line[j] < lowest else line[j]
+            n = np.rint(x * LOG2_E)
+            r = (x - n * LN_2) - n * LN_2_REST
             series = ((((C6 * r + C5) * r + C4) * r + C3) * r + C2) * r * r + r + ONE
             u = series * np.int32((np.int32(n) + BIAS) << MANTISSA_BITS).view(np.float32)
-            sums[j] += (u * u + factor) * u
+            value = (u * u + factor) * u
+            sums[j] = value if is_first else sums[j] + value

@@ -376,18 +376,21 @@ class MeanRBF(OfDistance):
         lowest, shift = LOWEST[np.dtype(dtype)] / largest, math.log(c) / largest
         self._views(Z)
         m, room = len(Z), threading.local()
-        exponents = view_exponents(Z, self.gamma, lowest, dtype, shift, self.n_views)
         add_views = None
         if np.dtype(dtype) == SINGLE and self.powers == (1, 3):
             # Loaded here: of all kernels this one alone needs a compiler.
             from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
             add_views = add_first_and_third
+        # What is compiled sees itself to exponents that are too low.
+        clipped = -math.inf if add_views else lowest
+        bounds = np.float32(lowest), np.float32(factors[0] if factors else 0.0)
+        exponents = view_exponents(Z, self.gamma, clipped, dtype, shift, self.n_views)
 
         def rows(X: Matrix) -> Values:
             if X.shape[1] != Z.shape[1]:
                 raise ValueError(f"The kernel compares {Z.shape[1]} columns, got {X.shape[1]}.")
-            total = (np.zeros if add_views else np.empty)((len(X), m), dtype=dtype)
+            total = np.empty((len(X), m), dtype=dtype)
             # Memory used again from call to call, by each thread its own: to get it can take
             # longest.
             beside = getattr(room, "values", None)
@@ -397,7 +400,7 @@ class MeanRBF(OfDistance):
             for number in range(self.n_views):
                 values = of_view(number, beside[0])
                 if add_views:
-                    add_views(values, np.float32(factors[0]), total)
+                    add_views(values, *bounds, total, not number)
                     continue
                 np.exp(values, out=values)
                 # The sum of powers by Horner's rule.

@@ -22,6 +22,14 @@ from numpy.typing import DTypeLike
 from kpca_apps.engine.kernels import Kernel, Recentred
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.system.arrays import Matrix, Values
+from kpca_apps.system.blas import one_blas_thread
+
+FEW_ROWS, STRIPS = 2_000, 8
+"""Of so few rows half a Gram matrix is computed, in so many strips: each is compared with itself
+and the rows behind. Of more, rows are prepared once, which can take long, and strips would be
+large."""
+
+LEAST_STRIP = 48
 
 
 def gram_matrix(
@@ -29,10 +37,25 @@ def gram_matrix(
 ) -> Values:
     """Return K with K_ij = k(x_i, x_j); ValueError if values overflow: no solver takes them."""
     with np.errstate(over="ignore", invalid="ignore"):
-        gram = map_row_blocks(kernel.against(X, dtype), X, n_jobs=n_jobs)
+        if len(X) <= FEW_ROWS:
+            gram = _by_strips(kernel, X, dtype)
+        else:
+            gram = map_row_blocks(kernel.against(X, dtype), X, n_jobs=n_jobs)
         finite = np.isfinite(gram.sum(axis=0)).all()
     if not finite:
         raise overflow(kernel)
+    return gram
+
+
+def _by_strips(kernel: Kernel, X: Matrix, dtype: DTypeLike) -> Values:
+    n = len(X)
+    gram, size = np.empty((n, n), dtype), max(-(-n // STRIPS), LEAST_STRIP)
+    with one_blas_thread():
+        for start in range(0, n, size):
+            end = start + size
+            strip = kernel.against(X[start:], dtype)(X[start:end])
+            gram[start:end, start:] = strip
+            gram[end:, start:end] = strip[:, size:].T
     return gram
 
 

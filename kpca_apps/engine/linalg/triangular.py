@@ -1,4 +1,4 @@
-"""Squared lengths of products with a matrix, by its triangular factor: about half the work."""
+"""Products with triangular matrices, and squared lengths by a triangular factor: half the work."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.linalg import qr_multiply
+from scipy.linalg import get_blas_funcs, qr_multiply
 
 from kpca_apps.system.arrays import Index, Matrix, Values
 from kpca_apps.system.blas import one_blas_thread
 
 WIDTH = 128
 """Columns of a factor that are multiplied at once: what lies below them is left out."""
+
+
+def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
+    """Fix an upper triangular matrix U (p, p) in the map from rows k (b, p) to k U.
+
+    Rows of the ``dtype``, one behind the other in memory, are written over.
+    """
+    # The library reads columns first, and so sees k' and, for U', the same numbers as U.
+    factor = np.asfortranarray(upper, dtype)
+    (multiply,) = get_blas_funcs(("trmm",), (factor,))
+
+    def product(k: Values) -> Values:
+        out: Values = multiply(1.0, factor, k.T, trans_a=1, overwrite_b=1).T
+        return out
+
+    return product
 
 
 def squared_norms(

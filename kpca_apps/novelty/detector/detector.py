@@ -66,15 +66,13 @@ class StoredRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Detector:
-    """What a detector learned, without the scores of its training rows.
+class Learned:
+    """What a detector learned, but for the components of its kernel PCA.
 
     The rows that expected values are taken from are part of it: a model file holds rows of its
     reference. So are its landmarks, as they come, since all views of them are several times as
     large.
     """
-
-    stored_as: ClassVar[str] = "DetectorState"  # in model files
 
     parameters: Parameters
     n_features_in: Annotated[int, Meta(ge=1)]
@@ -86,7 +84,6 @@ class Detector:
     precision: Literal["float32", "float64"]
     warnings: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]  # of columns
-    subspace: KernelSubspace  # its points are rows as they come
     views: ViewScales | RawColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
@@ -98,6 +95,15 @@ class Detector:
     def flags_above(self) -> float:
         """Rows that score higher are novel; infinite where too few rows can calibrate."""
         return np.inf if self.threshold is None else self.threshold
+
+
+@dataclass(frozen=True, eq=False)
+class Detector(Learned):
+    """A fitted detector, without the scores of its training rows."""
+
+    stored_as: ClassVar[str] = "DetectorState"  # in model files
+
+    subspace: KernelSubspace  # its points are rows as they come
 
     @cached_property
     def viewed(self) -> KernelSubspace:

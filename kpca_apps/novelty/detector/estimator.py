@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import ArrayRows, RowSource, sample_positions
+from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import KpcaWarning
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
@@ -295,11 +296,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _hold(self, found: Fit, normal: ArrayLike | None) -> None:
         """Take the attributes from a fit."""
-        self.detector_ = detector = found.detector
+        self._found, learned = found, found.learned
         self.novelty_scores_ = scores = found.scores
-        self.threshold_, self.offset_ = detector.flags_above, -finite_threshold(detector)
-        self.calibration_ = detector.calibration
-        self.calibration_scores_ = detector.calibration_scores
+        self.threshold_ = learned.flags_above
+        self.offset_ = -self.threshold_
+        if learned.threshold is None:
+            self.offset_ = -largest_score(found.detector)
+        self.calibration_ = learned.calibration
+        self.calibration_scores_ = learned.calibration_scores
         is_normal = False if normal is None else np.asarray(normal)
         self.training_labels_ = np.where((scores > self.threshold_) & ~np.asarray(is_normal), -1, 1)
         self.novelty_p_values_: FloatArray | None = None
@@ -308,11 +312,21 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             if self.n_components is not None:
                 # In-sample errors of truncation are no sample of what new rows would score.
                 self.novelty_p_values_[found.in_use] = np.nan
-        self.groups_ = [np.array(group) for group in detector.groups]
-        self.subspace_, self.combined_ = detector.viewed, detector.combined
-        self.rarity_, self.landmark_miss_ = detector.rarity, detector.landmark_miss
-        self.precision_, self.warnings_ = detector.precision, detector.warnings
-        self.n_samples_fit_ = detector.n_samples_fit
+        self.groups_ = [np.array(group) for group in learned.groups]
+        self.combined_, self.rarity_ = learned.combined, learned.rarity
+        self.landmark_miss_, self.precision_ = learned.landmark_miss, learned.precision
+        self.warnings_, self.n_samples_fit_ = learned.warnings, learned.n_samples_fit
+
+    @property
+    def detector_(self) -> Detector:
+        """The fitted form: all that scores and explains new rows, and what a model file holds."""
+        check_is_fitted(self)
+        return self._found.detector
+
+    @property
+    def subspace_(self) -> KernelSubspace:
+        """The fitted kernel PCA."""
+        return self.detector_.viewed
 
     def _idle_warning(self) -> tuple[str, ...]:
         """Say that a parameter that was given says nothing here."""
@@ -505,14 +519,12 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         return rows
 
 
-def finite_threshold(detector: Detector) -> float:
-    """Return the threshold, or a bound of the scores where it is infinite.
+def largest_score(detector: Detector) -> float:
+    """Return a bound of the scores.
 
     An error is at most the squared distance of phi(x) to the mean in feature space, hence at most
     the square of the sum of both lengths.
     """
-    if detector.threshold is not None:
-        return detector.threshold
     if detector.combined is not None:
         return LARGEST
     subspace = detector.viewed

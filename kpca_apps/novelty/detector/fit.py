@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kpca_apps.engine.fit import fit_subspace
+from kpca_apps.engine.fit import (
+    DrawnBasis,
+    doubt_of_jitter,
+    draw_basis,
+    fit_subspace,
+    variance_share,
+)
 from kpca_apps.engine.kernels import Kernel
+from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.nystroem import (
+    CovarianceSums,
+    FeatureSums,
+    LandmarkBasis,
+    subspace_from_sums,
+)
 from kpca_apps.engine.plan import FitOptions
 from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
-from kpca_apps.engine.rows import ArrayRows, RowSource, SampleRows, map_row_blocks
+from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_row_blocks
 from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.novelty.detector.detector import Detector, Parameters, StoredRows
+from kpca_apps.engine.tikhonov import TikhonovFilter
+from kpca_apps.novelty.detector.detector import Detector, Learned, Parameters, StoredRows
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.leave_one_out import (
-    SCORED_BLOCK,
     NoveltyScores,
-    leave_landmark_out,
+    TrainingScores,
     leave_row_out,
+    without_direction,
 )
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
@@ -35,7 +50,9 @@ from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule, smallest_rate, top_count
 from kpca_apps.novelty.detector.trim import trim
 from kpca_apps.novelty.detector.views import (
+    SCORED_BLOCK,
     ColumnRoles,
+    Features,
     RawColumns,
     Seen,
     ViewedRows,
@@ -49,8 +66,9 @@ from kpca_apps.system.blas import one_blas_thread
 Views = ViewScales | RawColumns
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
-# A density is smooth: fewer tell the dense half of many rows from the sparse one.
-DRAFT_LANDMARKS, MANY_ROWS = 150, 2_000
+# A density is smooth: fewer landmarks tell the dense half of many rows from the sparse one, and
+# some of the rows give its scales.
+DRAFT_LANDMARKS, MANY_ROWS, DRAFT_ROWS = 150, 2_000, 2_000
 MAX_EXACT_ROWS = 5_000
 # Rows that expected values are taken from, and their cells: a model holds them.
 MAX_NEIGHBOUR_ROWS, MAX_NEIGHBOUR_CELLS = 2_500, 300_000
@@ -60,14 +78,27 @@ LEAST_LEFT_OUT = 0.05  # of a table that may hold outliers, the share of its row
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 10_000, 4_000_000, 200
 
 
-class Fit(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Fit:
     """A detector, and what it makes of its training rows."""
 
-    detector: Detector
+    learned: Learned
+    # The components of a Tikhonov filter are made when they are first asked for: to score the rows
+    # it is fitted on takes none.
+    subspace: KernelSubspace | Callable[[], KernelSubspace]
+    points: FloatArray  # of the subspace, as they come
     # (n,): as if each row had been left out for a Tikhonov filter, in-sample for rows that
     # truncation was fitted on.
     scores: FloatArray
     in_use: BoolArray  # (n,), the training subset
+
+    @cached_property
+    def detector(self) -> Detector:
+        """The detector, complete."""
+        found = self.subspace
+        subspace = found if isinstance(found, KernelSubspace) else found()
+        of_learned = {field.name: getattr(self.learned, field.name) for field in fields(Learned)}
+        return Detector(**of_learned, subspace=replace(subspace, points=self.points))
 
 
 def fit_detector(
@@ -164,7 +195,7 @@ def _normal_rows(normal: ArrayLike | None, n_rows: int, parameters: Parameters) 
 class _Model(NamedTuple):
     """Kernel PCA of the training subset, and the scores of all rows by it."""
 
-    subspace: KernelSubspace
+    subspace: KernelSubspace | Callable[[], KernelSubspace]
     points: FloatArray  # of the subspace, as they come
     rho: float | None  # of a Tikhonov filter
     landmarks: IntArray  # positions of the points among all rows
@@ -224,7 +255,7 @@ class _Fitting:
                     f"{parameters.alpha:g}: the threshold is infinite and nothing is flagged. The "
                     f"smallest rate they allow is {smallest_rate(n):.3g}.",
                 )
-        detector = Detector(
+        learned = Learned(
             parameters=parameters,
             n_features_in=source.sample.shape[1],
             n_samples_fit=source.n_rows,
@@ -235,7 +266,6 @@ class _Fitting:
             precision=model.precision,
             warnings=warnings,
             groups=tuple(tuple(group.tolist()) for group in self.columns.groups),
-            subspace=replace(model.subspace, points=model.points),
             views=views,
             neighbours=neighbours,
             landmarks=model.landmarks,
@@ -243,7 +273,7 @@ class _Fitting:
             combined=model.combined,
             rarity=rarity,
         )
-        return Fit(detector, scores, in_use)
+        return Fit(learned, model.subspace, model.points, scores, in_use)
 
     def _dense_rows(self) -> BoolArray:
         """Mark the rows (n,) that scales are learned from, those known to be normal left out."""
@@ -252,7 +282,8 @@ class _Fitting:
         if self.parameters.contaminated:
             # A first look at a table, in which nothing is known to be normal.
             sample, groups = source.sample[:], self.large_groups
-            views = self._fit_views(ordinary_rows(sample))
+            some = ordinary_rows(sample)
+            views = self._fit_views(some[:: 1 + (len(some) - 1) // DRAFT_ROWS])
             draft = DRAFT_LANDMARKS if n > MANY_ROWS else CONTAMINATED_LANDMARKS
             return trim(
                 ViewedRows(source, views, n_jobs=self.n_jobs),
@@ -303,27 +334,40 @@ class _Fitting:
             n_landmarks=self.parameters.n_landmarks or default,
             n_jobs=self.n_jobs,
         )
-        fit = fit_subspace(rows, views.kernel, options, self.rng)
-        subspace, rho, through = fit.subspace, fit.ridge, fit.landmarks
-        assert rho is not None and through is not None and through.index is not None
-        landmarks, sums = np.searchsorted(rows.sample_index, through.index), through.sums
-        probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
-        errors = self._errors(views, subspace, rho, rows.sample[probe])
+        drawn = draw_basis(rows, views.kernel, options, self.rng)
+        basis, landmarks, plan = drawn.basis, drawn.landmarks, drawn.plan
+        assert landmarks is not None
+        kept = rows.features(basis, plan.precision)
+        sums = self._sums(rows, kept, basis, plan.precision, in_use)
+        variance = sums.norm / sums.n - float(sums.mean @ sums.mean)
+        rho = variance_share(options.ridge or usual, variance)
+        tikhonov = TikhonovFilter.of_sums(basis, sums, rho)
+        errors = self._training_scores(views, tikhonov, drawn)
+        positions = rows.sample_index[landmarks]
         # Landmarks are scored without themselves, too.
-        everyone = np.arange(len(landmarks))
-        alone, mahalanobis = leave_landmark_out(
-            subspace, rho, subspace.points, everyone, errors.precision
+        if kept is None:
+            z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
+        else:
+            z = kept.z[positions]
+        B, whitened = basis.transform, tikhonov.whitened(errors.precision)
+        alone, mahalanobis = without_direction(
+            B,
+            # The row of B of a landmark times its z, that of B B'K = (K + jI)^-1 K with jitter j.
+            1.0 - basis.jitter * squared_lengths(B),
+            np.maximum(basis.own_residuals, 0.0),
+            whitened(B.astype(errors.precision)),
+            whitened((z - tikhonov.mean).astype(errors.precision)),
         )
-        of_landmarks = leave_row_out(alone, mahalanobis, rho, subspace.n)
+        of_landmarks = leave_row_out(alone, mahalanobis, rho, sums.n)
         # A landmark with an equal row beside it keeps that one when it is left out.
         single = _occur_once(rows.sample.rows, landmarks)
-        positions, of_landmarks = through.index[single], of_landmarks[single]
+        all_positions, positions = positions, positions[single]
+        of_landmarks = of_landmarks[single]
         combined = usual_scores = None
         if self.kernel is None:
             learned, X = self._learned_rows(in_use)
-            seen = rows.all_seen
-            if seen is not None and len(X) == source.n_rows:
-                of_rows = seen.map(replace(errors, views=Seen()), in_use)
+            if len(X) == source.n_rows:
+                of_rows = self._scores_of_all(rows, kept, errors, in_use)
             else:
                 of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
@@ -351,11 +395,11 @@ class _Fitting:
             scores = source.map(errors, in_use)
             scores[positions] = of_landmarks
         # A landmark's own residual is jitter; what the other landmarks miss of it takes its place.
-        unseen = float((alone - through.basis.own_residuals).sum())
-        others = map_row_blocks(
-            through.basis.residuals(errors.precision), rows.sample[probe], block=SCORED_BLOCK
-        )
-        warnings = fit.warnings
+        unseen = float((alone - basis.own_residuals).sum())
+        others = basis.kernel.diagonal(drawn.probe)
+        others -= squared_lengths(drawn.of_probe(errors.precision))
+        doubt = doubt_of_jitter(basis, rho)
+        warnings = (doubt,) if doubt else ()
         if np.median(np.concatenate([alone, others])) >= 0.95 * sums.norm / sums.n:
             warnings = (
                 *warnings,
@@ -363,10 +407,10 @@ class _Fitting:
                 "unrelated columns): scores of such rows differ little and mean little.",
             )
         return _Model(
-            subspace=subspace,
+            subspace=partial(subspace_from_sums, basis, sums, rho=rho),
             points=rows.sample.rows[landmarks],
             rho=rho,
-            landmarks=through.index,
+            landmarks=all_positions,
             precision=errors.precision,
             scores=scores,
             warnings=warnings,
@@ -374,6 +418,34 @@ class _Fitting:
             combined=combined,
             usual_scores=usual_scores,
         )
+
+    def _sums(
+        self,
+        rows: ViewedRows,
+        kept: Features | None,
+        basis: LandmarkBasis,
+        precision: Resolved,
+        in_use: BoolArray,
+    ) -> CovarianceSums:
+        """Return the sums over the training subset, from what is kept of rows or from them."""
+        if kept is None:
+            return CovarianceSums.of_rows(basis, rows, precision=precision)
+        z, lengths, sums = kept.z[in_use], kept.lengths[in_use], FeatureSums(basis, precision)
+        return CovarianceSums.of_features(sums, z, lengths, n_jobs=self.n_jobs)
+
+    def _scores_of_all(
+        self, rows: ViewedRows, kept: Features | None, errors: TrainingScores, in_use: BoolArray
+    ) -> FloatArray:
+        """Return the errors of all rows, from what is kept of them where that is precise enough."""
+        if kept is not None and kept.precision in ("float64", errors.precision):
+            of_features = replace(errors, precision=kept.precision).of_features()
+            return map_row_blocks(
+                of_features, kept.z, kept.lengths, in_use, block=MAPPED, n_jobs=self.n_jobs
+            )
+        seen = rows.all_seen
+        if seen is None:
+            return self.source.map(errors, in_use)
+        return seen.map(replace(errors, views=Seen()), in_use)
 
     def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
         """Fit Hoffmann's classic: keep some components, score by what they leave.
@@ -403,26 +475,31 @@ class _Fitting:
         assert positions is not None
         landmarks = np.searchsorted(rows.sample_index, positions)
         probe = np.setdiff1d(evenly_drawn(len(rows.sample)), landmarks)
-        errors = self._errors(views, subspace, None, rows.sample[probe])
-        scores = self.source.map(errors)
+        seen = rows.sample[probe]
+        precision = agreeing_precision(
+            lambda p: np.maximum(map_row_blocks(subspace.errors(p), seen, block=SCORED_BLOCK), 0.0),
+            self.source.n_rows,
+        )
+        scores = self.source.map(NoveltyScores(views, subspace, precision))
         typical = subspace.kernel.diagonal(subspace.points).mean()
         if np.median(scores[rows.sample_index]) < 1e-10 * typical:
             raise spanned
         points = rows.sample.rows[landmarks]
-        return _Model(subspace, points, None, positions, errors.precision, scores, fit.warnings)
+        return _Model(subspace, points, None, positions, precision, scores, fit.warnings)
 
-    def _errors(
-        self, views: Views, subspace: KernelSubspace, rho: float | None, probe: FloatArray
-    ) -> NoveltyScores:
-        """Return how a model scores rows, in float32 where that gives the `probe` the same scores.
-
-        These are rows (r, .) as the kernel sees them.
-        """
-        of_seen, rows = partial(NoveltyScores, Seen(), subspace, rho), ArrayRows(probe)
+    def _training_scores(
+        self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis
+    ) -> TrainingScores:
+        """Return how a Tikhonov filter scores, in float32 where some rows score the same in it."""
+        lengths = tikhonov.basis.kernel.diagonal(drawn.probe)
         # Every second of them in use.
-        used, n_rows = np.arange(len(probe)) % 2 == 0, self.source.n_rows
-        precision = agreeing_precision(lambda p: rows.map(of_seen(p), used), n_rows)
-        return NoveltyScores(views, subspace, rho, precision)
+        used = np.arange(len(lengths)) % 2 == 0
+
+        def scores(precision: Resolved) -> FloatArray:
+            of_features = TrainingScores(views, tikhonov, precision).of_features()
+            return of_features(drawn.of_probe(precision), lengths, used)
+
+        return TrainingScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
 
     def _learned_rows(self, in_use: BoolArray) -> tuple[IntArray, FloatArray]:
         """Rows in memory that what cells add is learned from: their positions, and they."""

@@ -3,8 +3,8 @@
 Symbols: z feature coordinates in the span of the landmarks, zbar and C their mean and covariance
 over the n rows of the training subset, A = C + rho I, y = z - zbar, M = y'A^-1 y, r the part of phi
 outside the span. The soft reconstruction error of a row is r + rho M (rho times a regularised
-Mahalanobis distance: Rudi et al. 2017). With C = U diag(lambda) U', everything here is written in
-the coordinates t = U'y of a `KernelSubspace`, where A is diagonal.
+Mahalanobis distance: Rudi et al. 2017). A fit has A = L L' (`TikhonovFilter`) and needs no more; in
+the coordinates t = U'y of a `KernelSubspace`, with C = U diag(lambda) U', A is diagonal.
 """
 
 from __future__ import annotations
@@ -17,23 +17,42 @@ import numpy as np
 
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
+from kpca_apps.engine.tikhonov import TikhonovFilter
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.views import RawColumns, Seen, ViewScales
+from kpca_apps.novelty.detector.views import SCORED_BLOCK, RawColumns, Seen, ViewScales
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-
-SCORED_BLOCK = 192
-"""Rows compared with the landmarks at once: a multiple of 64 and of 24, as `rows.BLOCK` explains;
-few, for the kernel over views keeps several arrays of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoveltyScores:
-    """Novelty of each row, joined with that of its cells; training rows as if left out."""
+    """Novelty of each row that is none of the training subset, joined with that of its cells."""
+
+    views: ViewScales | RawColumns
+    subspace: KernelSubspace
+    precision: Resolved = "float64"
+    combined: CombinedScore | None = None  # without it the reconstruction error alone
+
+    purpose: ClassVar[str] = "Scoring rows"
+
+    def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Return the novelty of rows; those in use are scored like the others."""
+        views, combined = self.views, self.combined
+        errors = self.subspace.errors(self.precision)
+
+        def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
+            seen = views.transform(rows)
+            found = np.maximum(map_row_blocks(errors, seen, block=SCORED_BLOCK), 0.0)
+            return found if combined is None else combined(rows, found)
+
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingScores:
+    """Novelty of each row by a Tikhonov filter; those of the training subset as if left out."""
 
     views: ViewScales | RawColumns | Seen
-    subspace: KernelSubspace
-    # Of a Tikhonov filter; without it the training subset is scored like other rows.
-    rho: float | None = None
+    tikhonov: TikhonovFilter
     precision: Resolved = "float64"
     combined: CombinedScore | None = None  # without it the reconstruction error alone
 
@@ -41,25 +60,31 @@ class NoveltyScores:
 
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the novelty of rows, of which some are in use."""
-        views, subspace, rho, combined = self.views, self.subspace, self.rho, self.combined
-        errors: Callable[..., FloatArray]
-        if rho is None:
-            errors = subspace.errors(self.precision)
-        else:
-            parts = subspace.error_parts(1.0 / (subspace.variances + rho), self.precision)
+        views, combined, basis = self.views, self.combined, self.tikhonov.basis
+        features, of_features = basis.features(self.precision), self.of_features()
 
-            def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
-                error, mahalanobis = parts(seen)
-                residual = np.maximum(error - rho * mahalanobis, 0.0)
-                left_out = leave_row_out(residual, mahalanobis, rho, subspace.n)
-                return np.where(in_use, left_out, error)
+        def errors(seen: FloatArray, in_use: BoolArray) -> FloatArray:
+            return of_features(features(seen), basis.kernel.diagonal(seen), in_use)
 
         def scores(rows: FloatArray, in_use: BoolArray) -> FloatArray:
-            seen = (views.transform(rows),) if rho is None else (views.transform(rows), in_use)
-            found = np.maximum(map_row_blocks(errors, *seen, block=SCORED_BLOCK), 0.0)
+            seen = views.transform(rows)
+            found = map_row_blocks(errors, seen, in_use, block=SCORED_BLOCK)
             return found if combined is None else combined(rows, found)
 
         return scores
+
+    def of_features(self) -> Callable[[FloatArray, FloatArray, BoolArray], FloatArray]:
+        """Return the map from z (b, p), k(x, x) (b,) and whether rows are in use to errors (b,)."""
+        tikhonov = self.tikhonov
+        of_z, rho, n = tikhonov.mahalanobis(self.precision), tikhonov.rho, tikhonov.n
+
+        def errors(z: FloatArray, lengths: FloatArray, in_use: BoolArray) -> FloatArray:
+            residual = np.maximum(lengths - np.einsum("ij,ij->i", z, z), 0.0)
+            mahalanobis = of_z(z)
+            left_out = leave_row_out(residual, mahalanobis, rho, n)
+            return np.where(in_use, left_out, residual + rho * mahalanobis)
+
+        return errors
 
 
 def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: int) -> FloatArray:
@@ -75,28 +100,37 @@ def leave_row_out(residual: FloatArray, mahalanobis: FloatArray, rho: float, n: 
 
 
 def leave_landmark_out(
-    subspace: KernelSubspace,
-    rho: float,
-    X: FloatArray,
-    landmarks: IntArray,
-    precision: Resolved = "float64",
+    subspace: KernelSubspace, rho: float, X: FloatArray, landmarks: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) removed.
-
-    What a row holds along v, the unit direction that only the landmark provides, moves from the
-    span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M - (v'A^-1 y)^2 /
-    (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part of it that no
-    other landmark explains.
-    """
-    inverse = 1.0 / (subspace.variances + rho)  # diagonal of A^-1
-    t, error = subspace.project_and_error(X, precision=precision)
-    mahalanobis = np.square(t) @ inverse
-    residual = np.maximum(error - rho * mahalanobis, 0.0)
-    # v is along row i of W = B U, of shape (m, m) with all m components kept and B B' = K_mm^-1: it
-    # is orthogonal to the coordinates of every other landmark, since W (U'B'K) = K^-1 K.
+    """Residual and Mahalanobis square of rows (r, d), each with one landmark (r,) removed."""
+    roots = 1.0 / np.sqrt(subspace.variances + rho)  # A^-1/2, which is diagonal
+    t, error = subspace.project_and_error(X)
+    residual = np.maximum(error - rho * (np.square(t) @ roots**2), 0.0)
+    # W = B U, with all components kept, serves for B: B B' = K_mm^-1.
     rows = subspace.weights[landmarks]
-    along = np.einsum("ij,ij->i", rows, t) + rows @ subspace.offset
-    residual += along * along / np.einsum("ij,ij->i", rows, rows)
-    scaled = rows * inverse
-    lost = np.einsum("ij,ij->i", scaled, t) ** 2 / np.einsum("ij,ij->i", scaled, rows)
-    return residual, np.maximum(mahalanobis - lost, 0.0)
+    along = np.einsum("ij,ij->i", rows, t + subspace.offset)
+    return without_direction(rows, along, residual, rows * roots, t * roots)
+
+
+def without_direction(
+    rows: FloatArray,
+    along: FloatArray,
+    residual: FloatArray,
+    whitened_rows: FloatArray,
+    whitened: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Residual and Mahalanobis square of rows (r, .), each with one landmark removed.
+
+    Of each: the row of B of its landmark, the product of that with z, r, and L^-1 times that row
+    and times y. What a row holds along v, the unit direction that only the landmark provides, moves
+    from the span to the residual, r + (v'z)^2, and A^-1 is restricted to the rest, M -
+    (v'A^-1 y)^2 / (v'A^-1 v). For the landmark's own row the first is 1 / (K_mm^-1)_ii, the part of
+    it that no other landmark explains.
+    """
+    # v is along row i of B, for B B' = K_mm^-1: it is orthogonal to the coordinates of every other
+    # landmark, since B (B'K) = K^-1 K.
+    lost = np.einsum("ij,ij->i", whitened_rows, whitened) ** 2
+    lost /= np.einsum("ij,ij->i", whitened_rows, whitened_rows)
+    mahalanobis = np.einsum("ij,ij->i", whitened, whitened) - lost
+    moved: FloatArray = along * along / np.einsum("ij,ij->i", rows, rows)
+    return residual + moved, np.maximum(mahalanobis, 0.0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from kpca_apps.engine.landmarks import residual_landmarks, uniform_landmarks
 from kpca_apps.engine.nystroem import LandmarkBasis
 from kpca_apps.engine.plan import require_nystroem
 from kpca_apps.engine.precision import MEAN_ROWS, agreeing_precision, evenly_drawn
-from kpca_apps.engine.rows import ArrayRows, RowSource, map_row_blocks, sum_row_blocks
+from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.detector.large_groups import of_each_group
-from kpca_apps.novelty.detector.leave_one_out import SCORED_BLOCK
+from kpca_apps.novelty.detector.views import SCORED_BLOCK, ViewedRows
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 # A row below the first part of the typical density is sparse, one above the second is not; between
@@ -42,21 +41,6 @@ class KernelDensity:
 
     purpose = "Finding the dense half"
 
-    @classmethod
-    def of_rows(
-        cls, basis: LandmarkBasis, X: FloatArray, *, precision: Resolved, n_jobs: int | None
-    ) -> KernelDensity:
-        """Return the density <z, zbar>, zbar the mean of z over rows (r, d)."""
-        kernel_rows = basis.kernel.against(basis.points, precision)
-        total: FloatArray = sum_row_blocks(
-            lambda block: kernel_rows(block).sum(axis=0, dtype=np.float64),
-            X,
-            block=SCORED_BLOCK,
-            n_jobs=n_jobs,
-        )
-        weights = basis.transform @ (basis.transform.T @ (total / max(len(X), 1)))
-        return cls(basis.kernel, basis.points, weights, precision)
-
     def prepare(self) -> Callable[[FloatArray, BoolArray], FloatArray]:
         """Return the density of rows."""
         kernel_rows = self.kernel.against(self.points, self.precision)
@@ -67,7 +51,7 @@ class KernelDensity:
 
 
 def trim(
-    source: RowSource,
+    source: ViewedRows,
     kernel: Kernel,
     *,
     n_landmarks: int,
@@ -85,13 +69,30 @@ def trim(
     require_nystroem(min(n_landmarks, len(sample)), sample.shape[1])
     landmarks = residual_landmarks(kernel, sample, n_landmarks, rng, n_jobs=n_jobs)
     basis = LandmarkBasis.from_cholesky(kernel, sample[landmarks])
-    typical = sample[uniform_landmarks(len(sample), MEAN_ROWS, rng)]
-    density = partial(KernelDensity.of_rows, basis, n_jobs=n_jobs)
+    typical = uniform_landmarks(len(sample), MEAN_ROWS, rng)
     probe = sample[np.setdiff1d(evenly_drawn(len(sample)), landmarks)]
-    precision = agreeing_precision(
-        lambda p: ArrayRows(probe).map(density(probe, precision=p)), source.n_rows
-    )
-    found = source.map(density(typical, precision=precision))
+
+    def features(seen: FloatArray, precision: Resolved) -> FloatArray:
+        return map_row_blocks(basis.features(precision), seen, block=SCORED_BLOCK, n_jobs=n_jobs)
+
+    def density_of(z: FloatArray, typical: FloatArray) -> FloatArray:
+        # Not by a matrix product, which may round equal rows differently.
+        mean = typical.mean(axis=0, dtype=np.float64).astype(z.dtype)
+        density: FloatArray = np.einsum("ij,j->i", z, mean).astype(np.float64, copy=False)
+        return density
+
+    def of_probe(precision: Resolved) -> FloatArray:
+        z = features(probe, precision)
+        return density_of(z, z)
+
+    precision = agreeing_precision(of_probe, source.n_rows)
+    kept = source.features(basis, precision)
+    if kept is not None:
+        found = density_of(kept.z, kept.z[typical])
+    else:
+        mean = features(sample[typical], precision).mean(axis=0, dtype=np.float64)
+        weights = basis.transform @ mean
+        found = source.map(KernelDensity(kernel, basis.points, weights, precision))
     return of_each_group(place, found, densest)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from msgspec import Meta
@@ -21,7 +21,18 @@ from scipy.special import ndtri
 from kpca_apps.engine.kernels import Kernel, MeanRBF
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.landmarks import uniform_landmarks
-from kpca_apps.engine.rows import BLOCK, ArrayRows, RowFunction, RowSource, RowSums, Sums
+from kpca_apps.engine.nystroem import LandmarkBasis
+from kpca_apps.engine.rows import (
+    BLOCK,
+    MAPPED,
+    ArrayRows,
+    RowFunction,
+    RowSource,
+    RowSums,
+    Sums,
+    map_row_blocks,
+)
+from kpca_apps.engine.subspace import Resolved
 from kpca_apps.novelty.magnitudes import (
     LARGEST_TO_SUBTRACT,
     mean_and_sd,
@@ -36,6 +47,11 @@ GAMMA, POWERS = 3.0, (1, 3)
 WIDTH_ROWS = 500
 # Up to so many values (8 MB) the views of all rows are made once and kept while a model is fitted.
 MOST_KEPT = 2**20
+# And so many of their coordinates in the landmarks' span (64 MB in float32).
+MOST_FEATURES_KEPT = 2**24
+# Rows compared with the landmarks at once: a multiple of 64 and of 24, as `engine.rows.BLOCK`
+# explains; few, for the kernel over views keeps several arrays of them.
+SCORED_BLOCK = 192
 # Rows, evenly drawn, whose variance the scaled block is brought to.
 VARIANCE_ROWS = 10_000
 
@@ -280,6 +296,14 @@ class ViewedSample:
         return self.views.transform(self.rows[rows]) if self.kept is None else self.kept[rows]
 
 
+class Features(NamedTuple):
+    """What is needed of rows to score them by landmarks, kept while a model is fitted."""
+
+    z: FloatArray  # (n, p), coordinates in the landmarks' span
+    lengths: FloatArray  # (n,), k(x, x)
+    precision: Resolved  # of z
+
+
 class ViewedRows:
     """The views of the rows of a source that are in use (n,), all by default: a `RowSource`.
 
@@ -296,7 +320,7 @@ class ViewedRows:
     ) -> None:
         kept = slice(None) if in_use is None else in_use[source.sample_index]
         every = isinstance(kept, slice) or bool(kept.all())
-        self._source, self._views, self._in_use = source, views, in_use
+        self._source, self._views, self._in_use, self._n_jobs = source, views, in_use, n_jobs
         self.all_seen: ArrayRows | None
         self.n_rows = source.n_rows if in_use is None else int(np.count_nonzero(in_use))
         self.sample_index = source.sample_index[kept]
@@ -306,6 +330,25 @@ class ViewedRows:
             # The views of all rows of the source, where they are few.
             self.all_seen, of_sample = ArrayRows(seen, n_jobs=n_jobs), seen if every else seen[kept]
         self.sample = ViewedSample(views, rows if every else rows[kept], of_sample)
+
+    def features(self, basis: LandmarkBasis, precision: Resolved) -> Features | None:
+        """Return those of all rows of the source, where they are few."""
+        if self.all_seen is None:
+            return None
+        seen = np.asarray(self.all_seen.sample)
+        if len(seen) * basis.transform.shape[1] > MOST_FEATURES_KEPT:
+            return None
+        kernel_rows = basis.kernel.against(basis.points, precision)
+        product = basis.product(precision)
+        # Kernel values are made of few rows at a time, and multiplied many at a time.
+        parts = -(-min(len(seen), MAPPED) // SCORED_BLOCK)
+        z = map_row_blocks(
+            lambda rows: product(map_row_blocks(kernel_rows, rows, block=SCORED_BLOCK)),
+            seen,
+            block=parts * SCORED_BLOCK,
+            n_jobs=self._n_jobs,
+        )
+        return Features(z, basis.kernel.diagonal(seen), precision)
 
     def map(self, function: RowFunction, in_use: BoolArray | None = None) -> FloatArray:
         """Return one number a row."""
@@ -353,13 +396,16 @@ class ColumnScales:
         """Learn from the training subset (r, d); where a column is constant in it, from all."""
         most = max(RANK_KNOTS_OF_WIDE // max(used.shape[1], 1) ** 2, LEAST_RANK_KNOTS)
         size = min(len(used), MAX_RANK_KNOTS, most)
-        scales = _scales(used, size)
+        scales, bent = _scales(used, size)
         constant = ~varies(used)
         if constant.any():
-            of_everyone = _scales(everyone[:, constant], size)
+            of_everyone, bent[:, constant] = _scales(everyone[:, constant], size)
             for name, values in scales.items():
                 values[..., constant] = of_everyone[name]
-        return cls(**scales)
+        found = cls(**scales)
+        # What `_table` would compute again.
+        found.__dict__["_table"] = NormalScores.fit(found.order_statistics, bent)
+        return found
 
     def scaled(self, columns: FloatArray, factors: FloatArray, out: FloatArray) -> None:
         """Scale columns (n, d) in four ways, times factors (4, d), into an array (n, 4, d).
@@ -434,16 +480,19 @@ def _middle(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
     return median, (high - low) / IQR_OF_NORMAL
 
 
-def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArray]:
+def _scales(
+    columns: FloatArray, n_order_statistics: int
+) -> tuple[dict[str, FloatArray], FloatArray]:
+    """Return the fields of `ColumnScales`, and asinh of the order statistics, scaled."""
     mean, sd = mean_and_sd(columns)
     ordered = _sorted(columns)
     median, spread = _middle(ordered)
     spread = np.where(spread < 1e-3 * sd, sd, spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         # A column without spread gives NaN here; `ColumnScales.fit` replaces all of it.
-        bent = np.arcsinh((columns - median) / spread)
+        bent = np.arcsinh((ordered - median) / spread)
     kept = np.linspace(0, len(columns) - 1, n_order_statistics).round().astype(np.int64)
-    return {
+    scales = {
         "mean": mean,
         "sd": sd,
         "median": median,
@@ -454,6 +503,7 @@ def _scales(columns: FloatArray, n_order_statistics: int) -> dict[str, FloatArra
         "asinh_sd": bent.std(axis=0),
         "order_statistics": ordered[kept],
     }
+    return scales, bent[kept]
 
 
 @dataclass(frozen=True, eq=False)

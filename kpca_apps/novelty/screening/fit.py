@@ -248,7 +248,7 @@ def _fit_detector(
     )
     try:
         fitted = fit()
-        while fitted.detector.combined is not None and len(found) < MAX_LARGE_GROUPS:
+        while fitted.learned.combined is not None and len(found) < MAX_LARGE_GROUPS:
             index = learned.source.sample_index
             scores = fitted.scores[index]
             if learned.is_fine is not None:

@@ -6,6 +6,8 @@ import pytest
 from kpca_apps.engine.kernels import MeanRBF
 from kpca_apps.engine.kernels.exponentials import add_first_and_third
 
+LOWEST = np.float32(-87.0)
+
 
 @pytest.mark.parametrize("reach", [0.01, 1.0, 20.0, 87.0])
 def test_powers_of_exponentials_are_as_exact_as_single_precision(reach: float) -> None:
@@ -13,11 +15,11 @@ def test_powers_of_exponentials_are_as_exact_as_single_precision(reach: float) -
     exponents = -reach * rng.random((7, 1_001), np.float32)
     exponents[0, :2] = 0.0, -reach
     sums = np.ones(exponents.shape, np.float32)
-    add_first_and_third(exponents, np.float32(0.3), sums)
+    add_first_and_third(exponents, LOWEST, np.float32(0.3), sums, False)
     u = np.exp(exponents.astype(np.float64))
     np.testing.assert_allclose(sums, 1.0 + 0.3 * u + u**3, rtol=3e-7)
-    alone = np.zeros(exponents.shape, np.float32)
-    add_first_and_third(exponents, np.float32(0.3), alone)
+    alone = np.full(exponents.shape, np.nan, np.float32)
+    add_first_and_third(exponents, LOWEST, np.float32(0.3), alone, True)
     np.testing.assert_allclose(alone, 0.3 * u + u**3, rtol=4e-7)
 
 
@@ -29,8 +31,16 @@ def test_exponentials_are_right_to_the_last_digit(reach: float, is_compiled: boo
     exponents = -reach * np.random.default_rng(2).random((5, 200), np.float32)
     # Beside such a factor nothing is left of the third power.
     factor, found = 2.0**30, np.zeros(exponents.shape, np.float32)
-    function(exponents, np.float32(factor), found)
+    function(exponents, LOWEST, np.float32(factor), found, False)
     np.testing.assert_allclose(found / factor, np.exp(exponents.astype(np.float64)), rtol=1e-7)
+
+
+def test_exponents_beyond_the_lowest_are_taken_for_it() -> None:
+    exponents = np.array([[-1.0, -30.0, -1e9, -np.inf]], np.float32)
+    found = np.empty(exponents.shape, np.float32)
+    add_first_and_third(exponents, np.float32(-29.0), np.float32(0.5), found, True)
+    u = np.exp(np.array([-1.0, -29.0, -29.0, -29.0]))
+    np.testing.assert_allclose(found[0], 0.5 * u + u**3, rtol=4e-7)
 
 
 def test_a_kernel_over_views_is_the_same_in_single_precision() -> None:

@@ -1,14 +1,26 @@
-"""Squared norms by a triangular factor against the plain product."""
+"""Products with triangular matrices, and squared norms by one, against the plain product."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kpca_apps.engine.kernels import RBF
-from kpca_apps.engine.linalg.triangular import WIDTH, squared_norms
+from kpca_apps.engine.linalg.triangular import WIDTH, squared_norms, times_upper
 from tests.engine.examples import exact, normal_rows
 
 SIZES = [(1, 1), (40, 23), (WIDTH, WIDTH), (300, 2 * WIDTH + 1)]
+
+
+@pytest.mark.parametrize("p", [1, 40, 301])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_rows_times_an_upper_triangle_are_the_plain_product(p, dtype, tolerance):
+    rng = np.random.default_rng(p)
+    upper, k = np.triu(rng.normal(size=(p, p))), rng.normal(size=(17, p)).astype(dtype)
+    expected, given = k @ upper, k.copy()
+    found = times_upper(upper, dtype)(given)
+    assert found.dtype == dtype
+    assert_allclose(found, expected, rtol=0, atol=20 * tolerance * np.sqrt(p))
+    assert np.shares_memory(found, given)
 
 
 @pytest.mark.parametrize(("p", "q"), SIZES)

@@ -566,12 +566,10 @@ def test_a_damaged_state_is_refused(clean):
 
 def test_the_face_holds_what_the_function_finds(ring, clean):
     parameters = Parameters(False, 0.01, 0.05, None, None, None, None, "auto")
-    detector, scores, in_use = fit_detector(
-        ArrayRows(ring), parameters, ColumnRoles.of(2), random_state=0
-    )
-    np.testing.assert_array_equal(scores, clean.novelty_scores_)
-    assert in_use.all() and detector.threshold == clean.threshold_
-    np.testing.assert_array_equal(detector.scores(ring), clean.novelty_scores(ring))
+    fit = fit_detector(ArrayRows(ring), parameters, ColumnRoles.of(2), random_state=0)
+    np.testing.assert_array_equal(fit.scores, clean.novelty_scores_)
+    assert fit.in_use.all() and fit.learned.threshold == clean.threshold_
+    np.testing.assert_array_equal(fit.detector.scores(ring), clean.novelty_scores(ring))
 
 
 def test_works_in_pipeline_and_grid_search(ring):

@@ -210,7 +210,7 @@ def _frequent_and_free(ordered: FloatArray) -> tuple[list[float], FloatArray]:
         # Of two values, one indicator says all.
         return ordered[:1].tolist(), ordered[:0]
     often = counts >= FREQUENT * len(ordered)
-    free = ordered[np.repeat(~often, counts)]
+    free = ordered[np.repeat(~often, counts)] if often.any() else ordered
     if len(free) < FEWEST or free[0] == free[-1]:
         free = free[:0]
     return ordered[starts[often]].tolist(), free
@@ -237,8 +237,10 @@ def _scale_of(ordered: FloatArray) -> tuple[list[float], FloatArray]:
 
 def _quantiles(ordered: FloatArray, shares: Sequence[float]) -> list[float]:
     """Quantiles of sorted values, as numpy has them."""
-    place = np.array(shares) * (len(ordered) - 1)
-    found: list[float] = np.interp(place, np.arange(len(ordered)), ordered).tolist()
+    part, place = np.modf(np.array(shares) * (len(ordered) - 1))
+    below = place.astype(np.int64)
+    lower, upper = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    found: list[float] = (lower + part * (upper - lower)).tolist()
     return found
 
 

@@ -107,10 +107,18 @@ class ColumnResiduals:
     @cached_property
     def _left_out(self) -> sparse.csr_array:
         """(I - U_B'U_B)^-1 of every group B, on the diagonal of one sparse matrix."""
-        starts = np.flatnonzero(np.diff(self.group, prepend=-1))
-        blocks = np.split(self.factor, starts[1:], axis=1)
-        inverses = [np.linalg.inv(np.eye(U.shape[1]) - U.T @ U) for U in blocks]
-        return sparse.block_diag([sparse.coo_array(one) for one in inverses], format="csr")
+        starts, p = np.flatnonzero(np.diff(self.group, prepend=-1)), len(self.group)
+        sizes = np.diff(starts, append=p)
+        rows, columns, values = [], [], []
+        for size in np.unique(sizes):
+            # Groups of one size together: most are of numbers, with as many features each.
+            members = starts[sizes == size, None] + np.arange(size)
+            U = self.factor[:, members].transpose(1, 0, 2)
+            values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
+            rows.append(np.repeat(members, size))
+            columns.append(np.repeat(members, size, axis=0).ravel())
+        places = [np.concatenate([np.empty(0, int), *of]) for of in (rows, columns)]
+        return sparse.csr_array((np.concatenate([[], *values]), tuple(places)), shape=(p, p))
 
     @cached_property
     def _direct(self) -> FloatArray | None:

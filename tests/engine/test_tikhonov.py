@@ -1,0 +1,52 @@
+"""The filter by Cholesky factors beside the one by eigenvectors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.engine.kernels.base import squared_lengths
+from kpca_apps.engine.nystroem import CovarianceSums, LandmarkBasis, subspace_from_sums
+from kpca_apps.engine.tikhonov import TikhonovFilter
+from tests.engine.examples import normal_rows
+
+
+def soft_errors(tikhonov, X, precision="float64"):
+    """r + rho M, from the parts."""
+    z = tikhonov.basis.features(precision)(X)
+    residual = tikhonov.basis.kernel.diagonal(X) - squared_lengths(z)
+    return residual + tikhonov.rho * tikhonov.mahalanobis(precision)(z)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("rho", [1e-4, 0.1])
+def test_errors_are_those_by_components(rho, precision, tolerance):
+    X, new = normal_rows(300), normal_rows(50, seed=1)
+    basis = LandmarkBasis.from_cholesky(RBF(0.4), X[:60])
+    sums = CovarianceSums.of_rows(basis, X, precision=precision)
+    expected = subspace_from_sums(basis, sums, rho=rho).reconstruction_error(new)
+    found = soft_errors(TikhonovFilter.of_sums(basis, sums, rho), new, precision)
+    assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_mahalanobis_squares_are_those_of_the_inverse():
+    X, rho = normal_rows(200), 0.02
+    basis = LandmarkBasis.from_cholesky(RBF(0.4), X[:30])
+    tikhonov = TikhonovFilter.of_sums(basis, CovarianceSums.of_rows(basis, X), rho)
+    z = basis.features()(X)
+    y = z - z.mean(axis=0)
+    inverse = np.linalg.inv(np.cov(z.T, bias=True) + rho * np.eye(30))
+    expected = np.einsum("ij,jk,ik->i", y, inverse, y)
+    assert_allclose(tikhonov.mahalanobis()(z), expected, rtol=1e-8)
+
+
+def test_a_covariance_that_rounding_made_indefinite_has_a_factor():
+    """Of a few rows, all the same or nearly, with a ridge below what rounding leaves."""
+    X = np.repeat(normal_rows(3), 20, axis=0)
+    basis = LandmarkBasis.from_cholesky(RBF(0.4), normal_rows(40, seed=2))
+    sums = CovarianceSums.of_rows(basis, X)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(sums.covariance + 1e-20 * np.eye(40))
+    tikhonov = TikhonovFilter.of_sums(basis, sums, 1e-20)
+    expected = subspace_from_sums(basis, sums, rho=1e-20).reconstruction_error(X)
+    assert_allclose(soft_errors(tikhonov, X), expected, rtol=0, atol=1e-9)
