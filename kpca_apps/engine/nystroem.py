@@ -34,7 +34,7 @@ from kpca_apps.engine.subspace import (
     Resolved,
     component_signs,
 )
-from kpca_apps.system.arrays import Matrix
+from kpca_apps.system.arrays import Mask, Matrix
 from kpca_apps.system.blas import one_blas_thread
 
 SHIFT_ROWS = 128
@@ -166,15 +166,19 @@ class CovarianceSums:
 
     @classmethod
     def of_features(
-        cls, function: FeatureSums, z: Matrix, lengths: Matrix, *, n_jobs: int | None = None
+        cls,
+        function: FeatureSums,
+        z: Matrix,
+        lengths: Matrix,
+        in_use: Mask,
+        *,
+        n_jobs: int | None = None,
     ) -> CovarianceSums:
-        """Return the sums over rows from their z ``(n, p)`` and k(x, x) ``(n,)``, as of a function.
-
-        z is written over.
-        """
+        """Return the sums over rows that are in use, from the z ``(n, p)`` and k(x, x) of all."""
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = sum_row_blocks(function.of_values(), z, n_jobs=n_jobs)
-        sums = replace(sums, norm=float(lengths.sum()))
+            # Of a mask each block is a copy, which may be written over.
+            sums = sum_row_blocks(function.of_values(), z, in_use, n_jobs=n_jobs)
+        sums = replace(sums, norm=float(lengths[in_use].sum()))
         sums.require_finite(function.basis.kernel)
         return sums
 

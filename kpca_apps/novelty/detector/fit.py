@@ -430,8 +430,10 @@ class _Fitting:
         """Return the sums over the training subset, from what is kept of rows or from them."""
         if kept is None:
             return CovarianceSums.of_rows(basis, rows, precision=precision)
-        z, lengths, sums = kept.z[in_use], kept.lengths[in_use], FeatureSums(basis, precision)
-        return CovarianceSums.of_features(sums, z, lengths, n_jobs=self.n_jobs)
+        function = FeatureSums(basis, precision)
+        return CovarianceSums.of_features(
+            function, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs
+        )
 
     def _scores_of_all(
         self, rows: ViewedRows, kept: Features | None, errors: TrainingScores, in_use: BoolArray
