@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,8 +97,14 @@ class Fit:
         """The detector, complete."""
         found = self.subspace
         subspace = found if isinstance(found, KernelSubspace) else found()
+        # What it was made of is let go.
+        object.__setattr__(self, "subspace", subspace)
         of_learned = {field.name: getattr(self.learned, field.name) for field in fields(Learned)}
         return Detector(**of_learned, subspace=replace(subspace, points=self.points))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Complete: on another machine the components could have other last digits."""
+        return {"detector": self.detector, **self.__dict__}
 
 
 def fit_detector(

@@ -1,9 +1,11 @@
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -13,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.rows import ArrayRows
+from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
@@ -588,3 +591,13 @@ def test_no_rows_have_no_scores_where_no_number_has_a_scale():
     X = np.array([[i % 7, i % 3] for i in range(60)], dtype=float)
     combined = KernelPCANovelty(random_state=0).fit(X).combined_
     assert combined(np.empty((0, 2)), np.empty(0)).shape == (0,)
+
+
+def test_components_are_found_when_they_are_asked_for(ring):
+    fitted = KernelPCANovelty(random_state=0).fit(ring)
+    assert callable(fitted._found.subspace)
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert isinstance(copy._found.subspace, KernelSubspace)
+    np.testing.assert_array_equal(copy.novelty_scores(ring), fitted.novelty_scores(ring))
+    with pytest.raises(NotFittedError):
+        _ = KernelPCANovelty().detector_
