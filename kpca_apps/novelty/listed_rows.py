@@ -507,7 +507,8 @@ class Suggestions:
             if cell.kind != CONTRADICTED
         }
         for cell in cells:
-            for row in (cell.row, *cell.more_rows) if cell.kind == CONTRADICTED else ():
+            is_contradicted = bool(cell.given) and cell.kind != MISSPELT
+            for row in (cell.row, *cell.more_rows) if is_contradicted else ():
                 self._contradicted.setdefault(row, []).append(cell)
             for row in (cell.row, *cell.more_rows) if cell.kind == MISSPELT else ():
                 self._misspelt.setdefault(row, []).append(cell)
@@ -530,7 +531,8 @@ class Suggestions:
         if cell is None or cell in self._dropped:
             return expected
         texts = [cell.seen, cell.suggestion, expected]
-        if format is not None and not _agree(*_values(texts, format)):
+        # What follows from the others of the row, the neighbours know no better.
+        if format is not None and not cell.given and not _agree(*_values(texts, format)):
             self._dropped.add(cell)
             return expected
         return cell.suggestion

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from kpca_apps.errors import KpcaError
 from kpca_apps.names import quoted
 from kpca_apps.novelty.result import (
-    CONTRADICTED,
+    MISSPELT,
     ColumnProfile,
     ComparisonResult,
     Evaluation,
@@ -175,7 +175,8 @@ def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Fi
 
 def _cell(cell: OddCell, hidden: Collection[str]) -> OddCell:
     """Take the values of a row's hidden cells out of what they have against another."""
-    if cell.kind != CONTRADICTED or {*cell.given}.isdisjoint(hidden):
+    # What a level mistyped stands for, its own letters say.
+    if cell.kind == MISSPELT or {*cell.given}.isdisjoint(hidden):
         return cell
     return replace(cell, sentence=CONTRADICTED_BY_HIDDEN, suggestion="", expected="")
 

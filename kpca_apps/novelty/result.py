@@ -238,7 +238,7 @@ class OddCell:
     n_cells: int = 1  #: cells of the column that hold the same
     more_rows: tuple[int, ...] = ()  #: of the others of these, in the order of the table
     more_lines: tuple[int, ...] | None = None  #: lines they start on; None for binary formats
-    #: Columns of the row that contradict it, or a misspelt one as well; else empty.
+    #: Columns of the row that contradict it, also where it is odd by itself; else empty.
     given: tuple[str, ...] = ()
     expected: str = ""  #: what they allow, in words where that is no single value
     others: tuple[str, ...] = ()  #: of these columns, any that may be the wrong one instead

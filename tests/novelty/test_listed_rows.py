@@ -159,3 +159,28 @@ def test_why_a_row_is_odd_does_not_depend_on_how_many_are_asked_for() -> None:
         for count in (1, 12)
     ]
     assert [row.reasons for row in found[0]] == [row.reasons for row in found[1]]
+
+
+def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> None:
+    rng = np.random.default_rng(0)
+    number, price = rng.integers(2, 12, N), np.round(rng.lognormal(2.5, 0.5, N), 2)
+    columns = {"number": number, "price": price, "total": np.round(number * price, 2)}
+    meant = {
+        (3, "total"): columns["total"][3],
+        (40, "total"): columns["total"][40],
+        (90, "price"): price[90],
+        (200, "number"): float(number[200]),
+    }
+    texts = {name: [f"{value:g}" for value in values] for name, values in columns.items()}
+    texts["total"][3] = texts["total"][40] = "7654321"
+    texts["price"][90], texts["number"][200] = "-" + texts["price"][7], "-" + texts["number"][8]
+    result, _ = screen(table_from_frame(pl.DataFrame(texts)))
+    cells = {(cell.row - 1, cell.column): cell for cell in result.odd_cells}
+    assert {cells[place].kind for place in meant} == {"far above", "sign"}
+    assert {place: float(cells[place].suggestion) for place in meant} == meant
+    # Equal cells whose rows give different values stand each for itself.
+    assert [cells[row, "total"].more_rows for row in (3, 40)] == [(), ()]
+    for (row, column), value in meant.items():
+        (ranked,) = (one for one in result.ranked if one.row == row + 1)
+        assert (ranked.reasons[0].column, float(ranked.reasons[0].expected)) == (column, value)
+        assert "total = number * price in 396 of 400 rows." in " ".join(ranked.hints)

@@ -22,7 +22,7 @@ from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
 from kpca_apps.novelty.redact import Note
 from kpca_apps.novelty.relations.relations import Contradiction
-from kpca_apps.novelty.result import CONTRADICTED, MISSPELT, OddCell
+from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column
@@ -155,28 +155,16 @@ def odd_cells(
     kept = _clearest((value for value, *_ in found), MAX_CELLS_OF_TABLE)
     contradicted = sorted(contradicted, key=lambda one: -one.cell.clearness)
     against = {(one.cell.column, one.row): one.cell for one in reversed(contradicted)}
+    formulas = {
+        (one.cell.column, one.row): one.cell
+        for one in reversed(contradicted)
+        if one.cell.suggestion
+    }
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
-        sentence, suggestion = rule[value.check].explain(value, spec, notation)
-        (row, *more_rows), (line, *more_lines) = value.rows, value.places
-        beside = against.get((spec.name, row)) if value.kind == MISSPELT else None
-        listed.append(
-            (
-                value.clearness,
-                OddCell(
-                    column=spec.name,
-                    kind=value.kind,
-                    seen=value.seen,
-                    sentence=sentence,
-                    suggestion=suggestion,
-                    row=row,
-                    line=line if in_lines else None,
-                    n_cells=value.n_cells,
-                    more_rows=tuple(more_rows),
-                    more_lines=tuple(more_lines) if in_lines else None,
-                    given=beside.given if beside else (),
-                ),
-            )
-        )
+        explained = rule[value.check].explain(value, spec, notation)
+        said = against if spec.has_levels else formulas
+        beside = [said.get((spec.name, row)) for row in value.rows]
+        listed += _of_value(value, spec, explained, beside, in_lines=in_lines)
     # Of a cell that is odd by itself, its column says what is wrong.
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
     alike: dict[tuple[str, ...], list[Contradicted]] = {}
@@ -222,6 +210,49 @@ def odd_cells(
             break
         shown.append(odd)
     return tuple(shown), n_cells
+
+
+def _of_value(
+    value: OddValue,
+    spec: ColumnSpec,
+    explained: tuple[str, str],
+    beside: Sequence[Contradiction | None],
+    *,
+    in_lines: bool,
+) -> Iterator[tuple[float, OddCell]]:
+    """Put the cells that hold an odd value into words, with how clear they are.
+
+    `explained` is what the column says of the value, `beside` what the others of each row do. What
+    a formula gives for a row was meant there, rather than what would be usual in the column. Of
+    levels the letters say more; what the others say is kept of the first cell.
+    """
+    sentence, suggestion = explained
+    alike: dict[tuple[float, str, str, tuple[str, ...]], list[int]] = {}
+    for place, one in enumerate(beside[:1] * len(beside) if spec.has_levels else beside):
+        said = value.clearness, sentence, suggestion, one.given if one else ()
+        if one is not None and not spec.has_levels:
+            clearness = max(value.clearness, one.clearness)
+            said = clearness, f"{sentence} {one.sentence}", one.suggestion, one.given
+        alike.setdefault(said, []).append(place)
+    n_unlisted = value.n_cells - len(value.rows)
+    for (clearness, sentence, suggestion, given), places in alike.items():
+        row, *more_rows = (value.rows[place] for place in places)
+        line, *more_lines = (value.places[place] for place in places)
+        odd = OddCell(
+            column=spec.name,
+            kind=value.kind,
+            seen=value.seen,
+            sentence=sentence,
+            suggestion=suggestion,
+            row=row,
+            line=line if in_lines else None,
+            n_cells=len(places) + n_unlisted,
+            more_rows=tuple(more_rows),
+            more_lines=tuple(more_lines) if in_lines else None,
+            given=given,
+        )
+        yield clearness, odd
+        n_unlisted = 0
 
 
 # Of every table with gaps: nothing that a reader must know before believing the list.
