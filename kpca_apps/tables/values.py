@@ -205,7 +205,15 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     if format.clock:
         return _clock_seconds(texts)
     bare = _bare(texts, format.word)
-    fits = bare.str.contains(_pattern(format.decimal, format.thousands)).fill_null(False)
+    pattern = _pattern(format.decimal, format.thousands)
+    fits = bare.str.contains(pattern).fill_null(False)
+    if not format.thousands and not fits.all():
+        # Cells the format is not of may be large enough for a separator: 1.234,50 reads one way.
+        mark = "." if format.decimal == "," else ","
+        is_separated = ~fits & bare.str.contains(_separated(format.decimal, mark))
+        without = bare.str.replace_all(mark, "", literal=True)
+        bare = pl.select(pl.when(is_separated).then(without).otherwise(bare)).to_series()
+        fits |= is_separated.fill_null(False)
     if format.thousands:
         bare = bare.str.replace_all(format.thousands, "", literal=True)
     if format.decimal == ",":
@@ -275,6 +283,11 @@ def _pattern(decimal: str, thousands: str) -> str:
     point, mark = rf"\{decimal}", r"\." if thousands == "." else thousands
     groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+|" if thousands else ""
     return rf"^[+-]?(?:(?:{groups}\d+){point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$"
+
+
+def _separated(decimal: str, thousands: str) -> str:
+    """Return the regular expression of numbers in which thousands are separated beyond doubt."""
+    return rf"^[+-]?[1-9]\d{{0,2}}(?:\{thousands}\d{{3}})+\{decimal}\d*$"
 
 
 @dataclass(frozen=True)

@@ -139,3 +139,20 @@ def test_many_cells_read_as_few_do(odd: str | None, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(values, "_MANY_CELLS", 1)
     np.testing.assert_array_equal(values.finite(texts), few)
     np.testing.assert_array_equal(few[:-1], [float(cell) for cell in cells])
+
+
+@pytest.mark.parametrize(
+    ("learned", "cells", "values"),
+    [
+        (["15,80 \u20ac", "3,5 \u20ac"], ["99.999,00 \u20ac", "-1.234.567,5", "1.234"], [99999, -1234567.5, None]),
+        (["15.80", "$3.5"], ["99,999.00", "$1,234.5", "1,234", "12,34.5"], [99999, 1234.5, None, None]),
+        (["15", "3"], ["1.234,00", "1,234.00"], [None, 1234]),
+    ],
+)  # fmt: skip
+def test_a_number_large_enough_for_a_separator_is_read_though_those_learned_were_not(
+    learned: list[str], cells: list[str], values: list[float | None]
+) -> None:
+    format = infer_number_format(pl.Series(learned))
+    assert format is not None
+    read = read_numbers(pl.Series([*learned, *cells]), format)[len(learned) :]
+    assert [None if np.isnan(value) else value for value in read] == values
