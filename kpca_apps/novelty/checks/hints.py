@@ -26,6 +26,7 @@ from kpca_apps.names import in_prose, listed, quoted
 from kpca_apps.novelty.checks.number_rules import NumberRule, without_double
 from kpca_apps.novelty.checks.tails import Tail
 from kpca_apps.novelty.columns.encoded import Encoded
+from kpca_apps.novelty.columns.kinds import steps_of
 from kpca_apps.novelty.columns.plan import ColumnSpec, name_words
 from kpca_apps.novelty.detector.neighbours import NeighbourRows, Surroundings
 from kpca_apps.novelty.screening.model import AnyModel
@@ -58,8 +59,6 @@ MAX_DEVIANT = 8
 MIN_STEPS = 10
 MIN_DIGITS = 3
 AS_WRITTEN = 1e-3  # of a number that is written with four digits
-# A column of steps holds each of its few values many times, and next to none once.
-FEW_STEPS, MAX_ONCE = 20, 0.005
 
 # What people slip by: a factor, between which units, and of what they are.
 UNITS = (
@@ -102,10 +101,9 @@ class _Column:
         self.low, self.high = float(values.min()), float(values.max())
         self.in_logs = bool(np.mean(values > 0) >= POSITIVE_SHARE)
         self.rule = NumberRule.fit(values, 1.0)
-        self.distinct, counts = np.unique(values, return_counts=True)
+        counts = np.unique(values, return_counts=True)[1]
         self.mostly_one = 2 * int(counts.max()) >= len(values)
-        n_once = int((counts == 1).sum())
-        self.has_steps = n_once <= MAX_ONCE * len(values) and len(values) > FEW_STEPS * len(counts)
+        self.steps = steps_of(values)
 
     def learn(self, distances: FloatArray) -> bool:
         """Learn from the distances of some rows, unless too few of them are finite."""
@@ -125,8 +123,8 @@ class _Column:
 
     def holds(self, value: float) -> bool:
         """Whether the column may hold a value: it is whole, or a step, where the column's are."""
-        if self.has_steps:
-            return bool(np.isclose(self.distinct, value, rtol=1e-9, atol=0.0).any())
+        if self.steps.size:
+            return bool(np.isclose(self.steps, value, rtol=1e-9, atol=0.0).any())
         return self.low <= value <= self.high and (not self.rule.whole or value == round(value))
 
     def is_odd(self, value: float) -> bool:

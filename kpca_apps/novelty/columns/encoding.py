@@ -16,18 +16,19 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
-from kpca_apps.novelty.columns.kinds import KINDS, Notation
+from kpca_apps.novelty.columns.kinds import KINDS, Notation, steps_of
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.relations.relations import JudgedRows, Relations
 from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column, DateFormat
+from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
 MISSING = "(missing)"
 # Levels without an indicator of their own, as what is expected: none of them is.
 _OTHER = "a rarer value"
 _MAX_LEVELS = 50
+_LARGEST_STEP = 1e300
 _LARGEST_SCALE = 1e3  # far beyond what `fit` computes: (2 / 1e-3)^(1/4) / sqrt(2)
 
 
@@ -44,6 +45,8 @@ class ValueCoder:
     gap: bool  # whether one more matrix column marks missing cells (0 or 1)
     notation: Notation
     repeats: bool = False  # whether the features are those that repeat in dates that run on
+    # Values of a column of numbers that has a few only: none but these is expected in it.
+    steps: tuple[Annotated[float, Meta(ge=-_LARGEST_STEP, le=_LARGEST_STEP)], ...] = ()
 
     def validate(self) -> None:
         """Refuse features that the column has not."""
@@ -74,7 +77,9 @@ class ValueCoder:
         else:
             kept[0] = True
         gap = gaps_tell and len(seen) < len(values)
-        return cls(spec, tuple(np.flatnonzero(kept).tolist()), gap, notation, of_repeats)
+        steps = steps_of(seen[:, 0]) if isinstance(spec.format, NumberFormat) else seen[:0, 0]
+        features = tuple(np.flatnonzero(kept).tolist())
+        return cls(spec, features, gap, notation, of_repeats, tuple(steps.tolist()))
 
     @property
     def width(self) -> int:
@@ -107,6 +112,9 @@ class ValueCoder:
         if format is not None:
             value = float(values[0]) * kind.unit
             beside = seen if isinstance(seen, float) else None
+            if self.steps:
+                # Of two as near, the middle of an even number of rows, one differs from what is.
+                value = min(self.steps, key=lambda step: (abs(step - value), step == beside))
             return self.notation.write(value, format, beside), value
         features = np.full(kind.n_features, np.nan)
         features[list(self.features)] = values[: len(self.features)]

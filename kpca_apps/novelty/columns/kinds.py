@@ -44,6 +44,8 @@ _UNPADDED = r"^(?:\d[-/.]|\d{2}[-/.]\d[-/.]|\d{4}[-/.](?:\d[-/.]|\d{2}[-/.]\d(?:
 _DAY = 86400.0  # seconds
 # Of so many cells, this share whole says that the column is.
 _MIN_WHOLE, _WHOLE = 20, 0.99
+# A column of steps holds each of its few values in many cells, and next to none once.
+_CELLS_A_STEP, _ONCE, _ONCE_SHARE = 20, 2, 0.005
 MOST_DIGITS = 12  # that two numbers are told apart by; beyond is rounding
 ALL_DIGITS = 15  # that a float has for sure
 
@@ -189,6 +191,19 @@ class Notation:
         digits = f"{hour:02}:{minute:02}" if self.padded else f"{hour}:{minute:02}"
         minus = "-" if value < 0 else ""
         return f"{minus}{digits}{f':{second:02}' if self.seconds else ''}{after}"
+
+
+def steps_of(values: FloatArray) -> FloatArray:
+    """Return the values of a column (n,) that has a few only, in order; none of any other column.
+
+    >>> steps_of(np.array([1.0, 2.0, 5.0] * 20 + [33.0])).tolist()
+    [1.0, 2.0, 5.0]
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    often = distinct[counts > 1]
+    n_once = len(distinct) - len(often)
+    few = len(values) >= _CELLS_A_STEP * len(often)
+    return often if few and n_once <= max(_ONCE, _ONCE_SHARE * len(values)) else often[:0]
 
 
 def _n_cells(levels: Levels, pattern: str) -> int:

@@ -244,3 +244,31 @@ def test_expected_values_are_in_the_notation_of_their_column() -> None:
         assert [text for text, _ in texts] == ["1.000 EUR", "1.3.2008", "Yes"]
         assert texts[0][1] == 1000.5
         assert texts[2][1] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("expected", "seen", "text"),
+    [
+        (2.5, 1.0, "2"),
+        (2.5, 3.0, "2"),
+        (2.5, 2.0, "3"),
+        (7.9, 2.0, "5"),
+        (2.2, 2.0, "2"),
+    ],
+)
+def test_what_is_expected_in_a_column_of_few_values_is_one_of_them(
+    expected: float, seen: float, text: str
+) -> None:
+    # One cell that is none of them makes no value of its own.
+    frame = pl.DataFrame({"grade": [2.0, 3.0, 5.0] * 20 + [33.0], "size": np.arange(61.0)})
+    table = table_from_frame(frame)
+    plan = infer_plan(table, ColumnOptions(numeric=("grade",)))
+    coder = TableEncoder.fit(table, plan, contaminated=True).coders[0]
+    assert coder.describe(np.array([expected]), seen) == (text, float(text))
+
+
+def test_numbers_that_hardly_repeat_are_expected_as_they_are() -> None:
+    frame = pl.DataFrame({"age": np.arange(60.0) % 30, "size": np.arange(60.0)})
+    table = table_from_frame(frame)
+    coder = TableEncoder.fit(table, infer_plan(table), contaminated=True).coders[0]
+    assert coder.describe(np.array([17.5]), 17.0)[1] == 17.5
