@@ -7,7 +7,8 @@ the other columns. A repair is suggested where the value as it stands lies farth
 any value of the model's own rows does, by half as much again, and repaired as near as most of
 theirs do, no farther than a quarter of the way it came, and is a value that the column may hold:
 whole where its own are, within their range. Where more than two repairs do as well, none is
-suggested: the evidence is not clear.
+suggested: the evidence is not clear. Columns exchanged are tried first. Units are tried of columns
+alone whose names or units say of what they are: of any other, chance would fit one of so many.
 """
 
 from __future__ import annotations
@@ -63,26 +64,26 @@ AS_WRITTEN = 1e-3  # of a number that is written with four digits
 # What people slip by: a factor, between which units, and of what they are.
 UNITS = (
     (2.54, "inches and centimetres", "length"),
-    (1 / 0.45359237, "pounds and kilograms", "mass"),
     (1 / 0.3048, "feet and metres", "length"),
-    (1.609344, "miles and kilometres", "length speed"),
+    (1 / 0.45359237, "pounds and kilograms", "mass"),
+    (1.609344, "miles and kilometres", "distance speed"),
     (3.6, "metres a second and kilometres an hour", "speed"),
     (60.0, "minutes and hours, or seconds and minutes", "time"),
-    (12.0, "months and years, or inches and feet", "time length"),
+    (12.0, "months and years", "time"),
     (24.0, "hours and days", "time"),
 )
-# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds. A
-# longer one may begin a word.
+# Words of a column's name, or its unit, that say of what it is: a latitude is not in pounds, and
+# of a column that nobody says it of, chance would fit some unit. A longer one may begin a word.
 OF_UNITS = {
-    "length": "length height width depth dist diam radius thick altitude elev size inch in feet "
-    "foot ft mile metre meter mm cm m km",
-    "mass": "weight mass kilo gram pound kg g lb lbs oz",
+    "length": "length height width depth diam radius thick altitude elev size inch in feet foot ft "
+    "metre meter mm cm m",
+    "distance": "dist mile km kilomet",
+    "mass": "weight mass kilo pound kg lb lbs",
     "speed": "speed velocity wind mph kmh kph",
     "time": "time duration hour minute second month year week days age min sec hr yr h s",
     "temperature": "temp celsius fahrenheit degree c f",
 }
 LONG_WORD = 4
-ANOTHER = "in another unit"
 
 
 class _Column:
@@ -338,16 +339,11 @@ def _repairs(value: float) -> Iterator[tuple[float, str]]:
 
 
 def _in_other_units(value: float, is_of: frozenset[str]) -> Iterator[tuple[float, str]]:
-    """Yield a value in the units it may have been meant in, and the repair.
-
-    They are named where it is known what the value is of; without that any factor may do.
-    """
+    """Yield a value in the units it may have been meant in, and the repair."""
     for factor, units, of in UNITS:
-        if is_of and is_of.isdisjoint(of.split()):
-            continue
-        words = units if is_of else ANOTHER
-        yield value / factor, f"divided by {factor:.4g} ({words}?)"
-        yield value * factor, f"multiplied by {factor:.4g} ({words}?)"
+        if not is_of.isdisjoint(of.split()):
+            yield value / factor, f"divided by {factor:.4g} ({units}?)"
+            yield value * factor, f"multiplied by {factor:.4g} ({units}?)"
     if "temperature" in is_of:
         for celsius in ((value - 32) / 1.8, 1.8 * value + 32):
             yield celsius, f"read as {celsius:.4g} (Fahrenheit and Celsius?)"

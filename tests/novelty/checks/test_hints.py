@@ -50,7 +50,7 @@ def hints(
     ("change", "said"),
     [
         ((2.54, 1, 1, 1, 1), '"height" fits if divided by 2.54 (inches and centimetres?).'),
-        ((1, 1 / 2.54, 1, 1, 1), '"arm" fits if multiplied by 2.54 (in another unit?).'),
+        ((1, 0.1, 1, 1, 1), '"arm" fits if multiplied by 10.'),
         ((1, 1, 1000, 1, 1), '"hand" fits if divided by 1000.'),
         ((0.01, 1, 1, 1, 1), '"height" fits if multiplied by 100.'),
         ((1, -1, 1, 1, 1), '"arm" fits if its sign is turned.'),
@@ -68,13 +68,14 @@ def test_a_planted_slip_is_told(change: tuple[float, ...], said: str) -> None:
     [
         ("bodyWeight", "", "divided by 2.205 (pounds and kilograms?)"),
         ("body", "kg", "divided by 2.205 (pounds and kilograms?)"),
-        ("body", "", "divided by 2.205 (in another unit?)"),
+        # Of what nobody says what it is, chance would fit some unit.
+        ("body", "", ""),
         # Nobody gives the length of a film in pounds, nor its speed.
         ("duration", "", ""),
         ("film", "min", ""),
     ],
 )
-def test_units_are_named_where_the_column_is_of_them(name: str, unit: str, said: str) -> None:
+def test_units_are_suggested_where_the_column_is_of_them(name: str, unit: str, said: str) -> None:
     names = {0: name, 1: "arm", 2: "hand"}
     finder = HintFinder(STORED, GROUPS, names, {name: unit})
     rows = people(20, seed=1) * np.array([1 / 0.45359237, 1, 1, 1, 1])
