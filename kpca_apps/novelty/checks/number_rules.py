@@ -4,18 +4,22 @@ It is far outside where the tail of the column's own values would put one as far
 1 of 100 such tables, and where nothing lies half as near. A lost sign is a number whose size is
 ordinary and whose sign is not. A code for missing values stands in several cells and far from the
 rest: beyond its tail where it is one of the numbers people use for that, 999 or -1, and several
-times the width of the column away where it is any other.
+times the width of the column away where it is any other. Of -99 or -999, which nobody measures in
+a column above 0, one cell of few is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
+from msgspec import Meta
 
 from kpca_apps.names import quoted
 from kpca_apps.novelty.checks.cell_check import FoundValue, OddValue
@@ -41,6 +45,8 @@ CODES = frozenset(
     for digit in "789"
     for length in range(shortest, 8)
 ) | {-1.0}
+# Those of two digits or more below 0 are typed for nothing else.
+SURE_CODES = frozenset(code for code in CODES if code <= -10)
 MAX_CODES = 3
 # Any other number is a code where it repeats, in few of the cells, and lies so many times as far
 # from the rest as that is wide. 0 is none: it may say "none".
@@ -49,23 +55,29 @@ MIN_REPEATS, MAX_REPEATS, CODE_WIDTHS = 3, 0.05, 3.0
 MAX_FAR_CELLS, MAX_FAR_SHARE = 3, 0.005
 # One cell in a thousand may have lost its sign.
 MAX_TURNED_CELLS, MAX_TURNED_SHARE = 2, 0.001
-MIN_CELLS = 50
+MIN_CELLS, MIN_BESIDE_SURE = 50, 10
 # Of a count, 0 is the next step down from 1 or 2, and nothing odd.
 SMALLEST_COUNT = 5
 # Where a column has a few values only, far is twice its width beyond those seen more than once.
 MIN_FEW, WIDTHS = 100, 2.0
 MAX_CLEARNESS = 12.0
+LARGEST = 1e300
 
 
 def learn_numbers(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+    table: Table,
+    spec: ColumnSpec,
+    plan: ColumnPlan,
+    n_rows: int,
+    known: KnownNumbers | None = None,
 ) -> NumberRule | None:
-    """Learn what a column of numbers or dates allows."""
+    """Learn what a column of numbers or dates allows; what too few cells say, as is `known`."""
     if spec.format is None or spec.has_levels:
         return None
     values = table.column(spec.name).read(spec.format).ordered
     is_date = isinstance(spec.format, DateFormat)
-    return NumberRule.fit(values, n_rows / len(table.frame), is_date=is_date)
+    rule = NumberRule.fit(values, n_rows / len(table.frame), is_date=is_date)
+    return rule if known is None else known.completed(rule, values)
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,7 @@ class Side:
     ordinary: float  # the farthest value of the column's own
     limit: float  # beyond this there are none
     tail: Tail | None  # what says so; None where the column has a few values only
+    of_reference: bool = False  # whether it is that of other rows, for too few of its own
 
     @classmethod
     def fit(cls, values: FloatArray, turn: int, logs: bool, times: float) -> Side | None:
@@ -114,8 +127,16 @@ class Side:
     @property
     def reach(self) -> float:
         """The farthest value of the column's own, as it stands."""
-        turned = self.turn * self.ordinary
-        return float(np.exp(turned)) if self.logs else turned
+        return self._as_it_stands(self.ordinary)
+
+    @property
+    def end(self) -> float:
+        """Where values that are none of its own begin, as they stand."""
+        return self._as_it_stands(self.limit)
+
+    def _as_it_stands(self, turned: float) -> float:
+        value = self.turn * turned
+        return float(np.exp(value)) if self.logs else value
 
 
 @dataclass(frozen=True)
@@ -236,7 +257,8 @@ class NumberRule:
             where = "far above all others" if value.value > high else "far below all others"
             if value.value < 0 <= low:
                 where = "below 0, as no other number"
-            return f"In {value.n_cells:,} cells, {where}: a code for a missing value?", ""
+            cells = "1 cell" if value.n_cells == 1 else f"{value.n_cells:,} cells"
+            return f"In {cells}, {where}: a code for a missing value?", ""
         if value.kind == "zero":
             return "The column's other numbers are all far from 0: a missing value?", ""
         side = self.side_beyond(value.value)
@@ -244,7 +266,8 @@ class NumberRule:
         lower = ("before", "earliest") if self.is_date else ("below", "smallest")
         where, end = upper if side.turn > 0 else lower
         reach = notation.write(side.reach, format)
-        sentence = f"Far {where} the rest of the column, whose {end} is {reach}."
+        others = "numbers of the reference" if side.of_reference else "rest of the column"
+        sentence = f"Far {where} the {others}, whose {end} is {reach}."
         meant = self.meant(value.value)
         # Of a clock time no digit is likelier to be wrong than another.
         if meant is None or (isinstance(format, NumberFormat) and format.clock):
@@ -286,6 +309,53 @@ class NumberRule:
         return None
 
 
+_Bounded = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+
+
+@dataclass(frozen=True)
+class KnownNumbers:
+    """What the numbers of a column allow by the rows of a reference."""
+
+    ends: tuple[tuple[Literal[1, -1], _Bounded, _Bounded], ...]  # turn, farthest value, limit
+    sign: SignRule | None
+    middle: tuple[_Bounded, _Bounded]
+    whole: bool
+
+    @classmethod
+    def learn(cls, table: Table, spec: ColumnSpec) -> KnownNumbers | None:
+        """Learn it from a column of numbers; of one that runs on there is nothing to learn."""
+        if not isinstance(spec.format, NumberFormat) or spec.has_levels or spec.runs_on:
+            return None
+        rule = NumberRule.fit(table.column(spec.name).read(spec.format).ordered, 1.0)
+        ends: list[tuple[Literal[1, -1], float, float]] = []
+        turns: tuple[Literal[1], Literal[-1]] = (1, -1)
+        for turn in turns:
+            sides = [side for side in rule.sides if side.turn == turn]
+            if sides:
+                nearest = min(sides, key=lambda side: side.turn * side.end)
+                ends.append((turn, nearest.reach, nearest.end))
+        return cls(tuple(ends), rule.sign, rule.middle, rule.whole)
+
+    def completed(self, rule: NumberRule, values: FloatArray) -> NumberRule:
+        """Add to the rule of a table with some values (n,) what its cells are too few to say.
+
+        Where more than a few cells lie beyond, the column has moved.
+        """
+        few, sides = max(MAX_FAR_CELLS, MAX_FAR_SHARE * len(values)), [*rule.sides]
+        for turn, reach, end in self.ends:
+            side = Side(turn, False, turn * reach, turn * end, None, of_reference=True)
+            n_far = int((turn * values > side.limit).sum())
+            if n_far <= few and not any(own.turn == turn for own in rule.sides):
+                sides.append(side)
+        rule = replace(rule, sides=tuple(sides))
+        if len(values) >= MIN_CELLS:
+            return rule
+        sign = self.sign
+        if sign is not None and int((sign.sign * values < 0).sum()) > MAX_TURNED_CELLS:
+            sign = None
+        return replace(rule, sign=rule.sign or sign, middle=self.middle, whole=self.whole)
+
+
 def _unread(format: ValueFormat) -> str:
     """Say what a cell that cannot be read is not."""
     if isinstance(format, DateFormat):
@@ -300,18 +370,18 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
     codes: list[float] = []
     for _ in range(MAX_CODES):
         for turn in (1, -1):
-            if len(values) < MIN_CELLS:
-                break
             code = _farthest_repeated(values, turn)
             if code is None:
                 continue
             rest = values[values != code]
-            n_cells = len(values) - len(rest)
-            if len(rest) < MIN_CELLS:
+            n_cells, is_sure = len(values) - len(rest), code in SURE_CODES
+            if len(rest) < (MIN_BESIDE_SURE if is_sure else MIN_CELLS):
                 continue
             side = Side.fit(rest, turn, False, times)
             outside = side is not None and turn * code > side.limit
-            if code in CODES:
+            if is_sure:
+                is_code = outside or _is_below_all(code, rest, n_cells)
+            elif code in CODES:
                 is_code = outside or (code < 0 and bool((rest >= 0).all()))
             else:
                 is_code = outside and side is not None and _is_repeated_code(code, rest, side)
@@ -323,13 +393,26 @@ def _without_codes(values: FloatArray, times: float) -> tuple[FloatArray, tuple[
 
 
 def _farthest_repeated(values: FloatArray, turn: int) -> float | None:
-    """Return the farthest value in several cells to one side, if next to none lies beyond it."""
-    farthest = np.sort(turn * values)[::-1]
+    """Return the farthest value in several cells to one side, if next to none lies beyond it.
+
+    One cell of a sure code is enough.
+    """
+    farthest = np.sort(turn * values)[::-1].tolist()
     # One value that is wrong by itself does not hide a code nearer to the rest.
-    for i in range(MAX_FAR_CELLS + 1):
-        if farthest[i] == farthest[i + 1]:
-            return turn * float(farthest[i])
+    for one, following in pairwise(farthest[: MAX_FAR_CELLS + 2]):
+        if one == following or turn * one in SURE_CODES:
+            return float(turn * one)
     return None
+
+
+def _is_below_all(code: float, rest: FloatArray, n_cells: int) -> bool:
+    """Whether a code below 0 lies beside numbers from 0 on, or far below all others.
+
+    One cell whose size is usual has rather lost its sign.
+    """
+    if (rest >= 0).all():
+        return n_cells > 1 or not rest.min() <= -code <= rest.max()
+    return code < float(rest.min()) - CODE_WIDTHS * float(np.ptp(rest))
 
 
 def _is_repeated_code(code: float, rest: FloatArray, side: Side) -> bool:

@@ -7,8 +7,9 @@ ones never comes back, and parts add up to what the whole would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from kpca_apps.errors import InputError
 from kpca_apps.names import listed, quoted
 from kpca_apps.novelty.checks.cell_check import CellCheck, OddValue
-from kpca_apps.novelty.checks.number_rules import UNREADABLE, learn_numbers
+from kpca_apps.novelty.checks.number_rules import UNREADABLE, KnownNumbers, learn_numbers
 from kpca_apps.novelty.checks.spelling import learn_spelling
 from kpca_apps.novelty.columns.kinds import KINDS, Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec
@@ -31,21 +32,31 @@ from kpca_apps.tables.values import Column
 CellRule = tuple[CellCheck, ...]
 
 # Each learns from a column of a table, or of rows drawn from one of `n_rows`, that the plan uses:
-# learn(table, spec, plan, n_rows). None where it has nothing to say of such a column. Of a cell
-# that several find odd, the first speaks.
-CHECKS: tuple[Callable[[Table, ColumnSpec, ColumnPlan, int], CellCheck | None], ...] = (
-    learn_numbers,
-    learn_spelling,
-)
+# learn(table, spec, plan, n_rows, known), where a reference may be `known`. None where it has
+# nothing to say of such a column. Of a cell that several find odd, the first speaks.
+Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], CellCheck | None]
+CHECKS: tuple[Learn, ...] = (learn_numbers, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
 MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01
 
 
-def cell_rules(table: Table, plan: ColumnPlan, n_rows: int) -> tuple[CellRule, ...]:
-    """Learn what each used column allows, from a table of `n_rows` rows or from some drawn."""
+def cell_rules(
+    table: Table,
+    plan: ColumnPlan,
+    n_rows: int,
+    known: Mapping[str, KnownNumbers] = MappingProxyType({}),
+) -> tuple[CellRule, ...]:
+    """Learn what each used column allows, from a table of `n_rows` rows or from some drawn.
+
+    Of columns of numbers it may be `known` what those of a reference allow.
+    """
     return tuple(
-        tuple(rule for check in CHECKS if (rule := check(table, spec, plan, n_rows)) is not None)
+        tuple(
+            rule
+            for check in CHECKS
+            if (rule := check(table, spec, plan, n_rows, known.get(spec.name))) is not None
+        )
         for spec in plan.used
     )
 
@@ -162,8 +173,8 @@ def odd_cells(
     }
     for value, (_, spec, rule, notation) in zip(kept, found, strict=False):
         explained = rule[value.check].explain(value, spec, notation)
-        said = against if spec.has_levels else formulas
-        beside = [said.get((spec.name, row)) for row in value.rows]
+        speaking = against if spec.has_levels else formulas
+        beside = [speaking.get((spec.name, row)) for row in value.rows]
         listed += _of_value(value, spec, explained, beside, in_lines=in_lines)
     # Of a cell that is odd by itself, its column says what is wrong.
     known = {(one.column, row) for _, one in listed for row in (one.row, *one.more_rows)}
@@ -216,7 +227,7 @@ def _of_value(
     value: OddValue,
     spec: ColumnSpec,
     explained: tuple[str, str],
-    beside: Sequence[Contradiction | None],
+    beside: list[Contradiction | None],
     *,
     in_lines: bool,
 ) -> Iterator[tuple[float, OddCell]]:

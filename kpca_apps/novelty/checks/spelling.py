@@ -41,7 +41,7 @@ IntArray = NDArray[np.integer]
 
 
 def learn_spelling(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object = None
 ) -> SpellingRule | None:
     """Learn the common levels of a column of categories, beside the other such columns."""
     if not spec.has_levels:

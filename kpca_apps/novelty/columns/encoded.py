@@ -492,7 +492,11 @@ def encode(
     held = sample or draw_sample(table, seed, execution)
     table = held.whole
     drawn = is_own and isinstance(table, PartedTable)
-    rules = cell_rules(held.table, encoder.plan, row_count(table)) if checked else ()
+    pairs = zip(encoder.plan.used, encoder.allowed, strict=True) if not is_own else ()
+    of_reference = {spec.name: allowed for spec, allowed in pairs if allowed is not None}
+    rules: tuple[CellRule, ...] = ()
+    if checked:
+        rules = cell_rules(held.table, encoder.plan, row_count(table), of_reference)
     stored: EncodedFile | Kept | None = None
     # Rows that the encoder has learned from are judged by what the others say.
     learned = np.zeros(row_count(table), dtype=bool)

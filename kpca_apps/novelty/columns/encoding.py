@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.novelty.checks.number_rules import KnownNumbers
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation, steps_of
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, least_level_count
@@ -269,6 +270,7 @@ class TableEncoder:
     coders: tuple[ValueCoder | LevelCoder, ...]  # one a used column, in the order of the plan
     imputer: ConditionalMeanImputer
     summaries: tuple[ColumnSummary, ...]  # how each of these columns lies in the table
+    allowed: tuple[KnownNumbers | None, ...]  # what those of numbers allow
     relations: Relations  # what the cells of a row say of each other
 
     def validate(self) -> None:
@@ -279,6 +281,8 @@ class TableEncoder:
             raise ValueError("its moments are not those of its columns")
         if [summary.name for summary in self.summaries] != [spec.name for spec in self.plan.used]:
             raise ValueError("its summaries are not those of its columns")
+        if len(self.allowed) != len(self.summaries):
+            raise ValueError("what its columns allow is not of them")
 
     @classmethod
     def fit(
@@ -299,8 +303,10 @@ class TableEncoder:
                 coders.append(coder)
                 blocks.append(coder.encode(column)[:, : len(coder.features)])
         summaries = tuple(ColumnSummary.of(column, spec) for column, spec in columns)
+        allowed = tuple(KnownNumbers.learn(table, spec) for spec in plan.used)
         imputer = ConditionalMeanImputer.fit(np.hstack(blocks))
-        return cls(plan, tuple(coders), imputer, summaries, Relations.learn(table, plan, seed=seed))
+        relations = Relations.learn(table, plan, seed=seed)
+        return cls(plan, tuple(coders), imputer, summaries, allowed, relations)
 
     def moved_dates(self, table: Table) -> dict[str, MovedDates]:
         """Find the columns of dates of which most lie, in a table, beyond those learned from."""

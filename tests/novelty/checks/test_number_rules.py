@@ -65,6 +65,21 @@ def test_codes_for_missing_values_are_one_pattern(column: str, code: float, n_ce
     assert not rule.judge(COLUMNS[column]).any()
 
 
+@pytest.mark.parametrize(("n", "n_cells"), [(400, 1), (30, 1), (30, 2)])
+@pytest.mark.parametrize("column", ["heights", "ages", "temperatures"])
+def test_one_cell_of_few_is_enough_of_a_code_below_0(column: str, n: int, n_cells: int) -> None:
+    for code in (-99.0, -999.0, -9999.0):
+        # Twelve degrees spread by eight do not reach as far as -999.
+        if column != "temperatures" or code < -99.0:
+            values = np.append(COLUMNS[column][:n], [code] * n_cells)
+            assert NumberRule.fit(values, 1.0).codes == (code,)
+
+
+def test_a_lost_sign_and_a_low_number_are_no_codes() -> None:
+    assert kinds(np.round(RNG.uniform(50, 200, 400)), [-99.0]) == ["sign"]
+    assert NumberRule.fit(np.append(RNG.normal(0, 300, 400), -999.0), 1.0).codes == ()
+
+
 def test_a_code_among_the_ordinary_is_none() -> None:
     assert NumberRule.fit(np.append(COLUMNS["ages"], [99.0] * 30), 1.0).codes == ()
 

@@ -193,7 +193,7 @@ class FullStop:
 
 
 def learn_full_stops(
-    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int
+    table: Table, spec: ColumnSpec, plan: ColumnPlan, n_rows: int, known: object
 ) -> FullStop | None:
     return FullStop() if spec.has_levels else None
 

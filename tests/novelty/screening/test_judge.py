@@ -15,7 +15,7 @@ from kpca_apps.novelty.listed_rows import top_rows
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.judge import Verdict, flag, judge, novelty_ranks
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions
-from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, screen
+from kpca_apps.novelty.screening.run import inherit_options, rows_to_score, score, screen
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.table import Table
 from tests.novelty.tables import correlated, frame_of
@@ -276,3 +276,29 @@ def test_p_values_come_with_the_scores_of_round_ones() -> None:
         (calibration[89], "0.1"),
         (calibration[98], "0.01"),
     ]
+
+
+def test_a_table_of_few_rows_is_held_to_what_the_reference_allows() -> None:
+    rng = np.random.default_rng(0)
+    names = ("height", "weight")
+
+    def people(n: int) -> pl.DataFrame:
+        values = np.array([170.0, 70.0]) + rng.normal(size=(n, 2)) * np.array([9.0, 8.0])
+        return pl.DataFrame(dict(zip(names, values.round(1).T, strict=True)))
+
+    model, _ = fit_table(table_from_frame(people(400)), ScreeningOptions())
+    new = people(12).with_row_index()
+    odd = new.with_columns(
+        height=pl.when(pl.col("index") == 3).then(14000.0).otherwise("height"),
+        weight=pl.when(pl.col("index") == 5).then(-64.5).otherwise("weight"),
+    ).drop("index")
+    found = score(model, table_from_frame(odd)).odd_cells
+    assert {(one.column, one.row, one.kind) for one in found} == {
+        ("height", 4, "far above"),
+        ("weight", 6, "sign"),
+    }
+    (above,) = (one for one in found if one.kind == "far above")
+    assert above.sentence.startswith("Far above the numbers of the reference, whose largest is 19")
+    # Of a column that has moved as a whole nothing is said cell by cell.
+    moved = new.with_columns(height=pl.col("height") * 100).drop("index")
+    assert score(model, table_from_frame(moved)).odd_cells == ()
