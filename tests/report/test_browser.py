@@ -99,6 +99,21 @@ def test_the_first_screen_holds_the_answer(opened: Opened) -> None:
     )
 
 
+@pytest.mark.parametrize("width", [640, 900, 1280])
+def test_a_short_identifier_is_not_cut_on_its_card(opened: Opened, width: int) -> None:
+    page = opened("usual", width)
+    names, tags = page.locator(".card .who bdi"), page.locator(".card .tag")
+    names.evaluate_all("all => all.forEach((one) => { one.textContent = 'MW00742' })")
+    tags.evaluate_all("all => all.forEach((one) => { one.textContent = '1,217 rows like this' })")
+    widths = names.evaluate_all("all => all.map((one) => [one.scrollWidth, one.clientWidth])")
+    assert widths
+    assert all(needed <= there for needed, there in widths)
+    # A long one is cut, beside its rank.
+    names.evaluate_all("all => all.forEach((one) => { one.textContent = 'MW'.repeat(60) })")
+    tops = "all => all.map((one) => Math.round(one.getBoundingClientRect().bottom))"
+    assert names.evaluate_all(tops) == page.locator(".card .who .rank").evaluate_all(tops)
+
+
 def test_tables_sort_and_filter_by_keyboard(opened: Opened) -> None:
     page = opened("usual")
     page.locator("summary", has_text="Ranked rows").press("Enter")
