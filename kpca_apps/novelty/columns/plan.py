@@ -25,6 +25,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from string import ascii_lowercase
 from types import NoneType
 from typing import Annotated
 
@@ -348,6 +349,9 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     words = unit_words(column.levels.texts, column.levels.counts)
     lower = [word for word in words if word != word.upper()]  # others may be codes: 1A, 2B
     if not 1 < len(lower) == len(words) <= _MOST_UNITS:
+        return ()
+    # Classes and houses are counted on by letters: 7a, 7b.
+    if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
     if sum(words.values()) < _READS_AS * column.levels.counts.sum():
         return ()

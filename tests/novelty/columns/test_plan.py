@@ -141,6 +141,7 @@ HALF = [str(i) for i in range(28)] + ["low"] * 6 + ["high"] * 6
             r'numbers with different units \("min", "h"\) are not converted',
         ),
         ([f"{i % 9}{'AB'[i % 2]}" for i in range(40)], {}, None),
+        ([f"{5 + i % 6}{'abc'[i % 3]}" for i in range(40)], {}, None),
     ],
 )
 def test_choices_without_evidence_are_stated(
