@@ -51,7 +51,7 @@ MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
-def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
+def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:
     """Learn a dictionary from image files and save it."""
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -109,7 +109,7 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         console.data_json(
             FITTED_DICTIONARY,
             {
-                "model": str(model),
+                "model": model,
                 "n_examples": n_examples,
                 "shape": list(dictionary.shape_),
                 "patch_size": dictionary.patch_size,
@@ -127,7 +127,7 @@ _NOT_SHARED = (
 )
 
 
-def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -> int:
+def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured.
 
     What is typical of each kind of them is kept in a file, if one is named.
@@ -166,13 +166,13 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
 
 
 def _save_profile(
-    path: Path, known: Sequence[KnownNoise], n_measured: int, console: Console
+    path: str, known: Sequence[KnownNoise], n_measured: int, console: Console
 ) -> None:
     """Write what is typical of the noise of each kind of images."""
     kinds = kept(pooled(known))
     if not kinds:
         raise InputError(
-            f"{one_line(str(path), 200)}: is not written, for no image has noise that all of its "
+            f"{one_line(path, 200)}: is not written, for no image has noise that all of its "
             f"kind may share: {_NOT_SHARED}"
         )
     from kpca_apps.report.result_json import to_json
@@ -185,7 +185,7 @@ def _save_profile(
     if left := n_measured - sum(one.n_images for one in kinds):
         images = "1 image was" if left == 1 else f"{left:,} images were"
         console.say(f"{images} left out: {_NOT_SHARED}.")
-    console.say(f"Use it by --profile {near(path)}.")
+    console.say(f"Use it by --profile {near(Path(path))}.")
 
 
 def _in_words(kind: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from pathlib import Path
 
 import joblib
 from PIL import Image
@@ -12,7 +11,7 @@ from PIL import Image
 from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
 from kpca_apps.errors import InputError
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import place_of
 
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
@@ -51,12 +50,12 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
     return workers, max(1, jobs // workers)
 
 
-def count_samples(path: Path) -> int:
+def count_samples(path: AnyPath) -> int:
     """Return the number of values in an image file, by its header; else a guess by its size.
 
     Of one in a store only the size is asked for.
     """
-    if store_address(path) is not None:
+    if isinstance(path, StorePath):
         with suppress(InputError):
             return place_of(path).n_bytes()
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LEADING = 12  # components shown
 
 
-def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Sequence[str]]:
+def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:
     """Read the images a dictionary is to learn from: first pages, without alpha."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []

@@ -39,7 +39,7 @@ from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import exchanged
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import ASKED, place_of
 from kpca_apps.system.workers import Workers
 
@@ -49,23 +49,23 @@ FOREIGN = (
 )
 
 
-def results_in(folder: Path) -> FolderResults | StoreResults:
+def results_in(folder: AnyPath) -> FolderResults | StoreResults:
     """Return the results of a folder, or of its address in a store."""
-    return FolderResults(folder) if store_address(folder) is None else StoreResults(folder)
+    return StoreResults(folder) if isinstance(folder, StorePath) else FolderResults(folder)
 
 
-def make_folder(out: Path) -> Path:
+def make_folder(out: AnyPath) -> AnyPath:
     """Make the folder of a run if it is not there, and return its place.
 
     One in a store needs no making, but may be closed to writing.
     """
-    if store_address(out) is not None:
+    if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":
             label = one_line(place.address, 200)
             raise RefusedError(f"{label}: is an object; name a folder for the results.")
         place.require_writable()
-        return Path(place.address)
+        return out
     label = one_line(str(out), 200)
     try:
         out.mkdir(exist_ok=True)
@@ -120,7 +120,7 @@ class FolderResults(AbstractContextManager["FolderResults"]):
             stands = hash_file(target)
             ours = [r for r in self._manifest.records(output) if r.get("sha256") == stands]
             # Who works on an image of a store fetches it, and compares it with the record.
-            is_here = store_address(image.source) is None
+            is_here = isinstance(image.source, Path)
             source = hash_file(image.source) or "" if is_here else None
             if earlier := _earlier(ours, output, run, source):
                 return dataclasses.replace(task, earlier=earlier)
@@ -173,7 +173,7 @@ class StoreResults(AbstractContextManager["StoreResults"]):
     A result is uploaded by who made it, after an object for the record.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StorePath) -> None:
         self._place = place_of(folder)
         there = [one for one in self._place.items(recursive=True) if not one.is_folder]
         self._there = {one.name for one in there}

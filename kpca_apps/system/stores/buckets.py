@@ -23,7 +23,7 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import require_disk, spool_folder, write_spool
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.stores.addresses import names_secret, store_address
+from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, StorePath, located
 
 T = TypeVar("T")
 
@@ -34,11 +34,6 @@ PROBE = ".kpca-writable"  # an object that is made and removed, to see whether t
 _AS_IT_IS: dict[str, Any] = {"compression": None}
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
-_CREDENTIALS = {
-    "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
-    "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
-}
 _PLACES = {
     "s3": "AWS_ENDPOINT_URL",
     "gs": "STORAGE_EMULATOR_HOST",
@@ -51,7 +46,6 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _PATTERN = re.compile(r"[*?[]")
-_NO_BUCKET = re.compile("[a-z0-9]+:///", re.IGNORECASE)
 _SLOW = re.compile(r"curlCode: 28|curl error \[28\]|timed? ?out", re.IGNORECASE)
 _CUT = re.compile(r"curlCode: 18|curl error \[18\]|partial file", re.IGNORECASE)
 _UNREACHABLE = re.compile(
@@ -216,13 +210,13 @@ class Place:
 
 
 @contextmanager
-def here(path: str | Path) -> Iterator[Path]:
+def here(path: AnyPath) -> Iterator[Path]:
     """Give a file, or a folder, as it lies on disk, for as long as the block runs.
 
     Of what lies in a store it is a copy, of the same name.
     """
-    if store_address(path) is None:
-        yield Path(path)
+    if isinstance(path, Path):
+        yield path
         return
     place = place_of(path)
     held = spool_folder()
@@ -328,28 +322,14 @@ def nothing_there(start: Place, place: Place) -> str:
     return f"{what}."
 
 
-def place_of(address: str | Path) -> Place:
+def place_of(address: str | StorePath) -> Place:
     """Find the store of an address; only Amazon is asked anything yet: where the bucket lies."""
-    if _NO_BUCKET.match(str(address)):
-        raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", address)
-    scheme, _, rest = (store_address(address) or "").partition("://")
-    scheme, rest = scheme.lower(), rest.rstrip("/")
+    shown = str(located(address))
+    scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")
-    store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
-    account = ""
-    if scheme in ("abfs", "abfss") and "@" in bucket:
-        bucket, _, host = bucket.partition("@")
-        account = host.partition(".")[0]
-    if "@" in bucket or ":" in bucket or names_secret(key.partition("?")[2]):
-        raise ConfigError(
-            "an address of a store holds more than bucket and name, such as credentials; leave "
-            f"that out, and set {_CREDENTIALS[store]}."
-        )
-    shown = f"{scheme}://{rest}"
-    if not bucket or not {"", ".", ".."}.isdisjoint(key.split("/") if key else ()):
-        raise InputError("is no address; name one such as s3://bucket/folder/table.csv.", shown)
+    bucket, _, host = bucket.partition("@")
     with _told(shown):
-        system = {"s3": _s3, "gs": _gs, "az": _az}[store](bucket, account)
+        system = {"s3": _s3, "gs": _gs, "az": _az}[STORES[scheme]](bucket, host.partition(".")[0])
     return Place(shown, f"{bucket}/{key}" if key else bucket, system)
 
 
@@ -478,7 +458,7 @@ def reason(text: str, address: str = "s3://") -> str:
     if _DENIED.search(text):
         return (
             "access is denied (403): no credentials were found, or they do not allow it; set "
-            f"{_CREDENTIALS[store]}."
+            f"{CREDENTIALS[store]}."
         )
     if re.search(r"SLOW_DOWN|HTTP status (code: )?50\d|\b50\d [A-Z]", text):
         return "the store is overloaded, or fails (5xx); try again later."
