@@ -78,8 +78,8 @@ def head_of(source: AnyPath) -> bytes:
 
 def _head_in_store(place: Place) -> bytes:
     with suppress(InputError):
-        if place.kind() == "file":
-            return place.head(HEAD)
+        return place.head(HEAD)
+    with suppress(InputError):
         if any(place.inside(name).kind() == "file" for name in ome_zarr.MARKS):
             return ome_zarr.HEAD
     return b""

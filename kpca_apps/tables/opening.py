@@ -484,7 +484,7 @@ def _open_address(address: str, options: ReadOptions) -> Table | PartedTable:
     place = place_of(address)
     kind = place.kind()
     if not kind:
-        raise InputError("there is no such object (404).")
+        raise InputError(place.missing())
     if kind == "file":
         return _read(copied_file(spool(place.chunks()), place.address, options))
     if holds_delta(place):

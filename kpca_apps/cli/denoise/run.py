@@ -52,8 +52,8 @@ from kpca_apps.report.denoising.text import (
     trial_title,
 )
 from kpca_apps.system.files.output import ResultFolder
-from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
-from kpca_apps.system.stores.buckets import ASKED, here
+from kpca_apps.system.stores.addresses import AnyPath, located
+from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers, on_dask
 
@@ -193,7 +193,11 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        samples = _samples(batch.planned)
+        # What lies in a store is not opened for it.
+        samples = [
+            count_samples(one.source) if isinstance(one.source, Path) else one.n_bytes
+            for one in batch.planned
+        ]
         jobs = processors(options.jobs, samples, stack=options.stack)
         # Workers elsewhere compile for their own machines.
         if options.model is None and (options.scheduler is None or options.same_noise):
@@ -228,13 +232,6 @@ def run_whole(batch: Batch) -> int:
     print_result(batch.console, folder.path, result, options.json)
     _raise_bug(result)
     return result.n_failed
-
-
-def _samples(planned: Sequence[Planned]) -> list[int]:
-    """Return the number of values in each image; of those in a store many are asked for at once."""
-    is_far = any(isinstance(one.source, StorePath) for one in planned)
-    with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
-        return list(workers.map_partitions(count_samples, [one.source for one in planned]))
 
 
 def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -> None:

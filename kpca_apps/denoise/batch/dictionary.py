@@ -30,14 +30,14 @@ def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], 
     """Read the images a dictionary is to learn from: first pages, without alpha."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []
-    for name, source, _, refused in found:
-        if refused:
-            raise InputError(named_reason(name, refused))
-        with here(source) as path:
-            images.append(colours_of(read_image(path, label=name).page(0)))
+    for one in found:
+        if one.refused:
+            raise InputError(named_reason(one.name, one.refused))
+        with here(one.source) as path:
+            images.append(colours_of(read_image(path, label=one.name).page(0)))
         if images[-1].dtype != images[0].dtype:
             raise InputError(
-                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0].name)} "
+                f"{one_line(one.name)}: holds {images[-1].dtype} and {one_line(found[0].name)} "
                 f"{images[0].dtype}; give examples of one type."
             )
     return images, [one.name for one in found]

@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -44,8 +44,9 @@ class Found(NamedTuple):
 
     name: str  # its place in the tree given
     source: AnyPath
-    head: bytes  # its first bytes; none of what cannot be read
+    head: bytes = b""  # its first bytes; none of what cannot be read
     refused: str = ""  # why it is not read, whatever it is: the end of a sentence
+    n_bytes: int = 0  # of one in a store, whose list of objects says it
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Planned:
     name: str  # its place in the tree given
     output: str  # the name of its result; empty if it can have none
     refused: str = ""  # why it is not read, if its name or its first bytes tell: as of Found
+    n_bytes: int = 0  # as of Found
 
 
 def plan_outputs(
@@ -87,7 +89,11 @@ def plan_outputs(
         Planned(one.source, one.name, "", one.refused)
         if one.refused
         else Planned(
-            one.source, one.name, outputs[one.name], refusal(kinds[one.name]) * bool(one.head)
+            one.source,
+            one.name,
+            outputs[one.name],
+            refusal(kinds[one.name]) * bool(one.head),
+            one.n_bytes,
         )
         for one in found
     )
@@ -118,23 +124,23 @@ def find_images(
         base, files, nameless = _expand(one, several=several)
         for name in nameless:
             if is_image(b"", name):
-                found[name] = Found(name, base, b"", _NO_PATH)
+                found[name] = Found(name, base, refused=_NO_PATH)
             else:
                 n_passed += 1
         base = real(base)
         is_folder = isinstance(base, StorePath) or base.is_dir()
         below = left_out if left_out and is_folder and base in left_out.parents else None
         if below is not None:
-            files = [file for file in files if not real(file[1]).is_relative_to(below)]
-        for (name, source), head in zip(files, _heads([file for _, file in files]), strict=True):
-            if source != located(one) and not is_image(head, source.name):
+            files = [file for file in files if not real(file.source).is_relative_to(below)]
+        for file, head in zip(files, _heads([file.source for file in files]), strict=True):
+            if file.source != located(one) and not is_image(head, file.source.name):
                 n_passed += 1
                 continue
-            other = found.setdefault(name, Found(name, source, head)).source
-            if real(other) != real(source):
+            other = found.setdefault(file.name, file._replace(head=head)).source
+            if real(other) != real(file.source):
                 raise RefusedError(
-                    f"{one_line(name)}: two inputs have this name, "
-                    f'"{one_line(str(other))}" and "{one_line(str(source))}"; give '
+                    f"{one_line(file.name)}: two inputs have this name, "
+                    f'"{one_line(str(other))}" and "{one_line(str(file.source))}"; give '
                     "the folder that holds both, or denoise them into two folders."
                 )
     if not found:
@@ -159,10 +165,8 @@ def real(path: AnyPath) -> AnyPath:
     return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
-def _expand(
-    one: str | AnyPath, *, several: bool
-) -> tuple[AnyPath, Sequence[tuple[str, AnyPath]], list[str]]:
-    """Return where an input looks, and the name and place of each file it stands for.
+def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Found], list[str]]:
+    """Return where an input looks, and the files it stands for, of which none is read.
 
     And names of objects in a store that no file here can have.
     """
@@ -179,7 +183,7 @@ def _expand(
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        return path, [(path.name or path.resolve().name, path)], []
+        return path, [Found(path.name or path.resolve().name, path)], []
     elif glob.has_magic(str(one)):
         base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
         prefix = PurePosixPath()
@@ -190,37 +194,35 @@ def _expand(
         files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-    named = [(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
+    named = [Found(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
     return base, named, []
 
 
-def _expand_address(
-    one: StorePath, *, several: bool
-) -> tuple[StorePath, list[tuple[str, StorePath]], list[str]]:
+def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Found], list[str]]:
     """Do the same for an address of a store."""
     start = place = place_of(one)
     kind, prefix = place.kind(), ""
     if kind == "file" or (kind and head_of(one)):
-        return one, [(one.name, one)], []
+        return one, [Found(one.name, one, n_bytes=place.n_bytes())], []
     if kind:
         found = place.items(recursive=True)
         prefix = f"{place.name}/" * several
     else:
         start, found = matching(place, (), folders=True)
-    given = {one.name for one in found if not one.is_folder}
+    given = {one.name: one.n_bytes for one in found if not one.is_folder}
     nameless = set(filter(partial(_has_no_path, given=given), given))
-    names = images_among(sorted(given - nameless))
+    names = images_among(sorted(given.keys() - nameless))
     if not (kind or names):
         raise InputError(nothing_there(start, place), place.address)
     base = StorePath(start.address)
     return (
         base,
-        [(f"{prefix}{name}", base / name) for name in names],
+        [Found(prefix + name, base / name, n_bytes=given.get(name, 0)) for name in names],
         [f"{prefix}{name}" for name in sorted(nameless)],
     )
 
 
-def _has_no_path(name: str, given: Set[str]) -> bool:
+def _has_no_path(name: str, given: Container[str]) -> bool:
     """Tell whether no file here can have the name of an object beside others."""
     return not is_path(name) or any(
         name[:end] in given for end, letter in enumerate(name) if letter == "/"

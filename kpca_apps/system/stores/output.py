@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
@@ -23,6 +23,7 @@ from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
+from kpca_apps.system.stores.running import RUNS, only_run
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
@@ -52,6 +53,11 @@ class BucketFolder(ResultFolder):
         self._refuse()
         self.place.require_writable()
 
+    @contextmanager
+    def _building(self) -> Iterator[Path]:
+        with only_run(self.place), super()._building() as building:
+            yield building
+
     def _begun(self) -> TemporaryPath:
         self._refuse()
         return spool_folder()
@@ -64,8 +70,9 @@ class BucketFolder(ResultFolder):
             self._refuse_earlier(self._written())
 
     def _written(self) -> list[str]:
-        """Name the objects that are there."""
-        return [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        """Name the objects that are there, but for those that say that a run goes on."""
+        there = [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        return [name for name in there if not name.startswith(f"{RUNS}/")]
 
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")
