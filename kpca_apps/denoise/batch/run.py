@@ -68,8 +68,7 @@ def run_batch(
     inputs : iterable of str or Path
         Or addresses of a store, such as ``s3://bucket/folder``.
     out : str or Path
-        Output folder, made if its parent exists; or the address of one in a store, into which one
-        run at a time may write.
+        Output folder, made if its parent exists; or the address of one in a store.
     settings : mapping
         All that `denoise` depends on, in what JSON can hold. Other settings give other results:
         what an earlier run made with them is replaced only with `force`.
