@@ -258,9 +258,9 @@ def _near(path: Path) -> str:
         return ""
 
 
-def warn_caller(sentence: str, kind: type[Warning] = UserWarning) -> None:
+def warn_caller(sentence: str) -> None:
     """Warn, and blame the line outside this package that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, kind, stacklevel=level)
+    warnings.warn(sentence, stacklevel=level)
