@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,11 @@ from kpca_apps.denoise.batch.dictionary import (
     are_all_alike,
     choice_sentence,
     read_examples,
-    widest_range,
 )
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target, kept
+from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import (
@@ -150,7 +149,8 @@ def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) ->
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
     if options.json:
-        console.data_json(MEASURED_NOISE, {"images": [_noise_record(one) for one in files]})
+        listed = [asdict(one) | {"status": "failed" if one.reason else "ok"} for one in files]
+        console.data_json(MEASURED_NOISE, {"images": listed})
     elif measured:
         console.data_lines(_noise_lines(measured))
         for lines in (_channel_lines(measured), _law_lines(measured)):
@@ -218,7 +218,7 @@ def _require_usable(
             f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
             "give images that differ"
         )
-    widest = widest_range(images)
+    widest = max(value_range(image)[0] for image in images)
     for name in ("sigma", "examples_sigma"):
         if (level := getattr(options, name) or 0.0) > widest:
             raise ConfigError(
@@ -339,7 +339,3 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
 def _size(shape: Sequence[int]) -> str:
     """Write a size as reports do: width x height."""
     return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")
-
-
-def _noise_record(one: MeasuredFile) -> dict[str, Any]:
-    return {**asdict(one), "status": "failed" if one.reason else "ok"}

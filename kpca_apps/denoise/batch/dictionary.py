@@ -12,7 +12,6 @@ from PIL import Image
 from kpca_apps.denoise.batch.examine.previews import encoded
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.one_image.pages import colours_of
-from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
@@ -49,11 +48,6 @@ def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
         return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
     # Patches are learned without their mean.
     return all(bool(np.all(image == image[:1, :1])) for image in images)
-
-
-def widest_range(images: Sequence[NDArray[Any]]) -> float:
-    """Return the widest range of values of images."""
-    return max(value_range(image)[0] for image in images)
 
 
 def view_dictionary(
