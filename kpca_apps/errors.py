@@ -29,7 +29,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from kpca_apps.names import one_line, reason_of, suggest, without_password
@@ -192,7 +192,7 @@ class StoppedError(KpcaError):
 
 
 @contextmanager
-def about(place: str | Path) -> Iterator[None]:
+def about(place: str | PurePath) -> Iterator[None]:
     """Put what an error is about, such as a file, before its message, unless it says so itself."""
     try:
         yield
@@ -204,7 +204,7 @@ def about(place: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def opening(place: str | Path, path: Path | None = None) -> Iterator[None]:
+def opening(place: str | PurePath, path: Path | None = None) -> Iterator[None]:
     """Turn what the system says against opening a file into one line.
 
     With its path, the folder or a name that is nearly that of a missing file is named as well.
@@ -258,9 +258,9 @@ def _near(path: Path) -> str:
         return ""
 
 
-def warn_caller(sentence: str, kind: type[Warning] = UserWarning) -> None:
+def warn_caller(sentence: str) -> None:
     """Warn, and blame the line outside this package that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, kind, stacklevel=level)
+    warnings.warn(sentence, stacklevel=level)

@@ -204,13 +204,13 @@ class NoveltyOptions(Options):
         "sent to them.",
         "ADDRESS",
     )
-    work_dir: Path | None = _work(
+    work_dir: str | None = _work(
         "Folder that all workers of Dask see, or one in a bucket: text is converted into it once, "
         "so that they read it themselves, and a run that was killed goes on with the parts that "
         "were done.",
         "DIR",
     )
-    out: Path | None = files(
+    out: str | None = files(
         "Folder to write, here or in a bucket (s3://bucket/folder). Default: one here, named after "
         "the input.",
         "DIR",

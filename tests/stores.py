@@ -133,6 +133,15 @@ _LIST = (
 )
 
 
+# What S3's interface says of some objects of a bucket that has more.
+_PAGE = (
+    b'<?xml version="1.0" encoding="utf-8"?><ListBucketResult><IsTruncated>true</IsTruncated>'
+    b"<NextContinuationToken>more</NextContinuationToken><Contents><Key>in/rows.csv</Key>"
+    b"<LastModified>2015-10-21T07:28:00.000Z</LastModified><Size>8000</Size></Contents>"
+    b"</ListBucketResult>"
+)
+
+
 class _Misbehaving(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     fault = ""
@@ -150,6 +159,11 @@ class _Misbehaving(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.fault == "slow":
             time.sleep(3)
+        if self.fault == "endless" and "list-type=2" in self.path:
+            self.send_response(200)
+            self._end({"Content-Length": str(len(_PAGE)), "Content-Type": "application/xml"})
+            self.wfile.write(_PAGE)
+            return
         if self.fault in ("down", "denied"):
             self.do_HEAD()
             return

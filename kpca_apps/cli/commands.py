@@ -19,7 +19,6 @@ import typer
 from kpca_apps.errors import flag_of
 from kpca_apps.names import safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
-from kpca_apps.system.stores.addresses import place_text
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
             continue
         flag = max(parameter.opts, key=len)
         several = value if isinstance(value, list | tuple) else [value]
-        values = [portable(place_text(one)) if name in _PATHS else str(one) for one in several]
+        values = [portable(str(one)) if name in _PATHS else str(one) for one in several]
         if not flag.startswith("--"):
             words += values
         elif isinstance(value, bool):
@@ -91,8 +90,8 @@ def next_steps(
     `folder` is where the result was written, `saved` the name of the model in it, if it was saved.
     """
     params, top = context.params, result.ranked[0]
-    table, out = [*params["table"]], place_text(params["out"] or folder)
-    model = place_text(params["model"]) if saved is None else f"{out}/{saved}"
+    table, out = [*params["table"]], str(params["out"] or folder)
+    model = str(params["model"]) if saved is None else f"{out}/{saved}"
     where = "" if saved is None else ", saved beside the report (it holds rows of the table)"
     steps = [
         (
@@ -134,9 +133,9 @@ def next_steps(
     if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
-    accepted = [place_text(params[name]) for name in ("accept", "marks") if params[name]]
+    accepted = [params[name] for name in ("accept", "marks") if params[name]]
     for name in ("accept", "marks"):
-        words += [flag_of(name), portable(place_text(params[name]))] if params[name] else []
+        words += [flag_of(name), portable(params[name])] if params[name] else []
     missing = _missing(model, *table, *accepted)
     steps.append((f"See all reasons of one row{missing}", command_line(words)))
     if saved is not None:

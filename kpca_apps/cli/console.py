@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from kpca_apps.names import one_line, visible
@@ -54,7 +54,7 @@ class Console:
         shown = map(visible, lines) if sys.stdout.isatty() else lines
         sys.stdout.writelines(f"{line}\n" for line in shown)
 
-    def data_path(self, path: Path | str) -> None:
+    def data_path(self, path: PurePath | str) -> None:
         """Put a path on stdout: as it is for a program, in one line that steers no terminal."""
         self.data(one_line(str(path), MAX_LINE) if sys.stdout.isatty() else str(path))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpca_apps.cli.console import Console
 from kpca_apps.report.document import Document
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 if TYPE_CHECKING:
     from kpca_apps.options import NoveltyOptions
@@ -78,22 +78,23 @@ class Clock:
         return json.dumps(run, indent=2) + "\n"
 
 
-def near(path: Path) -> Path:
+def near(path: AnyPath) -> AnyPath:
     """Shorten a path below the working folder."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 @contextmanager
-def made_for_use(folder: Path) -> Iterator[None]:
+def made_for_use(folder: AnyPath) -> Iterator[None]:
     """Remove a folder that was made in the block if it is still empty at the end."""
-    is_new = not os.path.lexists(folder)
+    if isinstance(folder, StorePath) or os.path.lexists(folder):
+        yield
+        return
     try:
         yield
     finally:
-        if is_new:
-            with suppress(OSError):
-                folder.rmdir()
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def write_result(
@@ -133,12 +134,11 @@ def print_pages(folder: Path, console: Console, options: NoveltyOptions, *pages:
         console.say(f"Note: {note}")
 
 
-def print_result(console: Console, folder: Path, result: Result, as_json: bool) -> None:
+def print_result(console: Console, folder: AnyPath, result: Result, as_json: bool) -> None:
     """Print the result as JSON, or the path of the report as the last line."""
     from kpca_apps.report.result_json import result_to_json
 
     if as_json:
         console.data(result_to_json(result))
     else:
-        report = near(folder) / REPORT_FILE
-        console.data_path(store_address(report) or report)
+        console.data_path(near(folder) / REPORT_FILE)

@@ -27,7 +27,7 @@ from kpca_apps.images.tags import (
     first_directory,
 )
 from kpca_apps.images.tiff import LONG, MEANING, RATIO, SHORT, SUB_IMAGES, write_tiff
-from kpca_apps.images.types import ImageFile, Metadata, Mosaic, Page
+from kpca_apps.images.types import ImageFile, Mosaic, Page
 
 CFA = 32803  # the meaning of pixels of which each has one colour
 BYTE, ASCII, SIGNED_RATIO = 1, 2, 10  # kinds of tags
@@ -146,5 +146,5 @@ def write_dng(file: IO[bytes], light: NDArray[np.float32], mosaic: Mosaic, like:
     directory = directory.with_integers(LONG, {254: [0]}).with_integers(SHORT, shorts)
     height, width = light.shape
     page = Page(height, width, 1, np.dtype("u2"))
-    written = ImageFile(like.label, "dng", (page,), Metadata(), like.page, directories=(directory,))
+    written = ImageFile(like.label, "dng", (page,), like.page, directories=(directory,))
     write_tiff(file, [negative.counts(light)], written)

@@ -30,7 +30,7 @@ from kpca_apps.images.types import (
 )
 from kpca_apps.names import one_line, suggest
 from kpca_apps.system.limits import require_memory
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import place_of
 
 Pages = NDArray[Any] | Iterable[NDArray[Any] | Bands]
@@ -98,12 +98,12 @@ def _check_front(front: bytes, kind: Format, n_bytes: int, label: str) -> None:
         check_size(label, size, 1, n_bytes, UNBOUNDED)
 
 
-def check_object(path: str | Path, label: str) -> None:
+def check_object(path: AnyPath, label: str) -> None:
     """Refuse an object of a store that a file like it would be refused for, before it is fetched.
 
     Files of this machine, and objects that are small whatever they hold, are left to `read_image`.
     """
-    if store_address(path) is None or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
+    if isinstance(path, Path) or (n_bytes := (place := place_of(path)).n_bytes()) <= FRONT:
         return
     front = place.head(FRONT)
     kind = image_kind(front[:HEAD], place.name)

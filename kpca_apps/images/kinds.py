@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from kpca_apps.errors import InputError
 from kpca_apps.images import raw, tiff
 from kpca_apps.images.laboratory import czi, dicom, fits, mrc, nifti, nikon, ome_zarr
 from kpca_apps.images.photographs import avif, heic, jpeg, lossless, png
 from kpca_apps.images.types import Format
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import Place, place_of
 
 HEAD = 512  # bytes at the beginning of a file that tell its kind
@@ -58,12 +58,12 @@ IMAGE_SUFFIXES = frozenset(".gif .psd .exr .npy .pam .tga".split()).union(
 )
 
 
-def head_of(source: Path) -> bytes:
+def head_of(source: AnyPath) -> bytes:
     """Return the first bytes of a file, or what stands for those of a folder that is one image.
 
     Nothing of a pipe, of another folder, or of what cannot be read. It may lie in a store.
     """
-    if store_address(source) is not None:
+    if isinstance(source, StorePath):
         return _head_in_store(place_of(source))
     try:
         if source.is_dir():
@@ -78,8 +78,8 @@ def head_of(source: Path) -> bytes:
 
 def _head_in_store(place: Place) -> bytes:
     with suppress(InputError):
-        if place.kind() == "file":
-            return place.head(HEAD)
+        return place.head(HEAD)
+    with suppress(InputError):
         if any(place.inside(name).kind() == "file" for name in ome_zarr.MARKS):
             return ome_zarr.HEAD
     return b""

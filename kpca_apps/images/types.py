@@ -131,9 +131,9 @@ class ImageFile:
     label: str  # as the user named it, fit for a one-line message
     format: str  # by content, one of `kpca_apps.images.kinds.FORMATS`
     pages: tuple[Page, ...]
-    metadata: Metadata  # of the first page
     # Decodes a page, by its number from 0, in stored order; refuses damage.
     page: Callable[[int], NDArray[Any]] = field(repr=False, compare=False)
+    metadata: Metadata = Metadata()  # of the first page
     notes: tuple[str, ...] = ()  # sentences on what comes out other than it went in
     carried: Parts = field(default=(), repr=False)  # chunks, segments or boxes to write again
     directories: tuple[Directory, ...] = field(default=(), repr=False)  # tags of TIFF pages

@@ -27,7 +27,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.arrays import BoolArray, IntArray
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.table import Table
@@ -158,21 +158,21 @@ def read_marks(path: str | Path) -> Marks:
 
     InputError if the file holds none, or is damaged.
     """
-    address = store_address(path)
-    path = Path(path)
-    with about(address or path), opening(path, path):
-        if address is None:
-            with path.open("rb") as file:
+    place = located(path)
+    with about(place), opening(place, place if isinstance(place, Path) else None):
+        if isinstance(place, Path):
+            with place.open("rb") as file:
                 data = file.read(LARGEST + 1)
             n_bytes = len(data)
         else:
-            place = place_of(address)
-            data, n_bytes = place.head(_HEAD), place.n_bytes()
+            there = place_of(place)
+            data, n_bytes = there.head(_HEAD), there.n_bytes()
         if n_bytes > LARGEST:
             raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
         if _PAGE.match(data):
-            return _of_page(path.name, data if address is None else b"".join(place.chunks()))
-    return marks_of(read_table(address or path), path.name)
+            whole = data if isinstance(place, Path) else b"".join(there.chunks())
+            return _of_page(place.name, whole)
+    return marks_of(read_table(path), place.name)
 
 
 def _of_page(name: str, data: bytes) -> Marks:

@@ -28,7 +28,7 @@ from kpca_apps.errors import ConfigError, InputError, storage_named
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
 from kpca_apps.system.files.spools import COPIES_IN
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import Place, place_of
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class FinishedPass(Generic[Result]):
 
 
 @contextmanager
-def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
+def work_folder(folder: str | AnyPath | None, *, on_dask: bool) -> Iterator[FinishedParts | None]:
     """Use a folder that all workers see: for copies of tables, and for what is done of their parts.
 
     It may be the address of one in a store. What is done is kept if the block fails. ConfigError
@@ -206,20 +206,24 @@ def work_folder(folder: str | Path | None, *, on_dask: bool) -> Iterator[Finishe
             "--scheduler as well, or leave it out"
         )
     finished: FinishedParts
+    copies_in: AnyPath
     copies: Place | None = None
-    if store_address(folder) is not None:
+    folder = located(folder)
+    if isinstance(folder, StorePath):
         place = place_of(folder)
         place.require_writable()
         finished = FinishedObjects(place)
-        copies = place.inside(f"{_COPIES}{secrets.token_hex(8)}")
-    elif Path(folder).is_dir():
-        finished = FinishedParts(Path(folder).absolute() / _FINISHED)
+        copies_in = folder / f"{_COPIES}{secrets.token_hex(8)}"
+        copies = place_of(copies_in)
+    elif folder.is_dir():
+        copies_in = folder.absolute()
+        finished = FinishedParts(copies_in / _FINISHED)
         finished.require_private()
     else:
         raise InputError(
             f"{one_line(str(folder), 200)}: no such folder; make it where all workers see it."
         )
-    token = COPIES_IN.set(str(finished.folder.parent) if copies is None else copies.address)
+    token = COPIES_IN.set(copies_in)
     try:
         yield finished
     finally:

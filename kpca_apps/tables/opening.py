@@ -24,7 +24,7 @@ from kpca_apps.options import READING
 from kpca_apps.system.files.spools import remove_spools, spool
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.stores.addresses import STORE_SCHEMES, path_here, store_address
+from kpca_apps.system.stores.addresses import STORE_SCHEMES, StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.databases.address import scheme_of_file
 from kpca_apps.tables.databases.reading import DATABASES
@@ -465,7 +465,7 @@ def _open_folder(
     """Open a folder that is one table, which may be a temporary copy."""
     with about(folder):
         if is_delta(folder):
-            return read_delta(str(path_here(folder)), options)
+            return read_delta(folder, options)
         if any((folder / "metadata").glob("*.metadata.json")):
             raise InputError(
                 "this is an Iceberg table; read it with pyiceberg, and give screen_table what its "
@@ -484,11 +484,11 @@ def _open_address(address: str, options: ReadOptions) -> Table | PartedTable:
     place = place_of(address)
     kind = place.kind()
     if not kind:
-        raise InputError("there is no such object (404).")
+        raise InputError(place.missing())
     if kind == "file":
         return _read(copied_file(spool(place.chunks()), place.address, options))
     if holds_delta(place):
-        return read_delta(place.address, options)
+        return read_delta(StorePath(place.address), options)
     copy, folder = copied_folder(place)
     with named_after(folder, place.address):
         return _open_folder(folder, options, copy)
@@ -530,7 +530,7 @@ def _read_text(file: InputFile) -> Table | PartedTable:
         if file.head.startswith(beginning):
             raise InputError(f"this is {what}, not a table; export it as CSV or Parquet.")
     if (scheme := scheme_of_file(file.head)) is not None and not file.is_packed:
-        is_there = store_address(file.label) is not None
+        is_there = scheme_of(file.label) in STORE_SCHEMES
         name = one_line(file.name if is_there else file.label, 200)
         raise InputError(
             f"this is a database; {'copy it here, ' * is_there}name it {scheme}:///{name}, and one "

@@ -43,7 +43,7 @@ from kpca_apps.system.files.spools import COPIES_IN, copy_folder, require_disk
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import COPIES, require_memory, require_table
 from kpca_apps.system.memory import ROWS_IN_MEMORY
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.values import Column
@@ -482,7 +482,7 @@ def _unread() -> tuple[pl.DataFrame, IntArray | None]:
 
 
 def _spooled(
-    number: int, path: str, address: str | None, has_lines: bool
+    number: int, path: str, address: StorePath | None, has_lines: bool
 ) -> tuple[pl.DataFrame, IntArray | None]:
     """Read one batch of a temporary file, or of the same in a store where that is not here."""
     try:
@@ -535,14 +535,14 @@ def _stored(
     return folder, [partial(read, number) for number in range(n_parts)], n_rows
 
 
-def _uploaded(path: Path) -> str | None:
+def _uploaded(path: Path) -> StorePath | None:
     """Copy a temporary file to where workers elsewhere find it, if that is in a store."""
     place = COPIES_IN.get()
-    if place is None or store_address(place) is None:
+    if not isinstance(place, StorePath):
         return None
-    there = place_of(place).inside(f"{secrets.token_hex(8)}.arrow")
-    there.upload(path)
-    return there.address
+    there = place / f"{secrets.token_hex(8)}.arrow"
+    place_of(there).upload(path)
+    return there
 
 
 def recut(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

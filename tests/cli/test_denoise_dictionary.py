@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 from kpca_apps.cli.denoise.run import IMAGES
 from kpca_apps.denoise.dictionary import DictionaryDenoiser
+from kpca_apps.system.stores import buckets
 from tests.cli.conftest import Run, assert_refused
 from tests.cli.test_denoise import kpca, load, result, save
 
@@ -65,19 +66,32 @@ def test_learn_and_denoise(kpca: Run, digits: np.ndarray) -> None:
     assert not np.array_equal(np.rint(robust), np.rint(model.denoise(before, sigma=90.0)))
 
 
+def test_a_path_that_looks_like_an_address_is_one_of_this_disk(
+    kpca: Run, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "_s3_system", lambda *_: pytest.fail("a store was asked"))
+    Path("s3:/bucket").mkdir(parents=True)
+    model = ("--model", "./s3:/bucket/digits.kpca")
+    assert kpca("fit", "clean", *model, "--sigma", 50).out == f"{model[1]}\n"
+    done = kpca("run", "noisy", *model, "--jobs", 1, "--out", "./s3:/out")
+    assert (done.code, done.out) == (0, "s3:/out/report/report.html\n"), done.err
+    told = json.loads(Path("s3:/out/report/result.json").read_text(encoding="utf-8"))
+    assert told["command"] == " ".join(("kpca denoise run noisy", *model, "--out ./s3:/out"))
+
+
 def test_a_model_is_loaded_once(
     kpca: Run, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert kpca("fit", "clean", *MODEL, "--sigma", 50).code == 0
     load, loaded = DictionaryDenoiser.load, []
 
-    def counted(path: Path) -> DictionaryDenoiser:
+    def counted(path: str) -> DictionaryDenoiser:
         loaded.append(path)
         return load(path)
 
     monkeypatch.setattr(DictionaryDenoiser, "load", counted)
     assert kpca("run", "noisy", *MODEL, "--jobs", 1).code == 0
-    assert loaded == [Path("digits.kpca")]
+    assert loaded == ["digits.kpca"]
 
 
 def test_what_does_not_fit_is_a_failure_of_one_image(kpca: Run, digits: np.ndarray) -> None:

@@ -240,3 +240,6 @@ def test_a_folder_called_like_an_address_is_on_this_disk(
         assert [(one.name, one.status) for one in result.images] == [(one, "ok") for one in names]
     with pytest.raises(ConfigError, match="is the noisy image itself"):
         run_batch(["."], folder.parent / "out", {}, denoise=keep, reference=".")
+    result = run_batch(["good.png"], "./s3:/out", {}, denoise=keep, reference="./s3:/bucket/x.png")
+    assert result.images[0].comparison is not None
+    assert (folder / "s3:/out/good.png").is_file()

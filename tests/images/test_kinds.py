@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.images import kinds
 from kpca_apps.images.files import read_image
-from kpca_apps.images.types import Format, ImageFile, Metadata, Page
+from kpca_apps.images.types import Format, ImageFile, Page
 from tests.hostile.images import texture, write_image
 
 
 def read(data: bytes, label: str) -> ImageFile:
     pixels = np.frombuffer(data[6:], np.uint8).reshape(data[4], data[5])
     page = Page(*pixels.shape, 1, pixels.dtype)
-    return ImageFile(label, "tiles", (page,), Metadata(), lambda number: pixels)
+    return ImageFile(label, "tiles", (page,), lambda number: pixels)
 
 
 def write(file: IO[bytes], pages: Iterable[NDArray[np.uint8]], like: ImageFile) -> None:

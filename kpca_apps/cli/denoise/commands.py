@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,7 +64,7 @@ def fit(
         ),
     ],
     model: Annotated[
-        Path, typer.Option("--model", help="File to write; it holds the examples.", metavar="FILE")
+        str, typer.Option("--model", help="File to write; it holds the examples.", metavar="FILE")
     ],
     options: FitOptions,
 ) -> None:
@@ -91,7 +90,7 @@ def noise(
     ],
     options: RunOptions,
     save: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--save",
             help="Keep what is typical of the noise of each kind of images (camera and ISO, where "

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,11 @@ from kpca_apps.denoise.batch.dictionary import (
     are_all_alike,
     choice_sentence,
     read_examples,
-    widest_range,
 )
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target, kept
+from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import (
@@ -51,7 +50,7 @@ MAX_NAME, LEAST_NAME = 40, 12  # characters
 MAX_WHOLE = 400  # characters of a name that is shown whole
 
 
-def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) -> None:
+def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> None:
     """Learn a dictionary from image files and save it."""
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
@@ -109,7 +108,7 @@ def fit_dictionary(examples: Sequence[str], model: Path, options: FitOptions) ->
         console.data_json(
             FITTED_DICTIONARY,
             {
-                "model": str(model),
+                "model": model,
                 "n_examples": n_examples,
                 "shape": list(dictionary.shape_),
                 "patch_size": dictionary.patch_size,
@@ -127,7 +126,7 @@ _NOT_SHARED = (
 )
 
 
-def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -> int:
+def print_noise(inputs: Sequence[str], save: str | None, options: RunOptions) -> int:
     """Print a table of the noise of images, as data; return how many could not be measured.
 
     What is typical of each kind of them is kept in a file, if one is named.
@@ -150,7 +149,8 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
             say_failure(files[-1].reason)
     measured = [one for one in files if not one.reason]
     if options.json:
-        console.data_json(MEASURED_NOISE, {"images": [_noise_record(one) for one in files]})
+        listed = [asdict(one) | {"status": "failed" if one.reason else "ok"} for one in files]
+        console.data_json(MEASURED_NOISE, {"images": listed})
     elif measured:
         console.data_lines(_noise_lines(measured))
         for lines in (_channel_lines(measured), _law_lines(measured)):
@@ -166,13 +166,13 @@ def print_noise(inputs: Sequence[str], save: Path | None, options: RunOptions) -
 
 
 def _save_profile(
-    path: Path, known: Sequence[KnownNoise], n_measured: int, console: Console
+    path: str, known: Sequence[KnownNoise], n_measured: int, console: Console
 ) -> None:
     """Write what is typical of the noise of each kind of images."""
     kinds = kept(pooled(known))
     if not kinds:
         raise InputError(
-            f"{one_line(str(path), 200)}: is not written, for no image has noise that all of its "
+            f"{one_line(path, 200)}: is not written, for no image has noise that all of its "
             f"kind may share: {_NOT_SHARED}"
         )
     from kpca_apps.report.result_json import to_json
@@ -185,7 +185,7 @@ def _save_profile(
     if left := n_measured - sum(one.n_images for one in kinds):
         images = "1 image was" if left == 1 else f"{left:,} images were"
         console.say(f"{images} left out: {_NOT_SHARED}.")
-    console.say(f"Use it by --profile {near(path)}.")
+    console.say(f"Use it by --profile {near(Path(path))}.")
 
 
 def _in_words(kind: str) -> str:
@@ -218,7 +218,7 @@ def _require_usable(
             f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
             "give images that differ"
         )
-    widest = widest_range(images)
+    widest = max(value_range(image)[0] for image in images)
     for name in ("sigma", "examples_sigma"):
         if (level := getattr(options, name) or 0.0) > widest:
             raise ConfigError(
@@ -339,7 +339,3 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
 def _size(shape: Sequence[int]) -> str:
     """Write a size as reports do: width x height."""
     return f"{shape[1]} x {shape[0]}" + (f" x {shape[2]}" if len(shape) > 2 else "")
-
-
-def _noise_record(one: MeasuredFile) -> dict[str, Any]:
-    return {**asdict(one), "status": "failed" if one.reason else "ok"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kpca_apps.denoise.options import (
@@ -98,7 +97,7 @@ class RunOptions(Checked):
         "sure.",
         default=False,
     )
-    profile: Path | None = _noise(
+    profile: str | None = _noise(
         "Take the noise of images of each kind from a file that kpca denoise noise --save wrote. "
         "Images of other kinds are not denoised, and listed.",
         "FILE",
@@ -140,7 +139,7 @@ class RunOptions(Checked):
         "of a group. Default: 4, wider where the noise is strong.",
         "C",
     )
-    per_image: Path | None = _method(
+    per_image: str | None = _method(
         "Table of images with options of their own: column file, as --dry-run lists it, and any of "
         "strength, luma, chroma, sigma, noise and quality; an empty cell is as for the others. "
         "--preview prints lines for it, and marks in a report make it.",
@@ -152,7 +151,7 @@ class RunOptions(Checked):
         "For gaussian and poisson noise.",
         default=False,
     )
-    mask: Path | None = _method(
+    mask: str | None = _method(
         "Image of the same size that says where there are data: anything but 0 (one page for all "
         "pages, or as many). Other pixels are neither used nor changed (of JPEG, which is encoded "
         "anew, nearly: --format png keeps them). Pixels that are not a number, or wholly "
@@ -165,15 +164,15 @@ class RunOptions(Checked):
         "is; of JPEG, which is encoded anew, nearly: --format png keeps it.",
         "X,Y,W,H",
     )
-    model: Path | None = _method(
+    model: str | None = _method(
         "Denoise with a dictionary that kpca denoise fit made from similar images. Photographs are "
         "better off without.",
         "FILE",
     )
-    out: Path = files(
+    out: str = files(
         "Folder to write, here or in a bucket (s3://bucket/folder): images/ and report/ in it.",
         "DIR",
-        default=Path("kpca-denoised"),
+        default="kpca-denoised",
     )
     format: FormatName = files(
         "same, png or tiff. JPEG is written at quality 95 with full chroma, which loses a little; "
@@ -187,7 +186,7 @@ class RunOptions(Checked):
         "KIND",
         default="tiff",
     )
-    reference: Path | None = files(
+    reference: str | None = files(
         "Folder of clean images of the same names: adds PSNR and SSIM to the report.", "DIR"
     )
     compare: bool = files(

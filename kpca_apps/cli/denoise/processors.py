@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
 from pathlib import Path
 
 import joblib
 from PIL import Image
 
 from kpca_apps.denoise.passes.planes import STRIP_SAMPLES
-from kpca_apps.errors import InputError
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import place_of
 
 # Bytes a worker takes: for itself, for the strip it works on, and in buffers of the image's size.
 _BASE, _A_SAMPLE, _A_SAMPLE_OF_STRIP = 300_000_000, 30, 60
@@ -52,14 +48,7 @@ def share_processors(jobs: int, samples: list[int], available: int) -> tuple[int
 
 
 def count_samples(path: Path) -> int:
-    """Return the number of values in an image file, by its header; else a guess by its size.
-
-    Of one in a store only the size is asked for.
-    """
-    if store_address(path) is not None:
-        with suppress(InputError):
-            return place_of(path).n_bytes()
-        return 0
+    """Return the number of values in an image file, by its header; else a guess by its size."""
     if not path.is_file():
         # A pipe would never end; what it is, is said when its turn comes.
         return 0

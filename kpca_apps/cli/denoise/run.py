@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from kpca_apps.cli.results import (
 from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.denoise.batch.denoisers import ExampleDenoiser, GroupDenoiser
 from kpca_apps.denoise.batch.examine.measuring import with_same_noise
-from kpca_apps.denoise.batch.inputs import Planned, named_reason, plan_outputs
+from kpca_apps.denoise.batch.inputs import Planned, named_reason, plan_outputs, real
 from kpca_apps.denoise.batch.manifest import hash_file
 from kpca_apps.denoise.batch.one_image.work import BUG
 from kpca_apps.denoise.batch.profile import read_profile
@@ -52,9 +51,9 @@ from kpca_apps.report.denoising.text import (
     trial_sentence,
     trial_title,
 )
-from kpca_apps.system.files.output import OutputFolder
-from kpca_apps.system.stores.addresses import place_text, store_address
-from kpca_apps.system.stores.buckets import ASKED, here
+from kpca_apps.system.files.output import ResultFolder
+from kpca_apps.system.stores.addresses import AnyPath, located
+from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.stores.output import output_folder
 from kpca_apps.system.workers import Workers, on_dask
 
@@ -78,14 +77,20 @@ class Batch:
     per_image: Mapping[str, Mapping[str, Any]]  # options of single images, by name
 
     @property
-    def images(self) -> Path:
+    def out(self) -> AnyPath:
+        """The folder of the run."""
+        return located(self.options.out)
+
+    @property
+    def images(self) -> AnyPath:
         """The folder of the denoised images."""
-        return self.options.out / IMAGES
+        return self.out / IMAGES
 
 
 def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoiser | ExampleDenoiser:
     """Turn the options of a command into a way to denoise, or refuse them by name."""
     sigma, data_range = options.level, options.data_range
+    mask = None if options.mask is None else located(options.mask)
     options.refuse_contradictions({name for name in vars(options) if is_given(context, name)})
     if options.model is None:
         given: dict[str, Any] = {name: getattr(options, name) for name in ("noise", *METHOD)}
@@ -97,8 +102,8 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
             sigma=sigma,
             data_range=data_range,
             stack=options.stack,
-            mask=options.mask,
-            mask_sha256=_hash_of_mask(options.mask),
+            mask=mask,
+            mask_sha256=_hash_of_mask(mask),
             region=options.part,
             same=read_profile(options.profile) if options.profile else (),
             from_profile=options.profile is not None,
@@ -106,16 +111,16 @@ def chosen_denoiser(context: typer.Context, options: RunOptions) -> GroupDenoise
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
 
     model = DictionaryDenoiser.load(options.model)
-    sha256 = hash_file(options.model) or ""
+    sha256 = hash_file(located(options.model)) or ""
     noise = "impulse" if options.noise == "impulse" else "gaussian"
     return ExampleDenoiser(model, sha256, noise=noise, sigma=sigma, data_range=data_range)
 
 
-def _hash_of_mask(path: Path | None) -> str:
+def _hash_of_mask(path: AnyPath | None) -> str:
     """Return the hash of the file of a mask, which each image reads anew; refuse what is none."""
     if path is None:
         return ""
-    label = one_line(place_text(path), 200)
+    label = one_line(str(path), 200)
     with here(path) as local:
         if local.is_dir():
             raise InputError(f"{label}: this is a folder; name one image.")
@@ -134,13 +139,13 @@ def plan_batch(context: typer.Context, inputs: Sequence[str], options: RunOption
         from kpca_apps.denoise.batch.examine.comparing import BASELINES
 
         baselines = tuple(BASELINES)
-    out = options.out
+    out = located(options.out)
     # A shell's * names the folder of an earlier run too.
-    apart = os.path.realpath(out)
-    inputs = tuple(one for one in inputs if os.path.realpath(one) != apart)
+    apart = real(out)
+    inputs = tuple(one for one in inputs if real(located(one)) != apart)
     if not inputs:
         raise RefusedError(
-            f"{one_line(place_text(out), 200)}: is the folder of the inputs itself, where results "
+            f"{one_line(str(out), 200)}: is the folder of the inputs itself, where results "
             "would be taken for inputs later; choose another with --out"
         )
     planned, _ = plan_outputs(
@@ -161,9 +166,7 @@ def print_plan(batch: Batch) -> None:
     for one in batch.planned:
         if one.refused:
             say_failure(f"{one_line(one.name, 200)}: {one.refused}")
-    places = {
-        one.name: place_text(batch.images / one.output) for one in batch.planned if not one.refused
-    }
+    places = {one.name: str(batch.images / one.output) for one in batch.planned if not one.refused}
     if batch.options.json:
         from kpca_apps.cli.denoise.documents import PLANNED_IMAGES
 
@@ -175,12 +178,12 @@ def print_plan(batch: Batch) -> None:
 
 def run_whole(batch: Batch) -> int:
     """Denoise all images and write the report; return how many images failed."""
-    options, clock, place = batch.options, Clock(), batch.options.out
+    options, clock, place = batch.options, Clock(), batch.out
     with ExitStack() as stack:
         stack.enter_context(made_for_use(place))
         folder = output_folder(make_folder(place) / REPORT, force=True)
         folder.check()
-        if batch.images.is_symlink():
+        if isinstance(batch.images, Path) and batch.images.is_symlink():
             raise RefusedError(
                 f"{one_line(str(batch.images), 200)}: is a link, which leads results elsewhere; "
                 "remove it, or choose another folder with --out"
@@ -190,7 +193,11 @@ def run_whole(batch: Batch) -> int:
             workers = stack.enter_context(
                 quiet_workers(options.workers, options.jobs, options.scheduler)
             )
-        samples = _samples(batch.planned)
+        # What lies in a store is not opened for it.
+        samples = [
+            count_samples(one.source) if isinstance(one.source, Path) else one.n_bytes
+            for one in batch.planned
+        ]
         jobs = processors(options.jobs, samples, stack=options.stack)
         # Workers elsewhere compile for their own machines.
         if options.model is None and (options.scheduler is None or options.same_noise):
@@ -208,7 +215,7 @@ def run_whole(batch: Batch) -> int:
         if isinstance(batch.denoiser, ExampleDenoiser) and options.model is not None:
             from kpca_apps.denoise.batch.dictionary import view_dictionary
 
-            model, name = batch.denoiser.model, options.model.name
+            model, name = batch.denoiser.model, located(options.model).name
             result = replace(result, dictionary=view_dictionary(model, name, result.images))
         try:
             _write_report(result, folder, clock)
@@ -227,14 +234,7 @@ def run_whole(batch: Batch) -> int:
     return result.n_failed
 
 
-def _samples(planned: Sequence[Planned]) -> list[int]:
-    """Return the number of values in each image; of those in a store many are asked for at once."""
-    is_far = any(store_address(one.source) is not None for one in planned)
-    with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
-        return list(workers.map_partitions(count_samples, [one.source for one in planned]))
-
-
-def _write_report(result: DenoisingResult, folder: OutputFolder, clock: Clock) -> None:
+def _write_report(result: DenoisingResult, folder: ResultFolder, clock: Clock) -> None:
     """Write the report of a batch, its data and its figures, beside the folder of the images."""
     from kpca_apps.report.denoising.page import denoising_pages
 
@@ -264,7 +264,7 @@ def _raise_bug(result: DenoisingResult) -> None:
 
 def run_trial(batch: Batch) -> None:
     """Denoise a crop of the first image at three strengths and write a page to choose by."""
-    first, out = batch.planned[0], batch.options.out
+    first, out = batch.planned[0], batch.out
     if first.refused:
         raise InputError(named_reason(first.name, first.refused))
     if not is_given(batch.context, "out"):
@@ -274,7 +274,7 @@ def run_trial(batch: Batch) -> None:
         _try_strengths(batch, make_folder(out) / PREVIEW)
 
 
-def _try_strengths(batch: Batch, place: Path) -> None:
+def _try_strengths(batch: Batch, place: AnyPath) -> None:
     from kpca_apps.report.denoising.page import render_trial
 
     console, options, first = batch.console, batch.options, batch.planned[0]
@@ -375,7 +375,7 @@ def denoise_batch(
             "are done"
         ) from None
     of_profile = (
-        [f"the noise is not measured, but that of --profile {one_line(str(options.profile))}."]
+        [f"the noise is not measured, but that of --profile {one_line(options.profile)}."]
         if options.profile
         else []
     )
@@ -395,10 +395,10 @@ def _settings(settings: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
     if options.raw_out != "tiff":
         listed["raw_out"] = options.raw_out
     if options.model is not None:
-        listed |= {"model": options.model.name, "model_sha256": settings["model"]}
+        listed |= {"model": located(options.model).name, "model_sha256": settings["model"]}
     for name in ("reference", "per_image"):
         if (given := getattr(options, name)) is not None:
-            listed[name] = given.name
+            listed[name] = located(given).name
     return listed
 
 
@@ -458,7 +458,7 @@ def _say_outcome(batch: Batch, result: DenoisingResult) -> None:
     for note in result.notes[:MOST_FAILURES]:
         console.say(f"Note: {note}")
     if result.n_failed < len(result.images):
-        console.say(f"The images are in {place_text(near(batch.images.resolve()))}.")
+        console.say(f"The images are in {near(real(batch.images))}.")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

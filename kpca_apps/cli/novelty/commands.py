@@ -15,7 +15,6 @@ from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result,
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
-from kpca_apps.system.stores.addresses import place_text
 
 if TYPE_CHECKING:
     from kpca_apps.system.files.output import OutputFolder
@@ -41,7 +40,7 @@ TableArgument = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file that screen or fit wrote.")
+    str, typer.Argument(metavar="MODEL", help="Model file that screen or fit wrote.")
 ]
 
 
@@ -125,7 +124,7 @@ def fit(
         typer.Argument(metavar="TABLE...", help="Table of rows known to be normal."),
     ],
     model: Annotated[
-        Path,
+        str,
         typer.Option(
             "--model", metavar="FILE", help="File to write; it holds rows of the reference."
         ),
@@ -164,7 +163,7 @@ def fit(
     say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
-        content = {"model": str(model), "columns": fitted.encoder.plan.specs}
+        content = {"model": model, "columns": fitted.encoder.plan.specs}
         console.data_json(FITTED_MODEL, content)
     else:
         console.data_path(model)
@@ -342,7 +341,7 @@ def rules(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--out", help="File to write instead of stdout.", metavar="FILE"),
     ] = None,
     format: Annotated[
@@ -435,7 +434,7 @@ def _diff_of_several(
     from kpca_apps.report.novelty.text import trend_headline
 
     console, clock = Console(options.quiet), Clock()
-    names = [portable(place_text(run)) for run in runs]
+    names = [portable(str(run)) for run in runs]
     with console.stage("Comparing"):
         result = trend_runs(runs, names, command=reproduce(context, replacing=True))
     clock.lap("comparing")

@@ -35,6 +35,7 @@ from kpca_apps.report.novelty.text import index_headline, oddest_row
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.report.text import count, number, plural
 from kpca_apps.system.files.output import OutputFolder
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.tables.opening import expand_each
 from kpca_apps.tables.table import Table
 
@@ -115,7 +116,7 @@ def _folders(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: Path) -> ScreenedTable:
+def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: AnyPath) -> ScreenedTable:
     """Screen one table into its folder, and compare it with the run that was there before."""
     name = path if path == "-" else Path(path).name
     one = run.for_one()
@@ -144,7 +145,7 @@ def _one(run: Run, work: _Work, path: str, folder: OutputFolder, before: Path) -
 
 
 def _screened(
-    run: Run, work: _Work, path: str, folder: OutputFolder, written: Path
+    run: Run, work: _Work, path: str, folder: OutputFolder, written: AnyPath
 ) -> ScreeningResult:
     """Screen one table as by a command of its own, which its report names."""
     own = copy(work.context)
@@ -165,9 +166,9 @@ def _screened(
     return write_screening(run, own, folder, rows, result, model, save=True)
 
 
-def _compared(run: Run, found: ScreenedTable, before: Path, now: Path) -> ScreenedTable:
+def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> ScreenedTable:
     """Say what is otherwise than in the run that was there before, if there was one."""
-    if not (before / RESULT).is_file():
+    if isinstance(before, StorePath) or not (before / RESULT).is_file():
         return found
     try:
         diff = diff_runs(before, now, execution=run.execution)
@@ -200,7 +201,7 @@ def _print_plans(run: Run, work: _Work, paths: Sequence[str]) -> bool:
     return some_failed
 
 
-def _say(run: Run, index: ScreenedTables, folder: Path) -> None:
+def _say(run: Run, index: ScreenedTables, folder: AnyPath) -> None:
     """Say what was found, and print a line a table, or the index as JSON."""
     console = run.console
     console.say(index_headline(index))

@@ -57,16 +57,16 @@ class Target:
     """Where rules go, and how they are written."""
 
     format: RuleFormat
-    out: Path | None
+    out: str | None
     as_json: bool
 
     @classmethod
     def of(
-        cls, options: NoveltyOptions, out: Path | None, format: RuleFormat | None, known: bool
+        cls, options: NoveltyOptions, out: str | None, format: RuleFormat | None, known: bool
     ) -> Target:
         """Take the target that is asked for, or refuse it before any work."""
         check_limits(ScreeningOptions(seed=options.seed, jobs=options.jobs))
-        suffix = "" if out is None else out.suffix.lower()
+        suffix = "" if out is None else Path(out).suffix.lower()
         target = cls(format or _BY_SUFFIX.get(suffix, "text"), out, options.json)
         if options.json and out is None and target.format not in ("text", "json"):
             raise ConfigError(
@@ -90,7 +90,7 @@ class Target:
         if self.as_json:
             console.data(as_json)
         elif self.out is not None:
-            console.data_path(near(self.out))
+            console.data_path(near(Path(self.out)))
         elif self.format == "text":
             console.data_lines(text)
         else:

@@ -34,7 +34,7 @@ from kpca_apps.novelty.columns.plan import check_options, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
-from kpca_apps.system.files.output import OutputFolder
+from kpca_apps.system.files.output import ResultFolder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
 from kpca_apps.system.stores.output import output_folder
@@ -134,7 +134,7 @@ def _folder_of(tables: list[str]) -> str:
     return Path(*takewhile(lambda part: "*" not in part, shared.parts)).name
 
 
-def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> OutputFolder:
+def open_folder(options: NoveltyOptions, application: str, table: list[str]) -> ResultFolder:
     """Name the folder of a run, and refuse what cannot be written, before any work."""
     if options.flagged == "xlsx":
         from kpca_apps.tables.write_excel import require_workbooks
@@ -203,7 +203,7 @@ def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> S
 def finish(
     run: Run,
     context: typer.Context,
-    folder: OutputFolder,
+    folder: ResultFolder,
     table: AnyTable,
     result: ScreeningResult,
     model: NoveltyModel,
@@ -223,7 +223,7 @@ def finish(
 
 
 def _write_scores(
-    run: Run, uri: str, folder: OutputFolder, table: AnyTable, result: ScreeningResult
+    run: Run, uri: str, folder: ResultFolder, table: AnyTable, result: ScreeningResult
 ) -> None:
     """Write scores into a table of the database; the folder of the run is there already."""
     from kpca_apps.novelty.written_tables import scores_of_rows
@@ -244,7 +244,7 @@ def _write_scores(
 def write_screening(
     run: Run,
     context: typer.Context,
-    folder: OutputFolder,
+    folder: ResultFolder,
     table: AnyTable,
     result: ScreeningResult,
     model: NoveltyModel,

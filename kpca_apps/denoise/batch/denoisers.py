@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from kpca_apps.denoise.regions import Region
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.images.types import Mosaic
 from kpca_apps.system.memory import available_bytes
+from kpca_apps.system.stores.addresses import AnyPath
 
 if TYPE_CHECKING:
     from kpca_apps.denoise.dictionary import DictionaryDenoiser
@@ -79,7 +79,7 @@ class GroupDenoiser:
     same: tuple[SameNoise, ...] = ()  # the noise of images, by their kind
     from_profile: bool = False  # whether that was kept, and images of no other kind are denoised
     curves: tuple[tuple[float, float], ...] = ()  # of a raw file, if known
-    mask: Path | None = None  # a file that says where images have data
+    mask: AnyPath | None = None  # a file that says where images have data
     mask_sha256: str = ""
     region: Region | None = None  # all that is denoised
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from PIL import Image
 from kpca_apps.denoise.batch.examine.previews import encoded
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.one_image.pages import colours_of
-from kpca_apps.denoise.image import value_range
 from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 if TYPE_CHECKING:
@@ -26,18 +25,18 @@ if TYPE_CHECKING:
 LEADING = 12  # components shown
 
 
-def read_examples(inputs: Iterable[str | Path]) -> tuple[list[NDArray[Any]], Sequence[str]]:
+def read_examples(inputs: Iterable[str | AnyPath]) -> tuple[list[NDArray[Any]], Sequence[str]]:
     """Read the images a dictionary is to learn from: first pages, without alpha."""
     found, _ = find_images(inputs)
     images: list[NDArray[Any]] = []
-    for name, source, _, refused in found:
-        if refused:
-            raise InputError(named_reason(name, refused))
-        with here(source) as path:
-            images.append(colours_of(read_image(path, label=name).page(0)))
+    for one in found:
+        if one.refused:
+            raise InputError(named_reason(one.name, one.refused))
+        with here(one.source) as path:
+            images.append(colours_of(read_image(path, label=one.name).page(0)))
         if images[-1].dtype != images[0].dtype:
             raise InputError(
-                f"{one_line(name)}: holds {images[-1].dtype} and {one_line(found[0].name)} "
+                f"{one_line(one.name)}: holds {images[-1].dtype} and {one_line(found[0].name)} "
                 f"{images[0].dtype}; give examples of one type."
             )
     return images, [one.name for one in found]
@@ -49,11 +48,6 @@ def are_all_alike(images: Sequence[NDArray[Any]], *, whole: bool) -> bool:
         return len(images) > 1 and all(np.array_equal(image, images[0]) for image in images)
     # Patches are learned without their mean.
     return all(bool(np.all(image == image[:1, :1])) for image in images)
-
-
-def widest_range(images: Sequence[NDArray[Any]]) -> float:
-    """Return the widest range of values of images."""
-    return max(value_range(image)[0] for image in images)
 
 
 def view_dictionary(

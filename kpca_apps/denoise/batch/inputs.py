@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +27,8 @@ from kpca_apps.images.kinds import (
 )
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
-from kpca_apps.system.stores.addresses import path_here, place_text, store_address
-from kpca_apps.system.stores.buckets import ASKED, Place, is_path, matching, nothing_there, place_of
+from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
+from kpca_apps.system.stores.buckets import ASKED, is_path, matching, nothing_there, place_of
 from kpca_apps.system.workers import Workers
 
 _ARRAY = re.compile(rb'"node_type"\s*:\s*"array"')
@@ -43,30 +43,33 @@ class Found(NamedTuple):
     """An image that is there, by its name. Between folders of a name there is ``/``."""
 
     name: str  # its place in the tree given
-    source: Path
-    head: bytes  # its first bytes; none of what cannot be read
+    source: AnyPath
+    head: bytes = b""  # its first bytes; none of what cannot be read
     refused: str = ""  # why it is not read, whatever it is: the end of a sentence
+    n_bytes: int = 0  # of one in a store, whose list of objects says it
 
 
 @dataclass(frozen=True)
 class Planned:
     """One image of a batch."""
 
-    source: Path  # or, for one in a store, its address, of which a path has lost a slash
+    source: AnyPath
     name: str  # its place in the tree given
     output: str  # the name of its result; empty if it can have none
     refused: str = ""  # why it is not read, if its name or its first bytes tell: as of Found
+    n_bytes: int = 0  # as of Found
 
 
 def plan_outputs(
-    inputs: Iterable[str | Path],
-    out: str | Path,
+    inputs: Iterable[str | AnyPath],
+    out: str | AnyPath,
     *,
     format: str = "same",
     raw_out: str = "tiff",
-    passed_over: str | Path | None = None,
+    passed_over: str | AnyPath | None = None,
 ) -> tuple[tuple[Planned, ...], tuple[str, ...]]:
     """List the images of a batch and name their results, mirroring the tree they stand in."""
+    folder = located(out)
     found, notes = find_images(inputs, passed_over or out)
     kinds = {one.name: image_kind(one.head, one.name) for one in found if not one.refused}
     outputs, renamed = _output_names(
@@ -86,13 +89,17 @@ def plan_outputs(
         Planned(one.source, one.name, "", one.refused)
         if one.refused
         else Planned(
-            one.source, one.name, outputs[one.name], refusal(kinds[one.name]) * bool(one.head)
+            one.source,
+            one.name,
+            outputs[one.name],
+            refusal(kinds[one.name]) * bool(one.head),
+            one.n_bytes,
         )
         for one in found
     )
-    sources = {_real(one.source): one.name for one in found}
+    sources = {real(one.source): one.name for one in found}
     for image in filter(lambda one: one.output, planned):
-        taken = sources.get(_real(Path(out, image.output)))
+        taken = sources.get(real(folder / image.output))
         if taken is not None:
             raise RefusedError(
                 f"{one_line(taken)}: the result would take the place of this input; choose "
@@ -102,13 +109,13 @@ def plan_outputs(
 
 
 def find_images(
-    inputs: Iterable[str | Path], out: str | Path | None = None
+    inputs: Iterable[str | AnyPath], out: str | AnyPath | None = None
 ) -> tuple[list[Found], tuple[str, ...]]:
     """List images by name, but none in an output folder below that of an input.
 
     Inputs are paths, patterns, and addresses of a store.
     """
-    left_out = None if out is None else _real(Path(out))
+    left_out = None if out is None else real(located(out))
     given = list(inputs)
     several = sum(map(_is_tree, given)) > 1
     found: dict[str, Found] = {}
@@ -117,24 +124,23 @@ def find_images(
         base, files, nameless = _expand(one, several=several)
         for name in nameless:
             if is_image(b"", name):
-                found[name] = Found(name, base, b"", _NO_PATH)
+                found[name] = Found(name, base, refused=_NO_PATH)
             else:
                 n_passed += 1
-        base = _real(base)
-        is_folder = base.is_dir() or store_address(one) is not None
+        base = real(base)
+        is_folder = isinstance(base, StorePath) or base.is_dir()
         below = left_out if left_out and is_folder and base in left_out.parents else None
         if below is not None:
-            files = [file for file in files if not _real(file[1]).is_relative_to(below)]
-        for (name, source), head in zip(files, _heads([file for _, file in files]), strict=True):
-            is_named = source in (Path(one), path_here(one))
-            if not is_named and not is_image(head, source.name):
+            files = [file for file in files if not real(file.source).is_relative_to(below)]
+        for file, head in zip(files, _heads([file.source for file in files]), strict=True):
+            if file.source != located(one) and not is_image(head, file.source.name):
                 n_passed += 1
                 continue
-            other = found.setdefault(name, Found(name, source, head)).source
-            if _real(other) != _real(source):
+            other = found.setdefault(file.name, file._replace(head=head)).source
+            if real(other) != real(file.source):
                 raise RefusedError(
-                    f"{one_line(name)}: two inputs have this name, "
-                    f'"{one_line(place_text(other))}" and "{one_line(place_text(source))}"; give '
+                    f"{one_line(file.name)}: two inputs have this name, "
+                    f'"{one_line(str(other))}" and "{one_line(str(file.source))}"; give '
                     "the folder that holds both, or denoise them into two folders."
                 )
     if not found:
@@ -147,26 +153,26 @@ def find_images(
     return sorted(found.values()), notes
 
 
-def _heads(sources: Sequence[Path]) -> list[bytes]:
+def _heads(sources: Sequence[AnyPath]) -> list[bytes]:
     """Return the first bytes of files; of those in a store many are asked for at once."""
-    is_far = any(store_address(source) is not None for source in sources)
+    is_far = any(isinstance(source, StorePath) for source in sources)
     with Workers("threads" if is_far else "serial", n_workers=ASKED) as workers:
         return list(workers.map_partitions(head_of, sources))
 
 
-def _real(path: Path) -> Path:
+def real(path: AnyPath) -> AnyPath:
     """Return where links lead; those that run in a circle lead to themselves."""
-    return Path(os.path.realpath(path))
+    return path if isinstance(path, StorePath) else Path(os.path.realpath(path))
 
 
-def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Path]], list[str]]:
-    """Return where an input looks, and the name and place of each file it stands for.
+def _expand(one: str | AnyPath, *, several: bool) -> tuple[AnyPath, list[Found], list[str]]:
+    """Return where an input looks, and the files it stands for, of which none is read.
 
     And names of objects in a store that no file here can have.
     """
-    if store_address(one) is not None:
-        return _expand_address(place_of(one), several=several)
-    path = path_here(one)
+    path = located(one)
+    if isinstance(path, StorePath):
+        return _expand_address(path, several=several)
     above = path.parent if len(path.parts) > 1 else path.absolute().parent
     if _is_array(path) and head_of(above):
         raise InputError(
@@ -177,7 +183,7 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         base, files = path, list(_walk(path))
         prefix = PurePosixPath(path.resolve().name if several else "")
     elif path.exists() or path.is_symlink():
-        return path, [(path.name or path.resolve().name, path)], []
+        return path, [Found(path.name or path.resolve().name, path)], []
     elif glob.has_magic(str(one)):
         base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts[:-1]))
         prefix = PurePosixPath()
@@ -185,43 +191,38 @@ def _expand(one: str | Path, *, several: bool) -> tuple[Path, list[tuple[str, Pa
         if not matches:
             raise InputError(f"{one_line(str(one))}: no file matches; check the pattern.")
         found = map(Path, matches)
-        files = [
-            file
-            for match in found
-            for file in (_walk(match) if _is_tree(path_here(match)) else [match])
-        ]
+        files = [file for match in found for file in (_walk(match) if _is_tree(match) else [match])]
     else:
         raise InputError(f"{one_line(str(one))}: no such file or folder.")
-    named = [(str(prefix / file.relative_to(base).as_posix()), path_here(file)) for file in files]
+    named = [Found(str(prefix / file.relative_to(base).as_posix()), file) for file in files]
     return base, named, []
 
 
-def _expand_address(
-    place: Place, *, several: bool
-) -> tuple[Path, list[tuple[str, Path]], list[str]]:
+def _expand_address(one: StorePath, *, several: bool) -> tuple[StorePath, list[Found], list[str]]:
     """Do the same for an address of a store."""
-    kind, start, prefix = place.kind(), place, ""
-    if kind == "file" or (kind and head_of(Path(place.address))):
-        return Path(place.address), [(place.name, Path(place.address))], []
+    start = place = place_of(one)
+    kind, prefix = place.kind(), ""
+    if kind == "file" or (kind and head_of(one)):
+        return one, [Found(one.name, one, n_bytes=place.n_bytes())], []
     if kind:
         found = place.items(recursive=True)
         prefix = f"{place.name}/" * several
     else:
         start, found = matching(place, (), folders=True)
-    given = {one.name for one in found if not one.is_folder}
+    given = {one.name: one.n_bytes for one in found if not one.is_folder}
     nameless = set(filter(partial(_has_no_path, given=given), given))
-    names = images_among(sorted(given - nameless))
+    names = images_among(sorted(given.keys() - nameless))
     if not (kind or names):
         raise InputError(nothing_there(start, place), place.address)
-    base = Path(start.address)
+    base = StorePath(start.address)
     return (
         base,
-        [(f"{prefix}{name}", base / name) for name in names],
+        [Found(prefix + name, base / name, n_bytes=given.get(name, 0)) for name in names],
         [f"{prefix}{name}" for name in sorted(nameless)],
     )
 
 
-def _has_no_path(name: str, given: Set[str]) -> bool:
+def _has_no_path(name: str, given: Container[str]) -> bool:
     """Tell whether no file here can have the name of an object beside others."""
     return not is_path(name) or any(
         name[:end] in given for end, letter in enumerate(name) if letter == "/"
@@ -255,11 +256,11 @@ def _is_array(folder: Path) -> bool:
     return False
 
 
-def _is_tree(given: str | Path) -> bool:
+def _is_tree(given: str | AnyPath) -> bool:
     """Tell whether a path is a folder of images, and not one that is an image itself."""
-    if (address := store_address(given)) is not None:
-        return place_of(address).kind() == "folder" and not head_of(Path(address))
-    path = path_here(given)
+    path = located(given)
+    if isinstance(path, StorePath):
+        return place_of(path).kind() == "folder" and not head_of(path)
     return path.is_dir() and not head_of(path)
 
 
@@ -275,7 +276,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
     for place, folders, files in os.walk(folder, onerror=refuse):
         seen = [Path(place, name) for name in folders if not name.startswith(".")]
-        images = [path for path in seen if not path.is_symlink() and head_of(path_here(path))]
+        images = [path for path in seen if not path.is_symlink() and head_of(path)]
         folders[:] = [path.name for path in seen if path not in images]
         yield from images
         found = (Path(place, name) for name in files if not name.startswith("."))
@@ -318,23 +319,22 @@ def _output_names(suffixes: dict[str, str | None]) -> tuple[dict[str, str], tupl
 
 
 def find_references(
-    planned: tuple[Planned, ...], reference: str | Path | None
-) -> tuple[dict[str, Path], tuple[str, ...]]:
+    planned: tuple[Planned, ...], reference: str | AnyPath | None
+) -> tuple[dict[str, AnyPath], tuple[str, ...]]:
     """Find the clean image of each input that has one, by name, with notes on those without.
 
     One image will do for a single input. In a folder its suffix may be another.
     """
     if reference is None:
         return {}, ()
-    is_far = store_address(reference) is not None
-    base = Path(reference) if is_far else path_here(reference)
-    label = one_line(place_text(reference), 200)
-    found: dict[str, Path] = {}
-    if base.is_file() or head_of(base):
+    base = located(reference)
+    label = one_line(str(base), 200)
+    found: dict[str, AnyPath] = {}
+    if (isinstance(base, Path) and base.is_file()) or head_of(base):
         if len(planned) > 1:
             raise ConfigError(f"{label}: is one image for {len(planned)} inputs; name a folder.")
         found = {planned[0].name: base}
-    elif is_far:
+    elif isinstance(base, StorePath):
         items = place_of(base).copyable((), recursive=True)
         there = images_among(one.name for one in items if not one.is_folder)
         by_stem: dict[PurePosixPath, list[str]] = defaultdict(list)
@@ -349,7 +349,7 @@ def find_references(
         raise InputError(f"{label}: no such folder of clean images.")
     else:
         for image in planned:
-            exact = path_here(base / image.name)
+            exact = base / image.name
             stem = glob.escape(PurePosixPath(image.name).stem)
             like = [p for p in exact.parent.glob(f"{stem}.*") if p.suffix.lower() in IMAGE_SUFFIXES]
             if exact.is_file() or head_of(exact):
@@ -363,7 +363,7 @@ def find_references(
         )
     for image in planned:
         clean = found.get(image.name)
-        if clean is not None and _real(clean) == _real(image.source):
+        if clean is not None and real(clean) == real(image.source):
             raise ConfigError(
                 f"{label}: {one_line(image.name)} is the noisy image itself; name the folder of "
                 "the clean ones by --reference."

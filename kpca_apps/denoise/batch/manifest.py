@@ -24,7 +24,7 @@ from kpca_apps.images.files import hash_folder
 from kpca_apps.images.kinds import head_of
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import atomic_write
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import here
 
 MANIFEST = "manifest.jsonl"
@@ -153,13 +153,13 @@ def batch_key(input_sha256: str, output: str, settings: Mapping[str, Any]) -> st
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def hash_file(path: Path) -> str | None:
+def hash_file(path: AnyPath) -> str | None:
     """Return the SHA-256 of a file, or of a folder that is an image, also of one in a store.
 
     None if it cannot be read, or is a pipe, a device or another folder.
     """
     try:
-        if store_address(path) is not None:
+        if isinstance(path, StorePath):
             with here(path) as copy:
                 return hash_file(copy)
         if path.is_dir() and head_of(path):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.system.stores.addresses import place_text
 from kpca_apps.tables.opening import read_table
 from kpca_apps.tables.values import Column, NumberFormat
 from kpca_apps.tables.write import as_written
@@ -20,15 +18,14 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 
 
 def read_per_image(
-    path: str | Path, names: Collection[str], denoiser: GroupDenoiser
+    path: str, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
     """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
 
     A column of notes is for who reads the table. InputError, with row and column, where that is no
     image of the batch or cannot be done.
     """
-    place = place_text(path)
-    table, label = read_table(place), one_line(place, 200)
+    table, label = read_table(path), one_line(path, 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:
         if name not in (FILE, *COLUMNS, NOTE):

@@ -19,7 +19,7 @@ from kpca_apps.denoise.result import FoundLaw
 from kpca_apps.errors import InputError, RefusedError, opening
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import require_parent
-from kpca_apps.system.stores.addresses import place_text
+from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
 
 KIND, VERSION = "noise profile", 1  # as its document says of itself
@@ -54,8 +54,9 @@ def kept(same: Iterable[SameNoise]) -> tuple[KindNoise, ...]:
 
 def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
-    label = one_line(place_text(path), 200)
-    with here(path) as file, opening(label):
+    place = located(path)
+    label = one_line(str(place), 200)
+    with here(place) as file, opening(label):
         content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else b""
     again = "measure it again by kpca denoise noise --save"
     if not content.lstrip().startswith(b"{"):
@@ -89,16 +90,17 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     )
 
 
-def check_target(path: Path, *, force: bool = False) -> None:
+def check_target(path: str | Path, *, force: bool = False) -> None:
     """Refuse a path at which no profile may be written; nothing but a profile is ever replaced."""
     label = one_line(str(path), 200)
     require_parent(path)
-    if not path.is_symlink() and not path.exists():
+    target = Path(path)
+    if not target.is_symlink() and not target.exists():
         return
     try:
-        if path.is_symlink():
+        if target.is_symlink():
             raise InputError("a link")
-        read_profile(path)
+        read_profile(target)
     except InputError:
         raise RefusedError(
             f"{label}: exists and is no noise profile, so it is never replaced; choose another."

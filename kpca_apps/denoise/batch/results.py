@@ -10,8 +10,8 @@ import dataclasses
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -39,8 +39,9 @@ from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
 from kpca_apps.system.files.output import exchanged
-from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import ASKED, place_of
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
+from kpca_apps.system.stores.buckets import ASKED, Place, place_of
+from kpca_apps.system.stores.running import only_run
 from kpca_apps.system.workers import Workers
 
 FOREIGN = (
@@ -49,23 +50,30 @@ FOREIGN = (
 )
 
 
-def results_in(folder: Path) -> FolderResults | StoreResults:
-    """Return the results of a folder, or of its address in a store."""
-    return FolderResults(folder) if store_address(folder) is None else StoreResults(folder)
+@contextmanager
+def results_in(folder: AnyPath) -> Iterator[FolderResults | StoreResults]:
+    """Give the results of a folder, into which no other run writes while the block runs."""
+    if isinstance(folder, StorePath):
+        place = place_of(folder)
+        with only_run(place):
+            yield StoreResults(place)
+    else:
+        with FolderResults(folder) as results:
+            yield results
 
 
-def make_folder(out: Path) -> Path:
+def make_folder(out: AnyPath) -> AnyPath:
     """Make the folder of a run if it is not there, and return its place.
 
     One in a store needs no making, but may be closed to writing.
     """
-    if store_address(out) is not None:
+    if isinstance(out, StorePath):
         place = place_of(out)
         if place.kind() == "file":
             label = one_line(place.address, 200)
             raise RefusedError(f"{label}: is an object; name a folder for the results.")
         place.require_writable()
-        return Path(place.address)
+        return out
     label = one_line(str(out), 200)
     try:
         out.mkdir(exist_ok=True)
@@ -120,7 +128,7 @@ class FolderResults(AbstractContextManager["FolderResults"]):
             stands = hash_file(target)
             ours = [r for r in self._manifest.records(output) if r.get("sha256") == stands]
             # Who works on an image of a store fetches it, and compares it with the record.
-            is_here = store_address(image.source) is None
+            is_here = isinstance(image.source, Path)
             source = hash_file(image.source) or "" if is_here else None
             if earlier := _earlier(ours, output, run, source):
                 return dataclasses.replace(task, earlier=earlier)
@@ -167,14 +175,14 @@ class FolderResults(AbstractContextManager["FolderResults"]):
         self._manifest.settle(keys)
 
 
-class StoreResults(AbstractContextManager["StoreResults"]):
-    """The results in a folder of a store, where nothing is locked and nothing renamed.
+class StoreResults:
+    """The results in a folder of a store, where nothing is renamed.
 
     A result is uploaded by who made it, after an object for the record.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._place = place_of(folder)
+    def __init__(self, place: Place) -> None:
+        self._place = place
         there = [one for one in self._place.items(recursive=True) if not one.is_folder]
         self._there = {one.name for one in there}
         self._folders = {parent for name in self._there for parent in PurePosixPath(name).parents}
@@ -188,9 +196,6 @@ class StoreResults(AbstractContextManager["StoreResults"]):
             for record in workers.map_partitions(self._read, kept):
                 if record:
                     self._records.setdefault(str(record["output"]), []).append(record)
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def _read(self, name: str) -> dict[str, Any]:
         """Read what is kept of a result; nothing of what is damaged."""

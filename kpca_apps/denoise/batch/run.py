@@ -30,7 +30,7 @@ from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError
 from kpca_apps.images.files import check_format
 from kpca_apps.system.files.spools import spool_folder
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, located
 from kpca_apps.system.workers import Executor, Workers
 
 RAW_OUTS = ("tiff", "dng")
@@ -39,8 +39,8 @@ Within = Callable[[str, float], None]
 
 
 def run_batch(
-    inputs: Iterable[str | Path],
-    out: str | Path,
+    inputs: Iterable[str | AnyPath],
+    out: str | AnyPath,
     settings: Mapping[str, Any],
     *,
     denoise: Denoise,
@@ -49,12 +49,12 @@ def run_batch(
     jobs: int = 1,
     workers: Workers | None = None,
     force: bool = False,
-    reference: str | Path | None = None,
+    reference: str | AnyPath | None = None,
     baselines: Sequence[str] = (),
     per_image: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Progress | None = None,
     within: Within | None = None,
-    passed_over: str | Path | None = None,
+    passed_over: str | AnyPath | None = None,
 ) -> DenoisingResult:
     """Denoise files, folders and patterns into a folder, or go on with a batch that was stopped.
 
@@ -68,8 +68,7 @@ def run_batch(
     inputs : iterable of str or Path
         Or addresses of a store, such as ``s3://bucket/folder``.
     out : str or Path
-        Output folder, made if its parent exists; or the address of one in a store, into which one
-        run at a time may write.
+        Output folder, made if its parent exists; or the address of one in a store.
     settings : mapping
         All that `denoise` depends on, in what JSON can hold. Other settings give other results:
         what an earlier run made with them is replaced only with `force`.
@@ -126,7 +125,7 @@ def run_batch(
     )
     placed = tuple(image for image in planned if image.output)
     references, more = find_references(placed, reference if placed else None)
-    folder = make_folder(Path(out))
+    folder = make_folder(located(out))
     outcomes: dict[str, ImageOutcome] = {}
     keys: dict[str, str] = {}
     with ExitStack() as stack, results_in(folder) as results:
@@ -192,9 +191,9 @@ def _worked_on(tasks: Sequence[Task], run: Run, workers: Workers) -> Iterator[Do
         yield received(returned, run)
 
 
-def _board(folder: Path, stack: ExitStack) -> Path:
+def _board(folder: AnyPath, stack: ExitStack) -> Path:
     """Name the file in which workers tell how far each image is, beside the results if on disk."""
-    if store_address(folder) is None:
+    if isinstance(folder, Path):
         return partial_path(folder / MANIFEST, secrets.token_hex(4), 0)
     held = spool_folder(folder=False)
     stack.callback(held.close)
@@ -207,7 +206,7 @@ def _format_of(format: str, raw_out: str) -> dict[str, str]:
 
 
 def _check_options(
-    format: str, raw_out: str, jobs: int, reference: str | Path | None, baselines: Sequence[str]
+    format: str, raw_out: str, jobs: int, reference: str | AnyPath | None, baselines: Sequence[str]
 ) -> None:
     check_format(format)
     if raw_out not in RAW_OUTS:

@@ -23,7 +23,6 @@ from kpca_apps.images.tiff import write_tiff
 from kpca_apps.images.types import (
     Format,
     ImageFile,
-    Metadata,
     Page,
     check_size,
     damage_refused,
@@ -107,7 +106,6 @@ def read_dicom(data: Content, label: str) -> ImageFile:
         label=label,
         format="dicom",
         pages=(page,) * frames,
-        metadata=Metadata(),
         page=frame,
         notes=tuple(notes),
         directories=ome_directories([series]),

@@ -22,7 +22,6 @@ from kpca_apps.images.large import Content
 from kpca_apps.images.types import (
     Format,
     ImageFile,
-    Metadata,
     damage_refused,
     rewrite,
 )
@@ -64,7 +63,6 @@ def read_mrc(data: Content, label: str) -> ImageFile:
         label=label,
         format="mrc",
         pages=tuple(plane.page for plane in planes),
-        metadata=Metadata(),
         page=lambda number: planes[number].read(data),
         directories=ome_directories(series),
         groups=groups_of(series) if kind >= 1 else None,

@@ -23,7 +23,6 @@ from kpca_apps.images.types import (
     FRONT,
     Format,
     ImageFile,
-    Metadata,
     damage_refused,
     rewrite,
 )
@@ -89,7 +88,6 @@ def read_nifti(data: Content, label: str) -> ImageFile:
         label=label,
         format="nifti",
         pages=tuple(plane.page for plane in planes),
-        metadata=Metadata(),
         page=lambda number: planes[number].read(content),
         directories=ome_directories(series),
         groups=groups_of(series),

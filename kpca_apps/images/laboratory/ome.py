@@ -18,7 +18,7 @@ from tifffile import OmeXml
 
 from kpca_apps.images.stacks import ALONG, groups_along
 from kpca_apps.images.tags import DESCRIPTION, LAYOUTS, ORIENTATION, Directory, Tag
-from kpca_apps.images.tiff import BYTES, ICC, PACKING, SHORT, ZIP
+from kpca_apps.images.tiff import PACKING, SHORT, ZIP
 from kpca_apps.images.types import Groups, Page
 
 _NO_UUID = uuid.UUID(int=0)
@@ -55,17 +55,14 @@ def groups_of(series: Sequence[Series]) -> Groups | None:
     return tuple(found)
 
 
-def ome_directories(
-    series: Sequence[Series], *, orientation: int = 1, icc: bytes | None = None
-) -> tuple[Directory, ...]:
+def ome_directories(series: Sequence[Series], *, orientation: int = 1) -> tuple[Directory, ...]:
     """Return the tags of the pages of an OME-TIFF file; what OME has no name for is not said."""
     n_bytes = sum(one.n_pages * one.page.n_bytes for one in series)
     layout = LAYOUTS[0] if n_bytes < _MOST_PLAIN else LAYOUTS[2]
     shorts = {PACKING: [ZIP]}
     if orientation != 1:
         shorts[ORIENTATION] = [orientation]
-    tags = {} if icc is None else {ICC: Tag(BYTES, len(icc), icc)}
-    plain = Directory(layout, tags).with_integers(SHORT, shorts)
+    plain = Directory(layout, {}).with_integers(SHORT, shorts)
     n_pages = sum(one.n_pages for one in series)
     if any(one.page.dtype == np.float16 for one in series):
         return (plain,) * n_pages  # a type that OME does not have

@@ -66,7 +66,7 @@ def read_lossless(kind: str, data: bytes, label: str) -> ImageFile:
             f"{label}: holds {pixels.dtype} values of shape {pixels.shape}; save it as 8-bit or "
             "16-bit grey or RGB, in a TIFF if it has several pages."
         )
-    return ImageFile(label, kind, (page,), metadata, lambda number: pixels, notes, carried)
+    return ImageFile(label, kind, (page,), lambda number: pixels, metadata, notes, carried)
 
 
 _Read = tuple[NDArray[Any], Metadata, tuple[str, ...], Parts]

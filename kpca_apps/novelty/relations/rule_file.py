@@ -128,18 +128,19 @@ def rules_schema() -> dict[str, Any]:
 
 def save_rules(rules: HeldRules, path: str | Path) -> None:
     """Write rules to a file, whole or not at all; rules there are replaced, and nothing else."""
-    check_target(Path(path), force=True)
+    check_target(path, force=True)
     with atomic_write(path) as file:
         file.write(rules_to_json(rules).encode("utf-8"))
 
 
-def check_target(path: Path, *, force: bool = False) -> None:
+def check_target(path: str | Path, *, force: bool = False) -> None:
     """Refuse a path at which no rules may be written; a run asks before it starts work.
 
     Nothing but rules, in whatever format, is ever replaced, by force: no link, no table.
     """
     try:
         require_parent(path)
+        path = Path(path)
         if not path.is_symlink() and not path.exists():
             return
         is_ours = path.is_file() and not path.is_symlink() and _is_of_rules(path)

@@ -39,7 +39,7 @@ from kpca_apps.names import one_line, reason_of, suggest
 from kpca_apps.system.arrays import scalar_of
 from kpca_apps.system.files.output import atomic_write, require_parent
 from kpca_apps.system.memory import available_bytes
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
 
 Model = TypeVar("Model")
@@ -94,8 +94,9 @@ def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str)
 
     `wanted` says the same for a message: "a novelty model; fit one with ...".
     """
-    label = one_line(store_address(path) or str(path), 200)
-    with here(path) as local, _opened(local, label) as file:
+    place = located(path)
+    label = one_line(str(place), 200)
+    with here(place) as local, _opened(local, label) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 entries = _audited(archive, file.seek(0, io.SEEK_END))
@@ -140,7 +141,7 @@ def check_model_path(path: str | Path, *, force: bool = False) -> None:
         found = None
     except (OSError, ValueError) as error:
         raise InputError(f"{label}: is not a usable file name ({reason_of(error)}).") from None
-    require_parent(target)
+    require_parent(path)
     if found is None:
         return
     if not stat.S_ISREG(found) or not _is_model(target):

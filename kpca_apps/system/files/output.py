@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -26,7 +27,7 @@ from kpca_apps.system.files.temporary import (
     remove_leftovers,
     retired_path,
 )
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 
 MARKER = "run.json"
 TOOL = "kpca"
@@ -59,22 +60,62 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         held.close()
 
 
-def require_parent(path: Path) -> None:
+def require_parent(path: str | Path) -> None:
     """Refuse a file to be written in a folder that is not there, or in an object store."""
-    if (address := store_address(path)) is not None:
+    target = located(path)
+    if isinstance(target, StorePath):
         raise InputError(
-            "this file is only written to a disk; name a path, then upload it.", address
+            "this file is only written to a disk; name a path, then upload it.", str(target)
         )
-    if not path.parent.is_dir():
-        raise InputError("its folder does not exist; make it first.", path)
+    if not target.parent.is_dir():
+        raise InputError("its folder does not exist; make it first.", target)
 
 
-class OutputFolder:
-    """Build a folder of results beside its final place, then swap it in.
+class ResultFolder(ABC):
+    """Build a folder of results elsewhere, then give it its place.
 
     Its ``run.json``, a JSON object if the run writes one, is completed with the tool's name and the
     files written: only a folder that holds these and nothing else is ever replaced, by force.
     """
+
+    path: AnyPath
+    _label: str
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse a place that may not be written or replaced; a run asks before it starts work."""
+
+    @abstractmethod
+    def _begun(self) -> TemporaryPath:
+        """Make the temporary folder, or say why none can be made or take its place."""
+
+    @abstractmethod
+    def _swap(self, building: Path) -> None:
+        """Give what is built its place."""
+
+    def __enter__(self) -> Path:
+        self._run = self._building()
+        return self._run.__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._run.__exit__(*error)
+
+    @contextmanager
+    def _building(self) -> Iterator[Path]:
+        held = self._begun()
+        try:
+            with storage_named(self._label):
+                yield held.path
+                _sign(held.path)
+                self._swap(held.path)
+        finally:
+            held.close()
+
+
+class OutputFolder(ResultFolder):
+    """Build a folder of results beside its final place, then swap it in."""
+
+    path: Path
 
     def __init__(self, path: str | Path, *, force: bool = False) -> None:
         self._label = one_line(str(path), 200)
@@ -96,26 +137,7 @@ class OutputFolder:
         """Refuse a folder that may not be made or replaced; a run asks before it starts work."""
         self._begun().close()
 
-    def __enter__(self) -> Path:
-        self._run = self._building()
-        return self._run.__enter__()
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._run.__exit__(*error)
-
-    @contextmanager
-    def _building(self) -> Iterator[Path]:
-        held = self._begun()
-        try:
-            with storage_named(self._label):
-                yield held.path
-                _sign(held.path)
-                self._swap(held.path)
-        finally:
-            held.close()
-
     def _begun(self) -> TemporaryPath:
-        """Make the temporary folder, or say why none can be made."""
         remove_leftovers(self.path)
         self._refuse()
         try:

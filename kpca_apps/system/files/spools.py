@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
 from kpca_apps.system.files.temporary import TemporaryPath, private_path, remove_leftovers
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike
 
 _SPOOL = "kpca-rows"
-COPIES_IN: ContextVar[str | None] = ContextVar("copies_in", default=None)
+COPIES_IN: ContextVar[AnyPath | None] = ContextVar("copies_in", default=None)
 """Folder for the copies of tables, which workers on other machines see, or the address of one in a
 store, where they are uploaded to; none: that of this machine."""
 # Left to whatever else writes to the same disk.
@@ -120,10 +120,10 @@ def spool_folder(*, folder: bool = True) -> TemporaryPath:
 def copy_folder() -> TemporaryPath:
     """Make a temporary folder for the copy of a table, where its workers see it, if on a disk."""
     place = COPIES_IN.get()
-    if place is None or store_address(place) is not None:
+    if place is None or isinstance(place, StorePath):
         return spool_folder()
     try:
-        return TemporaryPath(Path(place, _SPOOL), folder=True)
+        return TemporaryPath(place / _SPOOL, folder=True)
     except OSError as error:
         raise storage_error(error, place) or InputError(
             f"no file can be made there ({error.strerror}); name another folder by --work-dir.",

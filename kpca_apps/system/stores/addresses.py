@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from urllib.parse import parse_qsl
 
-STORE_SCHEMES = ("s3", "gs", "gcs", "az", "abfs", "abfss")
-# A path has lost one of the slashes.
-_ADDRESS = re.compile(rf"({'|'.join(STORE_SCHEMES)}):(/+)(.*)", re.IGNORECASE | re.DOTALL)
+from kpca_apps.errors import ConfigError, InputError
+
+STORES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+STORE_SCHEMES = tuple(STORES)
+CREDENTIALS = {
+    "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
+    "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
+}
+_ADDRESS = re.compile(rf"({'|'.join(STORE_SCHEMES)})://(.*)", re.IGNORECASE | re.DOTALL)
 _SECRETS = re.compile(r"password|passwd|pwd|secret|token|signature|credential|^sig$", re.IGNORECASE)
 
 
-def store_address(path: str | Path) -> str | None:
-    """Return the address that is meant, of which a Path has lost a slash; None for other paths.
+class StorePath(PurePosixPath):
+    """The address of an object in a store, or of a folder of them; its parts are those of a path.
 
-    >>> store_address(Path("s3://bucket/a.csv")), store_address("a.csv"), store_address("s3:/a.csv")
-    ('s3://bucket/a.csv', None, None)
+    A `Path` is one of this machine, whatever it looks like.
     """
-    found = _ADDRESS.match(str(path))
-    if found is None or (isinstance(path, str) and len(found[2]) == 1):
-        return None
-    return f"{found[1]}://{found[3]}"
+
+    def __str__(self) -> str:
+        scheme, _, rest = super().__str__().partition("/")
+        return f"{scheme}//{rest}"
 
 
-def path_here(path: str | Path) -> Path:
-    """Return the path of a file of this machine, which is never taken for an address.
+AnyPath = Path | StorePath
 
-    >>> path_here("data/a.csv"), store_address(path_here("s3:/bucket/a.csv"))
-    (PosixPath('data/a.csv'), None)
+
+def located(place: str | AnyPath) -> AnyPath:
+    """Decide whether a text is an address or a path of this machine; refuse what is no address.
+
+    >>> located("s3://bucket/in") / "a.csv", located("./s3:/a.csv"), located(Path("s3://bucket"))
+    (StorePath('s3://bucket/in/a.csv'), PosixPath('s3:/a.csv'), PosixPath('s3:/bucket'))
     """
-    here = Path(path)
-    return here if store_address(here) is None else here.absolute()
-
-
-def place_text(path: str | Path) -> str:
-    """Write a path, or the address that is meant by it.
-
-    >>> place_text(Path("s3://bucket/a.csv")), place_text(Path("a.csv"))
-    ('s3://bucket/a.csv', 'a.csv')
-    """
-    return store_address(path) or str(path)
+    if isinstance(place, PurePath):
+        return place
+    if (found := _ADDRESS.fullmatch(place)) is None:
+        return Path(place)
+    scheme, rest = found[1].lower(), found[2].rstrip("/")
+    if found[2].startswith("/"):
+        raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", place)
+    bucket, _, key = rest.partition("/")
+    # The account of Azure's store may stand behind a container.
+    container = bucket.partition("@")[0] if scheme.startswith("abfs") else bucket
+    if "@" in container or ":" in container or names_secret(key.partition("?")[2]):
+        raise ConfigError(
+            "an address of a store holds more than bucket and name, such as credentials; leave "
+            f"that out, and set {CREDENTIALS[STORES[scheme]]}."
+        )
+    shown = f"{scheme}://{rest}"
+    if not container or not {"", ".", ".."}.isdisjoint(key.split("/") if key else ()):
+        raise InputError("is no address; name one such as s3://bucket/folder/table.csv.", shown)
+    return StorePath(shown)
 
 
 def names_secret(query: str) -> bool:

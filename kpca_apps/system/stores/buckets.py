@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from kpca_apps.errors import ConfigError, InputError, KpcaError
 from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import require_disk, spool_folder, write_spool
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.stores.addresses import names_secret, store_address
+from kpca_apps.system.stores.addresses import CREDENTIALS, STORES, AnyPath, StorePath, located
 
 T = TypeVar("T")
 
@@ -34,11 +35,7 @@ PROBE = ".kpca-writable"  # an object that is made and removed, to see whether t
 _AS_IT_IS: dict[str, Any] = {"compression": None}
 # Seconds until a store that does not answer is given up, and tries.
 CONNECT, REQUEST, TRIES = 10.0, 30.0, 3
-_CREDENTIALS = {
-    "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login",
-    "az": "AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or run az login",
-}
+LISTED = 600.0  # seconds until a listing is taken for one that never ends
 _PLACES = {
     "s3": "AWS_ENDPOINT_URL",
     "gs": "STORAGE_EMULATOR_HOST",
@@ -50,8 +47,8 @@ _DENIED = re.compile(
     r"InvalidAccessKeyId|40[13] (Forbidden|Unauthorized)|AccessDenied",
     re.IGNORECASE,
 )
+_NO_BUCKET = "there is no such bucket (404)."
 _PATTERN = re.compile(r"[*?[]")
-_NO_BUCKET = re.compile("[a-z0-9]+:///", re.IGNORECASE)
 _SLOW = re.compile(r"curlCode: 28|curl error \[28\]|timed? ?out", re.IGNORECASE)
 _CUT = re.compile(r"curlCode: 18|curl error \[18\]|partial file", re.IGNORECASE)
 _UNREACHABLE = re.compile(
@@ -66,6 +63,7 @@ class Item:
     name: str  # relative to the place, parts separated by slashes
     is_folder: bool
     modified: float  # seconds since 1970; 0 of folders
+    n_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,14 +98,30 @@ class Place:
         deep = recursive or self.system.type_name == "gcs"
         chosen = FileSelector(self.path, recursive=deep, allow_not_found=True)
         items: dict[str, Item] = {}
-        for one in self._asked(lambda: self.system.get_file_info(chosen)):
-            name, is_folder = one.path[len(self.path) + 1 :], one.type == FileType.Directory
+        end = time.monotonic() + LISTED
+
+        def look() -> None:
+            if time.monotonic() > end:
+                raise InputError(
+                    "lists objects without an end, or too many; name a folder with fewer.",
+                    self.address,
+                )
+
+        for one in self._asked(lambda: self.system.get_file_info(chosen), look):
+            try:
+                name = one.path[len(self.path) + 1 :]
+            except UnicodeDecodeError:
+                raise InputError(
+                    "holds an object whose name is not UTF-8; copy it to another name.",
+                    self.address,
+                ) from None
+            is_folder = one.type == FileType.Directory
             if not recursive and "/" in name:
                 name, is_folder = name.partition("/")[0], True
             if is_folder and name in items:
                 continue  # an object whose name is that of a folder too
             modified = 0.0 if is_folder else (one.mtime_ns or 0) / 1e9
-            items[name] = Item(name, is_folder, modified)
+            items[name] = Item(name, is_folder, modified, 0 if is_folder else one.size or 0)
         return sorted((one for one in items.values() if one.name), key=lambda one: one.name)
 
     def copyable(self, hidden: tuple[str, ...], *, recursive: bool = False) -> list[Item]:
@@ -209,20 +223,31 @@ class Place:
     def _info(self) -> Any:
         return self._asked(lambda: self.system.get_file_info(self.path))
 
-    def _asked(self, call: Callable[[], T]) -> T:
+    def missing(self, what: str = "there is no such object (404).") -> str:
+        """Say that nothing is there, or no bucket of that name."""
+        # Who may not look at a bucket is not told of it.
+        with suppress(InputError):
+            if not replace(self, path=self.path.partition("/")[0]).kind():
+                return _NO_BUCKET
+        return what
+
+    def _asked(self, call: Callable[[], T], look: Callable[[], None] | None = None) -> T:
         """Ask the store; what it refuses is told in one line, and an interrupt heard meanwhile."""
-        with _told(self.address):
-            return heard_while(call)
+        try:
+            with _told(self.address):
+                return heard_while(call, look)
+        except FileNotFoundError:
+            raise InputError(self.missing(), self.address) from None
 
 
 @contextmanager
-def here(path: str | Path) -> Iterator[Path]:
+def here(path: AnyPath) -> Iterator[Path]:
     """Give a file, or a folder, as it lies on disk, for as long as the block runs.
 
     Of what lies in a store it is a copy, of the same name.
     """
-    if store_address(path) is None:
-        yield Path(path)
+    if isinstance(path, Path):
+        yield path
         return
     place = place_of(path)
     held = spool_folder()
@@ -324,32 +349,17 @@ def _fits(name: str, wanted: list[str], *, below: bool = False) -> bool:
 
 def nothing_there(start: Place, place: Place) -> str:
     """Say that a pattern, or an address without wildcards, names nothing."""
-    what = "there is no such object (404)" if start is place else "no object has such a name"
-    return f"{what}."
+    return start.missing() if start is place else start.missing("no object has such a name.")
 
 
-def place_of(address: str | Path) -> Place:
+def place_of(address: str | StorePath) -> Place:
     """Find the store of an address; only Amazon is asked anything yet: where the bucket lies."""
-    if _NO_BUCKET.match(str(address)):
-        raise InputError("names no bucket; name it, as in s3://bucket/table.csv.", address)
-    scheme, _, rest = (store_address(address) or "").partition("://")
-    scheme, rest = scheme.lower(), rest.rstrip("/")
+    shown = str(located(address))
+    scheme, _, rest = shown.partition("://")
     bucket, _, key = rest.partition("/")
-    store = {"gcs": "gs", "abfs": "az", "abfss": "az"}.get(scheme, scheme)
-    account = ""
-    if scheme in ("abfs", "abfss") and "@" in bucket:
-        bucket, _, host = bucket.partition("@")
-        account = host.partition(".")[0]
-    if "@" in bucket or ":" in bucket or names_secret(key.partition("?")[2]):
-        raise ConfigError(
-            "an address of a store holds more than bucket and name, such as credentials; leave "
-            f"that out, and set {_CREDENTIALS[store]}."
-        )
-    shown = f"{scheme}://{rest}"
-    if not bucket or not {"", ".", ".."}.isdisjoint(key.split("/") if key else ()):
-        raise InputError("is no address; name one such as s3://bucket/folder/table.csv.", shown)
+    bucket, _, host = bucket.partition("@")
     with _told(shown):
-        system = {"s3": _s3, "gs": _gs, "az": _az}[store](bucket, account)
+        system = {"s3": _s3, "gs": _gs, "az": _az}[STORES[scheme]](bucket, host.partition(".")[0])
     return Place(shown, f"{bucket}/{key}" if key else bucket, system)
 
 
@@ -456,7 +466,7 @@ def _told(address: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError("there is no such object (404).", address) from None
+        raise  # it is known by who asked what it is
     except (OSError, pa.ArrowException) as error:
         raise InputError(reason(str(error), address), address) from None
 
@@ -469,7 +479,7 @@ def reason(text: str, address: str = "s3://") -> str:
     if "HTTP status 301" in text:
         return "the bucket lies in another region; set AWS_REGION to it."
     if re.search(r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|bucket does not exist", text):
-        return "there is no such bucket (404)."
+        return _NO_BUCKET
     if _SLOW.search(text):
         return f"the store did not answer for {REQUEST:g} s; try again later."
     if _CUT.search(text):
@@ -478,7 +488,7 @@ def reason(text: str, address: str = "s3://") -> str:
     if _DENIED.search(text):
         return (
             "access is denied (403): no credentials were found, or they do not allow it; set "
-            f"{_CREDENTIALS[store]}."
+            f"{CREDENTIALS[store]}."
         )
     if re.search(r"SLOW_DOWN|HTTP status (code: )?50\d|\b50\d [A-Z]", text):
         return "the store is overloaded, or fails (5xx); try again later."

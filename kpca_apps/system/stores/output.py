@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kpca_apps.errors import KpcaError, RefusedError
@@ -14,41 +14,49 @@ from kpca_apps.system.files.output import (
     MARKER,
     TOOL,
     OutputFolder,
+    ResultFolder,
     exists,
     files_named,
     foreign,
 )
 from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.system.files.temporary import TemporaryPath
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath, located
 from kpca_apps.system.stores.buckets import PROBE, Place, place_of
+from kpca_apps.system.stores.running import RUNS, only_run
 
 # Says, until the marker is there, what an upload has begun to write: the next may replace that.
 _BEGUN = "run.json.partial"
 
 
-def output_folder(path: str | Path, *, force: bool = False) -> OutputFolder:
+def output_folder(path: str | AnyPath, *, force: bool = False) -> ResultFolder:
     """Return the folder of results of a path, or of an address such as ``s3://bucket/folder``."""
-    kind = OutputFolder if store_address(path) is None else BucketFolder
-    return kind(path, force=force)
+    place = located(path)
+    if isinstance(place, StorePath):
+        return BucketFolder(place, force=force)
+    return OutputFolder(place, force=force)
 
 
-class BucketFolder(OutputFolder):
+class BucketFolder(ResultFolder):
     """Build a folder of results in a temporary one, then upload it.
 
     A store renames nothing: what an upload that was killed left has no ``run.json``, and the next
     run replaces it.
     """
 
-    def __init__(self, path: str | Path, *, force: bool = False) -> None:
-        self.force, self.place = force, place_of(path)
-        self._label = one_line(self.place.address, 200)
-        self.path = Path(self.place.address)
+    def __init__(self, path: StorePath, *, force: bool = False) -> None:
+        self.force, self.place, self.path = force, place_of(path), path
+        self._label = one_line(str(path), 200)
 
     def check(self) -> None:
-        """Refuse a place that may not be written or replaced; a run asks before it starts work."""
+        """Refuse a folder in which no object can be made either."""
         self._refuse()
         self.place.require_writable()
+
+    @contextmanager
+    def _building(self) -> Iterator[Path]:
+        with only_run(self.place), super()._building() as building:
+            yield building
 
     def _begun(self) -> TemporaryPath:
         self._refuse()
@@ -62,8 +70,9 @@ class BucketFolder(OutputFolder):
             self._refuse_earlier(self._written())
 
     def _written(self) -> list[str]:
-        """Name the objects that are there."""
-        return [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        """Name the objects that are there, but for those that say that a run goes on."""
+        there = [one.name for one in self.place.items(recursive=True) if not one.is_folder]
+        return [name for name in there if not name.startswith(f"{RUNS}/")]
 
     def _refuse_earlier(self, names: list[str]) -> None:
         marker = next((name for name in (MARKER, _BEGUN) if name in names), "")

@@ -16,7 +16,7 @@ import pyarrow as pa
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, install_extra
 from kpca_apps.names import one_line
 from kpca_apps.system.interrupts import heard_while
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 from kpca_apps.system.stores.buckets import CONNECT, REQUEST, TRIES, endpoint, place_of, reason
 from kpca_apps.tables.input_file import ReadOptions
 from kpca_apps.tables.read.arrow import read_batches
@@ -34,7 +34,7 @@ def is_delta(folder: Path) -> bool:
     return (folder / LOG).is_dir()
 
 
-def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
+def read_delta(place: AnyPath, options: ReadOptions) -> Table | PartedTable:
     """Read a version of a Delta table, the latest unless ``as_of`` names another.
 
     Files are read one after the other, in the order of the log, so that each row has its number.
@@ -45,16 +45,18 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         raise ConfigError(
             "this is a Delta table, and reading one needs an extra; install it with: "
             f"{install_extra('lake')}",
-            address,
+            place,
         ) from None
     options.refuse_others("as_of", "a Delta table")
-    with _told(address):
-        table = DeltaTable(address, storage_options=_storage(address))
+    with _told(place):
+        # A relative path may look like an address.
+        uri = str(place.absolute() if isinstance(place, Path) else place)
+        table = DeltaTable(uri, storage_options=_storage(place))
         if isinstance(options.as_of, int | datetime):
             _go_back(table, options.as_of)
         paths = pa.table(table.get_add_actions())["path"].to_pylist()
         _refuse_elsewhere(paths)
-        _refuse_damaged(address, paths)
+        _refuse_damaged(place, paths)
         # One partition: several would be read side by side, in any order.
         query = QueryBuilder().register("delta", table)
         query.execute("set datafusion.execution.target_partitions = 1")
@@ -62,7 +64,7 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         stream = pa.RecordBatchReader.from_stream(found)
     version = str(table.version())
     source = SourceInfo(
-        address.rstrip("/").rpartition("/")[2],
+        str(place).rpartition("/")[2],
         "delta",
         "",
         0,
@@ -72,7 +74,7 @@ def read_delta(address: str, options: ReadOptions) -> Table | PartedTable:
         version=version,
     )
     schema = _without_views(stream.schema.empty_table()).schema
-    return read_batches(schema, _batches(stream, address), source, options)
+    return read_batches(schema, _batches(stream, place), source, options)
 
 
 def _go_back(table: Any, as_of: int | datetime) -> None:
@@ -100,23 +102,23 @@ def _refuse_elsewhere(paths: list[str]) -> None:
             )
 
 
-def _refuse_damaged(address: str, paths: list[str]) -> None:
+def _refuse_damaged(place: AnyPath, paths: list[str]) -> None:
     """Refuse a version with a damaged file, on which the library may end the process."""
-    place = place_of(address) if store_address(address) else None
+    there = place_of(place) if isinstance(place, StorePath) else None
     for path in paths:
         name = unquote(path)
-        with about(f"{address}/{name}"):
-            if place is None:
-                with pa.OSFile(os.fsencode(Path(address, name))) as file:
+        with about(f"{place}/{name}"):
+            if there is None:
+                with pa.OSFile(os.fsencode(place / name)) as file:
                     refuse_damaged(file)
             else:
-                with place.inside(name).system.open_input_file(place.inside(name).path) as file:
+                with there.inside(name).opened() as file:
                     refuse_damaged(file)
 
 
-def _storage(address: str) -> dict[str, str] | None:
+def _storage(place: AnyPath) -> dict[str, str] | None:
     """Return what the library is told beside what it finds in the environment."""
-    if store_address(address) is None:
+    if isinstance(place, Path):
         return None
     options = {
         "connect_timeout": f"{CONNECT:g}s",
@@ -129,8 +131,8 @@ def _storage(address: str) -> dict[str, str] | None:
     return options
 
 
-def _batches(stream: pa.RecordBatchReader, address: str) -> Iterator[pa.RecordBatch]:
-    with _told(address):
+def _batches(stream: pa.RecordBatchReader, place: AnyPath) -> Iterator[pa.RecordBatch]:
+    with _told(place):
         while (batch := heard_while(lambda: next(stream, None))) is not None:
             yield from _without_views(pa.Table.from_batches([batch])).to_batches()
 
@@ -141,7 +143,7 @@ def _without_views(rows: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
+def _told(place: AnyPath) -> Iterator[None]:
     """Turn what the library says, over several lines and in colours, into one."""
     try:
         yield
@@ -151,8 +153,8 @@ def _told(address: str) -> Iterator[None]:
         text = " ".join(_COLOUR.sub("", str(error)).split())
         if "No files in log segment" in text:
             why = "its log is empty; it is no Delta table, or a damaged one."
-        elif store_address(address):
-            why = reason(text, address)
+        elif isinstance(place, StorePath):
+            why = reason(text, str(place))
         else:
             why = f"the Delta table cannot be read ({one_line(text, 160)})."
-        raise InputError(why, address) from None
+        raise InputError(why, place) from None

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from kpca_apps.errors import ConfigError, InputError, about
 from kpca_apps.names import in_prose, one_line, suggest, without_password
-from kpca_apps.system.stores.addresses import names_secret, store_address
+from kpca_apps.system.stores.addresses import STORE_SCHEMES, names_secret
 
 if TYPE_CHECKING:
     from kpca_apps.tables.input_file import ReadOptions
@@ -75,7 +75,7 @@ An @ in a name is written %40.
             is_secret = names_secret(urlsplit(text).query)
     if is_secret:
         by = "PGPASSWORD, a .pgpass file or a service"
-        if store_address(text) is not None:
+        if scheme_of(text) in STORE_SCHEMES:
             by = "the environment, such as AWS_PROFILE, or the files of the store's own tools"
         raise ConfigError(
             "an address holds a password, which others could read in lists of processes and in "

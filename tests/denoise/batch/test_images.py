@@ -16,7 +16,7 @@ from PIL import Image
 
 from kpca_apps.denoise.batch.one_image.pages import _singly
 from kpca_apps.errors import InputError
-from kpca_apps.images.types import ImageFile, Metadata, Page
+from kpca_apps.images.types import ImageFile, Page
 from tests.denoise.batch.test_run import folder, run
 from tests.denoise.toy import Info, contents, picture, save, smooth
 from tests.quick import quick
@@ -27,9 +27,7 @@ __all__ = ["folder"]
 def test_a_page_is_let_go_after_its_last_copy(tmp_path: Path) -> None:
     whole, half = (Page(side, side, 1, np.dtype("f4")) for side in (16, 8))
     pages, copies = (whole, half, half, whole, half), {1: 0, 2: 0, 4: 3}
-    image = ImageFile(
-        "a", "tiff", pages, Metadata(), lambda n: np.ones(pages[n].shape, "f4"), copies=copies
-    )
+    image = ImageFile("a", "tiff", pages, lambda n: np.ones(pages[n].shape, "f4"), copies=copies)
     seen = []
 
     def watched(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:

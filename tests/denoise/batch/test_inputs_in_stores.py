@@ -27,9 +27,10 @@ class Objects:
 
     def __init__(self, objects: dict[str, bytes]) -> None:
         self.objects, self.sizes = objects, {name: len(data) for name, data in objects.items()}
-        self.n_read = 0
+        self.n_read = self.n_asked = 0
 
     def get_file_info(self, asked: Any) -> Any:
+        self.n_asked += 1
         if isinstance(asked, str):
             is_folder = any(name.startswith(f"{asked}/") for name in self.objects)
             return self._info(asked, is_folder=is_folder and asked not in self.objects)
@@ -49,6 +50,8 @@ class Objects:
 
     def open_input_stream(self, path: str, **_: Any) -> Any:
         system = self
+        if path not in self.objects:
+            raise FileNotFoundError(path)
 
         class Stream(io.BytesIO):
             def read(self, n: int | None = -1) -> bytes:
@@ -100,6 +103,16 @@ def test_a_file_beside_a_folder_of_its_name_is_kept(
     for recursive in (False, True):
         items = place_of("s3://box/in").items(recursive=recursive)
         assert {one.name: one.is_folder for one in items}["c.png"] is False
+
+
+def test_images_are_listed_by_few_requests(png: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for n_images in (1, 9):
+        system = hold(monkeypatch, **{f"{number}.png": png for number in range(n_images)})
+        planned, _ = plan_outputs(["s3://box/in"], "out")
+        assert [one.n_bytes for one in planned] == [len(png)] * n_images
+        asked.append(system.n_asked)
+    assert asked[0] == asked[1]  # beside the beginning of each
 
 
 def test_what_is_too_large_is_not_fetched(

@@ -17,6 +17,8 @@ from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.system.stores.buckets import Place, place_of
+from kpca_apps.system.stores.output import output_folder
+from kpca_apps.system.stores.running import RUNS
 from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.stores import BUCKET, google_store, moto_store
@@ -163,6 +165,28 @@ def test_a_batch_that_was_killed_goes_on(
     assert {one for one in held(store) if one.startswith(RECORDS)} == set()
     assert contents(folder / "out") == {one: held(store)[one] for one in NAMES}
     assert here.images[0].sigma == 5.0
+
+
+@release
+def test_a_second_run_into_a_folder_is_refused_while_one_writes(
+    folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def second(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        with pytest.raises(RefusedError, match=r"/out: another run is writing to this folder"):
+            run(IN, OUT)
+        with pytest.raises(RefusedError, match="another run is writing to this folder"):
+            with output_folder(OUT, force=True):
+                pass
+        return smooth(pixels, channel_axis)
+
+    assert run(IN, OUT, denoise=second).n_failed == 0
+    # One that was killed is known by its age.
+    store.put_object(Bucket=BUCKET, Key=f"out/{RUNS}/killed", Body=b"")
+    with pytest.raises(RefusedError, match="or was killed a moment ago"):
+        run(IN, OUT)
+    monkeypatch.setattr("kpca_apps.system.stores.running._DEAD", 0.0)
+    assert run(IN, OUT, denoise=never).n_resumed == 3
+    assert not any(name.startswith(RUNS) for name in held(store))
 
 
 @release

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import glob
+import pickle
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from pyarrow.fs import LocalFileSystem
+from pyarrow.fs import FileInfo, FileType, LocalFileSystem
 
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.system.stores import buckets
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import StorePath, located
 from kpca_apps.system.stores.buckets import Item, matching, place_of, reason
 from kpca_apps.tables.opening import open_table
 from tests.stores import SECRET
 
 
-def test_an_address_is_known_also_as_a_path() -> None:
-    assert store_address(Path("s3://bucket/folder/x")) == "s3://bucket/folder/x"
-    assert store_address("S3://bucket/x") == "S3://bucket/x"
-    for path in ("s3", "data/s3://x", "C:/x", "https://host/x", "file:///x"):
-        assert store_address(path) is None
+def test_an_address_is_a_text_and_a_path_is_of_this_machine() -> None:
+    folder = located("S3://bucket/folder/")
+    assert isinstance(folder, StorePath)
+    below = folder / "a" / "b.png"
+    assert str(below) == "s3://bucket/folder/a/b.png"
+    assert (below.name, below.relative_to(folder).parts) == ("b.png", ("a", "b.png"))
+    assert pickle.loads(pickle.dumps(below)) == below == located(str(below))
+    for path in ("s3", "data/s3://x", "C:/x", "https://host/x", "file:///x", "s3:/x", "./s3://x"):
+        assert located(path) == Path(path)
+    assert isinstance(located(Path("s3://bucket/x")), Path)
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/../x", "s3://", "s3://bucket/a/./b"])
@@ -179,6 +186,14 @@ def named(place: buckets.Place, *, folders: bool = False) -> set[Path]:
     start, found = matching(place, (".",), folders=folders)
     assert start.address == f"s3:/{start.path}"
     return {Path(start.path, one.name) for one in found}
+
+
+def test_a_name_that_is_no_text_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = FileInfo(b"box/in/caf\xe9.png", FileType.File)  # type: ignore[arg-type]
+    system = SimpleNamespace(type_name="s3", get_file_info=lambda _: [named])
+    with pytest.raises(InputError, match="whose name is not UTF-8") as caught:
+        buckets.Place("s3://box/in", "box/in", system).items()
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["./z.png", "x/./z.png", "x/../z.png", "x//z.png"])

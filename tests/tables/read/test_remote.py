@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
@@ -14,7 +15,9 @@ import polars as pl
 import pytest
 
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.screening.model import load_model
 from kpca_apps.system.stores import buckets
+from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import expand_each, open_table
 from kpca_apps.tables.table import PartedTable, Table
 from tests.stores import BUCKET, SECRET, misbehaving_store, moto_store, s3_environment
@@ -108,9 +111,17 @@ def test_a_delta_table_is_read_where_it_is(store: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_told(store: Any) -> None:
-    for address in (f"s3://{BUCKET}/none.csv", "s3://no-such-bucket/a.csv"):
-        with pytest.raises(InputError, match=rf"^{address}: there is no such object \(404\)"):
+    for address, what in (
+        (f"s3://{BUCKET}/none.csv", "object"),
+        ("s3://no-such-bucket/a.csv", "bucket"),
+        ("s3://no-such-bucket/in/*.csv", "bucket"),
+        ("s3://no-such-bucket", "bucket"),
+    ):
+        told = re.escape(f"{address}: there is no such {what} (404).")
+        with pytest.raises(InputError, match=f"^{told}$"):
             open_table(address)
+    with pytest.raises(InputError, match=r"there is no such bucket \(404\)"):
+        load_model("s3://no-such-bucket/model.kpca")
     store.put_object(Bucket=BUCKET, Key="shop.db", Body=b"SQLite format 3\0" + bytes(84))
     with pytest.raises(InputError, match=r"a database; copy it here, name it sqlite:///shop\.db"):
         open_table(f"s3://{BUCKET}/shop.db")
@@ -162,6 +173,12 @@ def test_a_store_that_fails_is_told_in_one_line(
         open_table("s3://bucket/rows.csv")
     assert "\n" not in str(caught.value)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "LISTED", 1.0)
+    with misbehaving_store("endless"), pytest.raises(InputError, match="lists objects without an"):
+        place_of("s3://bucket/in").items(recursive=True)
 
 
 def test_an_interrupt_is_heard_while_a_store_stalls() -> None:

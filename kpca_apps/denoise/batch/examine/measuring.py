@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence
 from kpca_apps.errors import KpcaError
 from kpca_apps.images.files import check_object, read_image
+from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 from kpca_apps.system.workers import Workers
 
@@ -57,7 +57,7 @@ class KnownNoise:
 
 
 def measure_file(
-    path: str | Path, name: str, *, data_range: float | None = None
+    path: AnyPath, name: str, *, data_range: float | None = None
 ) -> tuple[MeasuredFile, KnownNoise | None]:
     """Measure the noise of an image file, to be shown and to be kept."""
     curves = None
@@ -103,7 +103,7 @@ def with_same_noise(
     return replace(denoiser, same=pooled(one for one in found if one is not None))
 
 
-def measure(source: Path, denoiser: GroupDenoiser) -> KnownNoise | None:
+def measure(source: AnyPath, denoiser: GroupDenoiser) -> KnownNoise | None:
     """Return kind and noise of a file's first page; None where it cannot be read, or is raw."""
     try:
         with here(source) as path:

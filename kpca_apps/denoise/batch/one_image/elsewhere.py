@@ -29,7 +29,7 @@ from kpca_apps.images.files import files_in
 from kpca_apps.images.kinds import head_of
 from kpca_apps.system.files.temporary import private_path
 from kpca_apps.system.limits import require_memory
-from kpca_apps.system.stores.addresses import store_address
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 IMAGE, REFERENCE, RESULTS = "image", "reference", "results"  # folders on the worker
 # What the files of an image hold, by their places in its folder; of one file, by no name.
@@ -69,7 +69,7 @@ def sent(task: Task, run: Run) -> SentTask:
 def done_here(task: Task, run: Run) -> Returned | None:
     """Say of an image that cannot be read or sent why there is no result; None for others."""
     given = (task.planned.source, *([] if task.reference is None else [task.reference]))
-    needed = [path for path in given if store_address(path) is None]
+    needed = [path for path in given if isinstance(path, Path)]
     if task.planned.refused or not all(map(head_of, needed)):
         return Returned(work_anywhere(task, run), task.number, {})
     try:
@@ -101,22 +101,23 @@ def work_on_sent(sent: SentTask, run: Run) -> Returned:
 def _worked_on(sent: SentTask, run: Run, folder: Path) -> Returned:
     task, planned, reference = sent.task, sent.task.planned, sent.task.reference
     # What lies in a store is fetched from there, and what goes there is sent there.
-    if store_address(planned.source) is None:
-        planned = replace(planned, source=folder / IMAGE / planned.source.name)
-        _put(sent.image, planned.source)
-    if reference is not None and store_address(reference) is None:
+    if isinstance(planned.source, Path):
+        source = folder / IMAGE / planned.source.name
+        planned = replace(planned, source=source)
+        _put(sent.image, source)
+    if isinstance(reference, Path):
         reference = folder / REFERENCE / reference.name
         _put(sent.reference, reference)
-    if store_address(run.folder) is None:
+    if isinstance(run.folder, Path):
+        _put(sent.result, folder / RESULTS / planned.output)
         run = replace(run, folder=folder / RESULTS)
-        _put(sent.result, run.folder / planned.output)
     done = work_anywhere(replace(task, planned=planned, reference=reference), run)
     return Returned(replace(done, partial=None), task.number, _contents(done.partial))
 
 
 def received(returned: Returned, run: Run) -> Done:
     """Store what a worker made in an unfinished file or folder beside the result's place."""
-    if not returned.result:
+    if not returned.result or isinstance(run.folder, StorePath):
         return returned.done
     target = run.folder / returned.done.outcome.output
     partial = partial_path(target, secrets.token_hex(4), returned.number)
@@ -130,15 +131,15 @@ def received(returned: Returned, run: Run) -> Done:
     return replace(returned.done, partial=partial)
 
 
-def _contents(path: Path | None) -> Contents:
+def _contents(path: AnyPath | None) -> Contents:
     """Read a file, or all files below a folder but links; of what is not there nothing."""
     if path is None:
         return {}
     return {name: file.read_bytes() for name, file in _files(path).items()}
 
 
-def _files(path: Path) -> dict[str, Path]:
-    if store_address(path) is not None:
+def _files(path: AnyPath) -> dict[str, Path]:
+    if isinstance(path, StorePath):
         return {}
     if path.is_file():
         return {"": path}

@@ -28,8 +28,8 @@ from kpca_apps.images.kinds import head_of
 from kpca_apps.images.laboratory.ome_zarr import MARKS
 from kpca_apps.names import one_line
 from kpca_apps.system.files.spools import spool_folder
-from kpca_apps.system.stores.addresses import store_address
-from kpca_apps.system.stores.buckets import Place, here, place_of
+from kpca_apps.system.stores.addresses import StorePath
+from kpca_apps.system.stores.buckets import here, place_of
 from kpca_apps.system.stores.output import upload_folder
 
 RECORDS = ".kpca-records"  # folder of what is done, until the batch comes to its end
@@ -42,8 +42,8 @@ APPEARED = "appeared in the output folder meanwhile; it is kept."
 
 def work_anywhere(task: Task, run: Run) -> Done:
     """Work on one image as `work` does, wherever it lies and its result goes."""
-    places = (task.planned.source, task.reference or "", run.folder)
-    if not any(map(store_address, places)):
+    places = (task.planned.source, task.reference, run.folder)
+    if not any(isinstance(place, StorePath) for place in places):
         return work(task, run)
     name = task.planned.name
     try:
@@ -51,7 +51,7 @@ def work_anywhere(task: Task, run: Run) -> Done:
             try:
                 return _by_copies(task, run, stack)
             except UnwritableError:
-                if store_address(run.folder) is None:
+                if isinstance(run.folder, Path):
                     raise
                 raise InputError(
                     "the folder for temporary files cannot be written to, or is full; make room "
@@ -73,14 +73,14 @@ def _by_copies(task: Task, run: Run, stack: ExitStack) -> Done:
     near = replace(task, planned=replace(task.planned, source=source), reference=reference)
     if task.earlier is not None and hash_file(source) != task.earlier.source:
         near = _again(near, run)
-    if store_address(run.folder) is None:
+    if isinstance(run.folder, Path):
         return work(near, run)
     held = spool_folder()
     stack.callback(held.close)
     output, results = task.planned.output, held.path
-    target = place_of(run.folder).inside(output)
+    target = run.folder / output
     if near.earlier is not None:
-        stored = stack.enter_context(here(target.address))
+        stored = stack.enter_context(here(target))
         if hash_file(stored) != near.earlier.sha256:
             near = _again(near, run)
         else:
@@ -102,16 +102,17 @@ def _again(task: Task, run: Run) -> Task:
     return replace(task, earlier=None)
 
 
-def is_whole(place: Place) -> bool:
+def is_whole(path: StorePath) -> bool:
     """Whether an object is there, or a folder that is an image."""
-    return place.kind() == "file" or bool(head_of(Path(place.address)))
+    return place_of(path).kind() == "file" or bool(head_of(path))
 
 
-def _upload(done: Done, partial: Path, folder: Path, target: Place) -> None:
+def _upload(done: Done, partial: Path, folder: StorePath, path: StorePath) -> None:
     """Upload what the record is to hold of a result, then the result."""
     record = json.dumps(done.record(), sort_keys=True).encode()
     number = hashlib.sha256(record).hexdigest()
-    place_of(folder).inside(f"{RECORDS}/{number}.json").write([record])
+    place_of(folder / RECORDS / f"{number}.json").write([record])
+    target = place_of(path)
     if partial.is_file():
         target.upload(partial)
         return

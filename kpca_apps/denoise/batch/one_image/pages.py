@@ -26,6 +26,7 @@ from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
 from kpca_apps.system.files.spools import spilled
+from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
@@ -52,7 +53,7 @@ def data_of(pixels: NDArray[Any]) -> Mask | None:
     return None if seen.all() else seen
 
 
-def read_mask(path: Path | None, image: ImageFile) -> tuple[Mask | None, ...]:
+def read_mask(path: AnyPath | None, image: ImageFile) -> tuple[Mask | None, ...]:
     """Return the mask of each page, of a file of one page or as many: data are all but 0."""
     if path is None:
         return (None,) * len(image.pages)

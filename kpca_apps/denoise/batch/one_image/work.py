@@ -41,6 +41,7 @@ from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
 from kpca_apps.names import one_line
+from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
 IMPULSES = (
@@ -64,7 +65,7 @@ class Run:
     """What is the same for all images of a run."""
 
     denoise: Denoise
-    folder: Path  # of the results, or its address in a store
+    folder: AnyPath  # of the results
     format: str
     settings: Mapping[str, Any]  # all that results depend on, for their keys in the record
     board: Path  # where the share that is done of each image is written, if somebody watches
@@ -106,7 +107,7 @@ class Task:
 
     planned: Planned
     number: int  # in the run, from 1
-    reference: Path | None  # its clean image
+    reference: AnyPath | None  # its clean image
     own: Mapping[str, Any] = field(default_factory=dict)  # its settings that are not the run's
     earlier: Done | None = None  # what the record holds of its result
 
@@ -149,6 +150,9 @@ def lost(task: Task) -> Done:
 def _fresh(task: Task, run: Run) -> Done:
     """Denoise an image into an unfinished file."""
     name, source, output = task.planned.name, task.planned.source, task.planned.output
+    assert isinstance(source, Path)  # what lies in a store was copied
+    assert isinstance(run.folder, Path)
+    folder = run.folder
     image = read_image(source, label=name)
     as_negative = image.mosaic is not None and run.raw_out == "dng"
     written = "dng" if as_negative else target_format(image, run.format)
@@ -161,7 +165,7 @@ def _fresh(task: Task, run: Run) -> Done:
         )
     reference, misfits = _clean_image(task, image)
     began = time.perf_counter()
-    target = run.folder / output
+    target = folder / output
     partial = partial_path(target, secrets.token_hex(4), task.number)
     # Made before the long work, which would be lost on a folder that cannot be written to.
     with writing_to(target):
@@ -177,7 +181,7 @@ def _fresh(task: Task, run: Run) -> Done:
             if as_negative:
                 write_negative(place, image, denoise, infos)
             else:
-                pages = denoised_pages(image, source, denoise, run.folder, infos)
+                pages = denoised_pages(image, source, denoise, folder, infos)
                 encode_image(place, pages, image, format=run.format)
 
         with writing_to(target):
@@ -246,8 +250,10 @@ def _write(partial: Path, write: Callable[[Any], None]) -> None:
 
 def _resumed(task: Task, earlier: Done, run: Run) -> Done:
     """Make what the record does not hold of an image that is done: previews, new comparisons."""
-    name, output = task.planned.name, task.planned.output
-    image = read_image(task.planned.source, label=name)
+    name, source, output = task.planned.name, task.planned.source, task.planned.output
+    assert isinstance(source, Path)
+    assert isinstance(run.folder, Path)
+    image = read_image(source, label=name)
     stored = read_image(run.folder / output, label=output)
     reference, misfits = _clean_image(task, image)
     # The file may have had another name, with the same result.
@@ -261,6 +267,7 @@ def _resumed(task: Task, earlier: Done, run: Run) -> Done:
 
 def _clean_image(task: Task, image: ImageFile) -> tuple[ImageFile | None, tuple[str, ...]]:
     """Read what an image is compared with; one that does not fit costs the comparison alone."""
+    assert not isinstance(task.reference, StorePath)
     try:
         return read_reference(task.reference, task.planned.name, image), ()
     except InputError as error:

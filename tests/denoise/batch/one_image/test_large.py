@@ -22,7 +22,7 @@ from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import ImageOutcome
 from kpca_apps.images.pyramids import smaller_copy
-from kpca_apps.images.types import ImageFile, Metadata, Page, damage_refused
+from kpca_apps.images.types import ImageFile, Page, damage_refused
 from tests.images.laboratory.test_ome_zarr import made
 from tests.quick import quick
 
@@ -190,9 +190,7 @@ def test_threads_that_read_a_large_page_leave_warnings_as_they_were() -> None:
             return pixels[rows, columns]
 
     page = Page(100, 4, 1, pixels.dtype)
-    image = ImageFile(
-        "a", "tiff", (page,), Metadata(), lambda _: pixels, window=window, blocks=((2, 2),)
-    )
+    image = ImageFile("a", "tiff", (page,), lambda _: pixels, window=window, blocks=((2, 2),))
     large, before = _LargePage(image, 0, False), list(warnings.filters)
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as threads:
         for top, found in zip((0, 50), threads.map(large.rows, (0, 50), (50, 100)), strict=True):
