@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,9 +18,9 @@ from kpca_apps.denoise.batch.one_image.in_store import RECORDS
 from kpca_apps.denoise.batch.run import run_batch
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.system.stores import running
 from kpca_apps.system.stores.buckets import Place, place_of
 from kpca_apps.system.stores.output import output_folder
-from kpca_apps.system.stores.running import RUNS
 from kpca_apps.system.workers import Workers
 from tests.denoise.toy import SETTINGS, Info, contents, picture, save, smooth
 from tests.stores import BUCKET, google_store, moto_store
@@ -180,13 +182,18 @@ def test_a_second_run_into_a_folder_is_refused_while_one_writes(
         return smooth(pixels, channel_axis)
 
     assert run(IN, OUT, denoise=second).n_failed == 0
-    # One that was killed is known by its age.
-    store.put_object(Bucket=BUCKET, Key=f"out/{RUNS}/killed", Body=b"")
+    # One that was killed is known by its process that is no more, or else by its age.
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    name = f"{running._MACHINE}-{ended.pid}-cafe-1"
+    store.put_object(Bucket=BUCKET, Key=f"out/{running.RUNS}/{name}", Body=b"")
+    assert run(IN, OUT, denoise=never).n_resumed == 3
+    store.put_object(Bucket=BUCKET, Key=f"out/{running.RUNS}/killed", Body=b"")
     with pytest.raises(RefusedError, match="or was killed a moment ago"):
         run(IN, OUT)
-    monkeypatch.setattr("kpca_apps.system.stores.running._DEAD", 0.0)
+    monkeypatch.setattr(running, "_DEAD", 0.0)
     assert run(IN, OUT, denoise=never).n_resumed == 3
-    assert not any(name.startswith(RUNS) for name in held(store))
+    assert not any(name.startswith(running.RUNS) for name in held(store))
 
 
 @release
