@@ -167,7 +167,7 @@ class CovarianceSums:
     @classmethod
     def of_features(
         cls,
-        function: FeatureSums,
+        basis: LandmarkBasis,
         z: Matrix,
         lengths: Matrix,
         in_use: Mask,
@@ -175,11 +175,12 @@ class CovarianceSums:
         n_jobs: int | None = None,
     ) -> CovarianceSums:
         """Return the sums over rows that are in use, from the z ``(n, p)`` and k(x, x) of all."""
+        shift = z[np.flatnonzero(in_use)[:SHIFT_ROWS]].mean(axis=0).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             # Of a mask each block is a copy, which may be written over.
-            sums = sum_row_blocks(function.of_values(), z, in_use, n_jobs=n_jobs)
+            sums = sum_row_blocks(lambda block: _sums_about(shift, block), z, in_use, n_jobs=n_jobs)
         sums = replace(sums, norm=float(lengths[in_use].sum()))
-        sums.require_finite(function.basis.kernel)
+        sums.require_finite(basis.kernel)
         return sums
 
     def require_finite(self, kernel: Kernel) -> None:
@@ -281,32 +282,24 @@ class FeatureSums:
 
     def prepare(self) -> Callable[[Matrix], CovarianceSums]:
         """Return the map from rows ``(b, d)``, b >= 0, to their sums."""
-        values, of_values, p = self._values(), self.of_values(), len(self.shift)
-        kernel = self.basis.kernel
+        values, kernel, shift = self._values(), self.basis.kernel, self.shift
 
         def sums(rows: Matrix) -> CovarianceSums:
-            found = np.empty((len(rows), p), self._summed_in)
+            found = np.empty((len(rows), len(shift)), self._summed_in)
             for start in range(0, len(rows), BLOCK):
                 found[start : start + BLOCK] = values(rows[start : start + BLOCK])
-            return replace(of_values(found), norm=float(kernel.diagonal(rows).sum()))
+            return replace(_sums_about(shift, found), norm=float(kernel.diagonal(rows).sum()))
 
         return sums
 
-    def of_values(self) -> Callable[[Matrix], CovarianceSums]:
-        """Return the map from what is summed of rows ``(b, p)`` to their sums, without lengths.
 
-        The values are written over.
-        """
-        shift, taken = self.shift, self.shift.astype(self._summed_in)
-
-        def sums(values: Matrix) -> CovarianceSums:
-            values -= taken
-            # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
-            scatter = (values.T @ values).astype(np.float64, copy=False)
-            total = values.sum(axis=0, dtype=np.float64)
-            return CovarianceSums(len(values), total, scatter, shift, norm=0.0)
-
-        return sums
+def _sums_about(shift: Matrix, values: Matrix) -> CovarianceSums:
+    """Return the sums over rows ``(b, p)``, which are written over, without their lengths."""
+    values -= shift.astype(values.dtype)
+    # A matrix times its own transpose: numpy calls syrk, half the work and symmetric bits.
+    scatter = (values.T @ values).astype(np.float64, copy=False)
+    total = values.sum(axis=0, dtype=np.float64)
+    return CovarianceSums(len(values), total, scatter, shift, norm=0.0)
 
 
 @dataclass(frozen=True)

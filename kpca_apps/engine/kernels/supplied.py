@@ -31,7 +31,8 @@ class FromFunction(Kernel):
         from sklearn.metrics.pairwise import pairwise_kernels
 
         def rows(X: Matrix) -> Values:
-            return np.asarray(pairwise_kernels(X, Z, metric=self.function), dtype)
+            # A copy: a function may hand out what it keeps, and values are written over.
+            return np.array(pairwise_kernels(X, Z, metric=self.function), dtype)
 
         return rows
 

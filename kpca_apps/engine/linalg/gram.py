@@ -35,7 +35,10 @@ LEAST_STRIP = 48
 def gram_matrix(
     kernel: Kernel, X: Matrix, dtype: DTypeLike = np.float64, *, n_jobs: int | None = None
 ) -> Values:
-    """Return K with K_ij = k(x_i, x_j); ValueError if values overflow: no solver takes them."""
+    """Return K with K_ij = k(x_i, x_j); ValueError if values overflow: no solver takes them.
+
+    Of few rows by one thread.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if len(X) <= FEW_ROWS:
             gram = _by_strips(kernel, X, dtype)

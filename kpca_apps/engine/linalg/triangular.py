@@ -18,14 +18,14 @@ WIDTH = 128
 def times_upper(upper: Matrix, dtype: DTypeLike) -> Callable[[Values], Values]:
     """Fix an upper triangular matrix U (p, p) in the map from rows k (b, p) to k U.
 
-    Rows of the ``dtype``, one behind the other in memory, are written over.
+    Rows of the ``dtype``, one behind the other in memory that may be written to, are written over.
     """
     # The library reads columns first, and so sees k' and, for U', the same numbers as U.
     factor = np.asfortranarray(upper, dtype)
     (multiply,) = get_blas_funcs(("trmm",), (factor,))
 
     def product(k: Values) -> Values:
-        out: Values = multiply(1.0, factor, k.T, trans_a=1, overwrite_b=1).T
+        out: Values = multiply(1.0, factor, k.T, trans_a=1, overwrite_b=k.flags.writeable).T
         return out
 
     return product

@@ -22,9 +22,9 @@ from kpca_apps.engine.fit import (
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
 from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
-    FeatureSums,
     LandmarkBasis,
     subspace_from_sums,
 )
@@ -54,9 +54,9 @@ from kpca_apps.novelty.detector.views import (
     ColumnRoles,
     Features,
     RawColumns,
-    Seen,
     ViewedRows,
     ViewScales,
+    large_block,
     ordinary_rows,
 )
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE, refuse_larger
@@ -85,7 +85,7 @@ class Fit:
     learned: Learned
     # The components of a Tikhonov filter are made when they are first asked for: to score the rows
     # it is fitted on takes none.
-    subspace: KernelSubspace | Callable[[], KernelSubspace]
+    subspace: KernelSubspace | Callable[[], KernelSubspace] | None  # none of a complete fit
     points: FloatArray  # of the subspace, as they come
     # (n,): as if each row had been left out for a Tikhonov filter, in-sample for rows that
     # truncation was fitted on.
@@ -96,15 +96,17 @@ class Fit:
     def detector(self) -> Detector:
         """The detector, complete."""
         found = self.subspace
+        assert found is not None
         subspace = found if isinstance(found, KernelSubspace) else found()
         # What it was made of is let go.
-        object.__setattr__(self, "subspace", subspace)
+        object.__setattr__(self, "subspace", None)
         of_learned = {field.name: getattr(self.learned, field.name) for field in fields(Learned)}
         return Detector(**of_learned, subspace=replace(subspace, points=self.points))
 
     def __getstate__(self) -> dict[str, Any]:
         """Complete: on another machine the components could have other last digits."""
-        return {"detector": self.detector, **self.__dict__}
+        _ = self.detector
+        return self.__dict__
 
 
 def fit_detector(
@@ -289,7 +291,7 @@ class _Fitting:
             # A first look at a table, in which nothing is known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
-            views = self._fit_views(some[:: 1 + (len(some) - 1) // DRAFT_ROWS])
+            views = self._fit_views(some[uniform_landmarks(len(some), DRAFT_ROWS, rng)])
             draft = DRAFT_LANDMARKS if n > MANY_ROWS else CONTAMINATED_LANDMARKS
             return trim(
                 ViewedRows(source, views, n_jobs=self.n_jobs),
@@ -331,10 +333,10 @@ class _Fitting:
         """
         source, contaminated = self.source, self.parameters.contaminated
         rows = ViewedRows(source, views, in_use, n_jobs=self.n_jobs)
-        usual = 0.1 if contaminated else 0.1 / rows.n_rows
+        ridge = self.parameters.ridge or (0.1 if contaminated else 0.1 / rows.n_rows)
         default = CONTAMINATED_LANDMARKS if contaminated else CLEAN_LANDMARKS
         options = FitOptions(
-            ridge=self.parameters.ridge or usual,
+            ridge=ridge,
             method="nystroem",
             landmarks="residual",
             n_landmarks=self.parameters.n_landmarks or default,
@@ -346,15 +348,17 @@ class _Fitting:
         kept = rows.features(basis, plan.precision)
         sums = self._sums(rows, kept, basis, plan.precision, in_use)
         variance = sums.norm / sums.n - float(sums.mean @ sums.mean)
-        rho = variance_share(options.ridge or usual, variance)
+        rho = variance_share(ridge, variance)
         tikhonov = TikhonovFilter.of_sums(basis, sums, rho)
         errors = self._training_scores(views, tikhonov, drawn)
         positions = rows.sample_index[landmarks]
         # Landmarks are scored without themselves, too.
-        if kept is None:
-            z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
+        of_all = None
+        if kept is not None and kept.precision in ("float64", errors.precision):
+            z, of_all = kept.z[positions], self._scores_of_kept(kept, errors, in_use)
         else:
-            z = kept.z[positions]
+            z = map_row_blocks(basis.features(errors.precision), basis.points, block=SCORED_BLOCK)
+        del kept  # which may be large
         B, whitened = basis.transform, tikhonov.whitened(errors.precision)
         alone, mahalanobis = without_direction(
             B,
@@ -372,8 +376,10 @@ class _Fitting:
         combined = usual_scores = None
         if self.kernel is None:
             learned, X = self._learned_rows(in_use)
-            if len(X) == source.n_rows:
-                of_rows = self._scores_of_all(rows, kept, errors, in_use)
+            if of_all is not None:
+                of_rows = of_all[learned]
+            elif len(X) == source.n_rows:
+                of_rows = source.map(errors, in_use)
             else:
                 of_rows = ArrayRows(X, n_jobs=self.n_jobs).map(errors, in_use[learned])
             _, here, of_these = np.intersect1d(learned, positions, return_indices=True)
@@ -391,14 +397,21 @@ class _Fitting:
             place = combined.large_groups.places(X)
             of_usual = learned[usual_rows(of_rows, place, contaminated=contaminated)]
             if len(X) < source.n_rows:
-                own, scores = scores, source.map(replace(errors, combined=combined), in_use)
+                own = scores
+                if of_all is None:
+                    scores = source.map(replace(errors, combined=combined), in_use)
+                else:
+                    all_rows, n_jobs = source.sample[:], self.n_jobs
+                    scores = map_row_blocks(
+                        combined, all_rows, of_all, block=MAPPED, padded=False, n_jobs=n_jobs
+                    )
                 scores[positions] = combined(rows.sample.rows[landmarks[single]], of_landmarks)
                 scores[learned] = own
             if self.surprise is not None:
                 scores = combined.with_surprise(scores, self.surprise)
             usual_scores = scores[of_usual]
         else:
-            scores = source.map(errors, in_use)
+            scores = source.map(errors, in_use) if of_all is None else of_all
             scores[positions] = of_landmarks
         # A landmark's own residual is jitter; what the other landmarks miss of it takes its place.
         unseen = float((alone - basis.own_residuals).sum())
@@ -436,24 +449,17 @@ class _Fitting:
         """Return the sums over the training subset, from what is kept of rows or from them."""
         if kept is None:
             return CovarianceSums.of_rows(basis, rows, precision=precision)
-        function = FeatureSums(basis, precision)
-        return CovarianceSums.of_features(
-            function, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs
-        )
+        return CovarianceSums.of_features(basis, kept.z, kept.lengths, in_use, n_jobs=self.n_jobs)
 
-    def _scores_of_all(
-        self, rows: ViewedRows, kept: Features | None, errors: TrainingScores, in_use: BoolArray
+    def _scores_of_kept(
+        self, kept: Features, errors: TrainingScores, in_use: BoolArray
     ) -> FloatArray:
-        """Return the errors of all rows, from what is kept of them where that is precise enough."""
-        if kept is not None and kept.precision in ("float64", errors.precision):
-            of_features = replace(errors, precision=kept.precision).of_features()
-            return map_row_blocks(
-                of_features, kept.z, kept.lengths, in_use, block=MAPPED, n_jobs=self.n_jobs
-            )
-        seen = rows.all_seen
-        if seen is None:
-            return self.source.map(errors, in_use)
-        return seen.map(replace(errors, views=Seen()), in_use)
+        """Return the errors of all rows from what is kept of them."""
+        of_features = replace(errors, precision=kept.precision).of_features()
+        block = large_block(len(kept.z))
+        return map_row_blocks(
+            of_features, kept.z, kept.lengths, in_use, block=block, n_jobs=self.n_jobs
+        )
 
     def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
         """Fit Hoffmann's classic: keep some components, score by what they leave.

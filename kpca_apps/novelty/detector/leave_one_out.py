@@ -82,7 +82,8 @@ class TrainingScores:
             residual = np.maximum(lengths - np.einsum("ij,ij->i", z, z), 0.0)
             mahalanobis = of_z(z)
             left_out = leave_row_out(residual, mahalanobis, rho, n)
-            return np.where(in_use, left_out, residual + rho * mahalanobis)
+            found = np.where(in_use, left_out, residual + rho * mahalanobis)
+            return np.maximum(found, 0.0, out=found)
 
         return errors
 

@@ -76,7 +76,7 @@ def trim(
         return map_row_blocks(basis.features(precision), seen, block=SCORED_BLOCK, n_jobs=n_jobs)
 
     def density_of(z: FloatArray, typical: FloatArray) -> FloatArray:
-        # Not by a matrix product, which may round equal rows differently.
+        # Not by a matrix product, which rounds rows differently by where they stand.
         mean = typical.mean(axis=0, dtype=np.float64).astype(z.dtype)
         density: FloatArray = np.einsum("ij,j->i", z, mean).astype(np.float64, copy=False)
         return density

@@ -47,8 +47,8 @@ GAMMA, POWERS = 3.0, (1, 3)
 WIDTH_ROWS = 500
 # Up to so many values (8 MB) the views of all rows are made once and kept while a model is fitted.
 MOST_KEPT = 2**20
-# And so many of their coordinates in the landmarks' span (64 MB in float32).
-MOST_FEATURES_KEPT = 2**24
+# And so many bytes of their coordinates in the landmarks' span.
+MOST_FEATURE_BYTES = 2**26
 # Rows compared with the landmarks at once: a multiple of 64 and of 24, as `engine.rows.BLOCK`
 # explains; few, for the kernel over views keeps several arrays of them.
 SCORED_BLOCK = 192
@@ -296,6 +296,11 @@ class ViewedSample:
         return self.views.transform(self.rows[rows]) if self.kept is None else self.kept[rows]
 
 
+def large_block(n: int) -> int:
+    """Return how many of n rows are multiplied at once: as few as will do, a multiple as above."""
+    return SCORED_BLOCK * -(-min(n, MAPPED) // SCORED_BLOCK)
+
+
 class Features(NamedTuple):
     """What is needed of rows to score them by landmarks, kept while a model is fitted."""
 
@@ -336,16 +341,16 @@ class ViewedRows:
         if self.all_seen is None:
             return None
         seen = np.asarray(self.all_seen.sample)
-        if len(seen) * basis.transform.shape[1] > MOST_FEATURES_KEPT:
+        size = np.dtype(precision).itemsize * basis.transform.shape[1]
+        if len(seen) * size > MOST_FEATURE_BYTES:
             return None
         kernel_rows = basis.kernel.against(basis.points, precision)
         product = basis.product(precision)
         # Kernel values are made of few rows at a time, and multiplied many at a time.
-        parts = -(-min(len(seen), MAPPED) // SCORED_BLOCK)
         z = map_row_blocks(
             lambda rows: product(map_row_blocks(kernel_rows, rows, block=SCORED_BLOCK)),
             seen,
-            block=parts * SCORED_BLOCK,
+            block=large_block(len(seen)),
             n_jobs=self._n_jobs,
         )
         return Features(z, basis.kernel.diagonal(seen), precision)

@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 
 from kpca_apps.engine.kernels import RBF, Linear, Sigmoid
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import KpcaWarning, ModelFileError
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
@@ -597,7 +596,7 @@ def test_components_are_found_when_they_are_asked_for(ring):
     fitted = KernelPCANovelty(random_state=0).fit(ring)
     assert callable(fitted._found.subspace)
     copy = pickle.loads(pickle.dumps(fitted))
-    assert isinstance(copy._found.subspace, KernelSubspace)
+    assert "detector" in vars(copy._found) and copy._found.subspace is None
     np.testing.assert_array_equal(copy.novelty_scores(ring), fitted.novelty_scores(ring))
     with pytest.raises(NotFittedError):
         _ = KernelPCANovelty().detector_
