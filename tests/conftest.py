@@ -34,6 +34,7 @@ settings.load_profile("repeatable")
 settings.register_profile(
     "long",
     max_examples=int(os.environ.get("KPCA_EXAMPLES", "10000")),
+    derandomize=False,  # else as in the profile above, which is the default by now
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

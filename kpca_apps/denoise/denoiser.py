@@ -26,6 +26,7 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.regions import Region, window_around, window_of
 from kpca_apps.errors import ConfigError, warn_caller
+from kpca_apps.system.blas import one_blas_thread
 
 __all__ = [
     "Cleaned",
@@ -383,14 +384,17 @@ def _clean_all(
 ) -> Cleaned:
     """Denoise a picture whose noise is that of a part; one whose colours are the same, as grey."""
     first, *others = picture.colours
-    if others and _is_one_level(sigma) and all(np.array_equal(first, one) for one in others):
-        # Grey saved as red, green and blue: all three have the same noise.
-        level = sigma[0] if np.ndim(sigma) else sigma  # type: ignore[arg-type,index]
-        grey = picture.grey(), measured.grey()
-        planes, info = _clean_picture(*grey, options, level, known_laws[:1])
-        info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
-        return Cleaned(picture, np.repeat(planes, 3, axis=0), info)
-    return Cleaned(picture, *_clean_picture(picture, measured, options, sigma, known_laws))
+    is_grey = bool(others) and all(np.array_equal(first, one) for one in others)
+    # Measuring adds as well: with more threads in another order, and laws tell which.
+    with one_blas_thread():
+        if is_grey and _is_one_level(sigma):
+            # Grey saved as red, green and blue: all three have the same noise.
+            level = sigma[0] if np.ndim(sigma) else sigma  # type: ignore[arg-type,index]
+            grey = picture.grey(), measured.grey()
+            planes, info = _clean_picture(*grey, options, level, known_laws[:1])
+            info = replace(info, channel_sigma=3 * info.channel_sigma, laws=3 * info.laws)
+            return Cleaned(picture, np.repeat(planes, 3, axis=0), info)
+        return Cleaned(picture, *_clean_picture(picture, measured, options, sigma, known_laws))
 
 
 def _is_one_level(sigma: float | Sequence[float] | None) -> bool:

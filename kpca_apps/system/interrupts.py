@@ -59,8 +59,10 @@ def heard_while(
             call.set_exception(error)
 
     # Not of a pool, whose threads the end of the program waits for.
-    threading.Thread(target=work, daemon=True).start()
+    worker = threading.Thread(target=work, daemon=True)
     try:
+        # It may be interrupted as soon as the thread goes on, still in here.
+        worker.start()
         # A wait without an end goes on after an interrupt, once polars has a handler of its own.
         while not wait((call,), _STEP).done:
             if look is not None:

@@ -12,6 +12,7 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 from skimage.restoration import calibrate_denoiser, denoise_invariant, denoise_nl_means
 from skimage.util import random_noise
+from threadpoolctl import threadpool_limits
 
 from kpca_apps.cli.denoise import options as denoise_options
 from kpca_apps.denoise.denoiser import Noise, clean_image, denoise_kpca, denoise_with_info
@@ -37,6 +38,20 @@ def noisy_grey(sigma: float = 20) -> np.ndarray:
 
 def noisy_colour(sigma: float = 20) -> np.ndarray:
     return COLOUR + sigma * NOISE
+
+
+def test_cores_are_of_no_influence() -> None:
+    """Linear algebra adds in another order where it has more threads, unless told not to."""
+    rng = np.random.default_rng(0)
+    light = data.camera()[:160, 150:310] * 0.5
+    counts = rng.poisson(light) * 2.0 + rng.normal(100, 3, light.shape)
+    found = []
+    for limit in (1, 2):
+        with threadpool_limits(limit):
+            found.append(denoise_with_info(counts, quality="draft"))
+    (one, of_one), (two, of_two) = found
+    assert of_one == of_two and of_one.laws
+    np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float16, np.float32])

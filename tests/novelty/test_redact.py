@@ -66,7 +66,9 @@ def made(kind: Any, name: str = "") -> Any:
         if kind is GroupInfo:
             values["name"] = TEXT
         return kind(**values)  # type: ignore[operator]
-    origin, args = get_origin(kind), get_args(kind)
+    if hasattr(origin := get_origin(kind), "__value__"):  # an alias, as newer ones of numpy
+        return made(origin.__value__[get_args(kind)], name)
+    args = get_args(kind)
     if origin in (Union, UnionType):
         # Text rather than a number or nothing.
         return made(next((one for one in args if one is str), args[0]), name)

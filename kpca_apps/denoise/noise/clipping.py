@@ -84,7 +84,9 @@ def find_clipping(ends_of_plane: Ends, sigma: float) -> Clipping | None:
     low, high = float(ends_of_plane.low), float(ends_of_plane.high)
     enough = max(CUT * ends_of_plane.size, FEWEST)
     cut = [count > enough for count in (ends_of_plane.n_low, ends_of_plane.n_high)]
-    if not any(cut) or sigma <= 0 or not low < high:
+    # Noise below the digits of the values moves none of them, and has none to be cut off.
+    digits = np.spacing(max(-ends_of_plane.low, ends_of_plane.high, key=abs))
+    if not any(cut) or not low < high or sigma <= abs(digits):
         return None
     # An open end is far beyond all brightness, which the image's own values bound.
     ends = low - (0 if cut[0] else FAR * sigma), high + (0 if cut[1] else FAR * sigma)

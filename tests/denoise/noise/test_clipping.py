@@ -43,6 +43,14 @@ def test_without_values_at_an_end_nothing_was_cut_off() -> None:
     assert find_clipping(ends_of(noisy.astype(np.float32)), 10.0) is None
 
 
+@pytest.mark.parametrize("level", [1e-9, 1e-160, 1e-300])
+def test_noise_below_the_digits_of_the_pixels_was_not_cut_off(level: float) -> None:
+    clipped = np.repeat(np.float32([0, 30, 255]), 100)
+    assert find_clipping(ends_of(clipped), 255 * level) is None
+    image = np.tile(clipped, (16, 1)).reshape(-1, 60).astype(np.float64)
+    np.testing.assert_allclose(denoise_kpca(image, sigma=255 * level, quality="draft"), image)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_dark_picture_in_strong_noise_is_as_dark_as_it_was(known: bool) -> None:
     clean = dark_scene()

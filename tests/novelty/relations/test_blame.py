@@ -25,6 +25,10 @@ def stays(n: int = 400) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
+def days(count: int) -> np.timedelta64:
+    return np.timedelta64(count, "D")
+
+
 def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Contradiction]:
     frame = pl.DataFrame(columns).with_columns(pl.col("start", "end", "paid").cast(pl.String))
     table = table_from_frame(frame, "stays")
@@ -35,8 +39,8 @@ def judged(columns: dict[str, np.ndarray], row: int = 7) -> list[Contradiction]:
 
 # What is wrong in row 7: in which column, how, and what is expected there; of a formula the value.
 CASES = {
-    "a century too late": ("start", lambda c: c["end"] + 36500, "at most 20"),
-    "a century too early": ("end", lambda c: c["start"] - 36500, "at least 20"),
+    "a century too late": ("start", lambda c: c["end"] + days(36500), "at most 20"),
+    "a century too early": ("end", lambda c: c["start"] - days(36500), "at least 20"),
     "no whole number fits": ("price", lambda c: c["price"] * 10, None),
     "the total keeps another rule": ("number", lambda c: c["number"] + 1, None),
     "in both formulas": ("net", lambda c: c["net"] + 31.17, None),
@@ -63,8 +67,8 @@ def test_the_wrong_one_of_several_columns_is_named(case: str) -> None:
 def test_all_are_named_where_nothing_tells_which() -> None:
     columns = stays()
     start = columns["start"][7] = np.datetime64("2022-01-30")
-    columns["paid"][7] = start + 30
-    end = columns["end"][7] = start - 40
+    columns["paid"][7] = start + days(30)
+    end = columns["end"][7] = start - days(40)
     (found,) = judged(columns)
     assert {found.column, *found.others} == {"start", "end"} and not found.suggestion
     assert f"at most {end}" in found.expected and f"at least {start}" in found.expected

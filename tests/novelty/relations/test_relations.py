@@ -39,7 +39,7 @@ def orders(n: int = 400) -> pl.DataFrame:
         "total": (price * number).round(2),
     }
     columns["town"][TOWN] = "Zug" if columns["town"][TOWN] != "Zug" else "Bern"
-    columns["end"][STAY] = start[STAY] - 40
+    columns["end"][STAY] = start[STAY] - np.timedelta64(40, "D")
     columns["total"][TOTAL] += 10.01  # a price of whole cents would not give it
     return pl.DataFrame(columns).with_columns(pl.col("start", "end").cast(pl.String))
 

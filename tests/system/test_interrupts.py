@@ -1,0 +1,30 @@
+"""Interrupts while a library waits."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from kpca_apps.system.interrupts import heard_while
+
+
+def test_an_interrupt_before_the_wait_began_gives_the_call_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may come as soon as the other thread goes on, before this one waits for it."""
+    start, may_end = threading.Thread.start, threading.Event()
+    given_up: list[Future[bool]] = []
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        heard_while(may_end.wait, give_up=given_up.append)
+    (call,) = given_up
+    assert not call.done()
+    may_end.set()
+    assert call.result()
