@@ -416,3 +416,16 @@ def test_warnings_blame_the_line_of_the_caller() -> None:
 
 def test_type_checkers_know_all_kinds_of_noise() -> None:
     assert set(get_args(Noise)) == set(NOISES)
+
+
+@pytest.mark.parametrize("noise", ["poisson", "speckle"])
+def test_values_far_from_no_light_beside_their_differences_are_refused(noise):
+    image = (1e15 + np.arange(36.0).reshape(6, 6)) * 1e22
+    with pytest.raises(InputError, match=f"no noise that grows with brightness.*not '{noise}'"):
+        denoise_kpca(image.astype(np.float32), noise=noise)
+
+
+def test_counted_light_of_next_to_no_level_leaves_the_image():
+    image = np.arange(36.0).reshape(6, 6) * 1e-140
+    found = denoise_kpca(image, sigma=1e-300, noise="poisson")
+    np.testing.assert_array_equal(found, image)

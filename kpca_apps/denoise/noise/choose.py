@@ -21,6 +21,7 @@ from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
 from kpca_apps.denoise.noise.model import MOST_OF_ALL, Model, Planes, Seen
 from kpca_apps.denoise.options import NOISE_MODELS, Options
+from kpca_apps.errors import InputError
 
 # A model is the file of its name.
 MODELS: dict[str, Model] = {
@@ -39,6 +40,8 @@ FAINT = 2.0 / 255.0
 FAINT_LAW, USED = 0.7 / 255.0, (0.001, 0.999)
 # The variance of colours' noise by its law, at most, in terms of what their differences show.
 CONFIRMED = 1.5
+# Single precision tells planes from black on apart up to here.
+FARTHEST_BLACK = 1e6 * SCALE
 # What is seen of white noise where neither level nor kind depend on it.
 NOT_MEASURED = DenoiseInfo("gaussian", 0.0, (0.0,), False, False, 1.0, SCALE)
 # Which impulses would be taken for.
@@ -78,6 +81,11 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
         noise = "poisson"
     # Noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
+    if abs(black) > FARTHEST_BLACK:
+        raise InputError(
+            "values that differ by less than a millionth of what they are show no noise that grows "
+            f"with brightness: use noise='gaussian', not {noise!r}."
+        )
     brightest = max(abs(picture.lowest * unit), float(picture.colours.max()) * unit)
     faintest = FAINT * min(SCALE, 2.0 * brightest)
     impulses &= noise in WITHOUT_IMPULSES

@@ -50,6 +50,7 @@ GAIN_ROUNDS = 4
 # it is usually written, it has a deviation of up to 1.13 there.
 BEND = -0.5
 MANY_COUNTS = 10  # on average: there the Anscombe transform's noise is 1 for most pixels
+LEAST_GAIN = 1e-30
 WHOLLY = (1.0,) * 3  # powers of the spectra of the noise, all of which a blur explains
 # Mean of the Anscombe transform of a Poisson count of mean 0.
 ANSCOMBE_OF_NOTHING = 2.0 * np.sqrt(0.375)
@@ -114,9 +115,11 @@ def denoise(
     else:
         at_most = np.broadcast_to(np.asarray(known, np.float64), len(planes))
         darks = [dark_light(plane, 1) for plane in planes]
+        gains = [level**2 / (SCALE + dark) for level, dark in zip(at_most, darks, strict=True)]
+        # By less no number of single precision can be divided: there is no such noise.
         lights = tuple(
-            Light(float(level) ** 2 / (SCALE + dark), dark)
-            for level, dark in zip(at_most, darks, strict=True)
+            Light(float(gain) if gain > LEAST_GAIN else 0.0, dark)
+            for gain, dark in zip(gains, darks, strict=True)
         )
     levels, ends = tuple(light.level for light in lights), [ends_of(plane) for plane in planes]
     if not noisy_by_light(ends, lights).all():
