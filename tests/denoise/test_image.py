@@ -7,7 +7,6 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from kpca_apps import denoise_kpca, denoise_with_info
-from kpca_apps.denoise.batch.dictionary import widest_range
 from kpca_apps.denoise.denoiser import clean_image
 from kpca_apps.denoise.dictionary.pixels import unit_of
 from kpca_apps.denoise.image import dtype_range, value_range
@@ -34,7 +33,6 @@ def test_range_of_values(pixels: np.ndarray, expected: tuple[float, float]) -> N
     assert value_range(pixels) == expected
     picture = clean_image(pixels, Options(strength=0.0)).picture
     assert (picture.data_range, picture.lowest) == expected
-    assert widest_range([pixels, pixels]) == expected[0]
     assert unit_of(pixels, None) == (dtype_range(pixels.dtype) or 1.0)
     assert value_range(pixels, 500.0) == (500.0, expected[1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser
@@ -18,14 +19,14 @@ COLUMNS = ("strength", "luma", "chroma", SIGMA, *WORDS)
 
 
 def read_per_image(
-    path: str, names: Collection[str], denoiser: GroupDenoiser
+    path: str | Path, names: Collection[str], denoiser: GroupDenoiser
 ) -> dict[str, Mapping[str, Any]]:
     """Return what a table asks for, by the name of the image; an empty cell asks for nothing.
 
     A column of notes is for who reads the table. InputError, with row and column, where that is no
     image of the batch or cannot be done.
     """
-    table, label = read_table(path), one_line(path, 200)
+    table, label = read_table(path), one_line(str(path), 200)
     columns = {name: table.column(name) for name in table.frame.columns}
     for name in columns:
         if name not in (FILE, *COLUMNS, NOTE):

@@ -47,8 +47,9 @@ GAMMA, POWERS = 3.0, (1, 3)
 WIDTH_ROWS = 500
 # Up to so many values (8 MB) the views of all rows are made once and kept while a model is fitted.
 MOST_KEPT = 2**20
-# And so many bytes of their coordinates in the landmarks' span.
-MOST_FEATURE_BYTES = 2**26
+# And of so many rows so many bytes of their coordinates in the landmarks' span: of more, which may
+# lie on a cluster, scores are made where they are.
+MOST_ROWS_KEPT, MOST_FEATURE_BYTES = 10_000, 2**26
 # Rows compared with the landmarks at once: a multiple of 64 and of 24, as `engine.rows.BLOCK`
 # explains; few, for the kernel over views keeps several arrays of them.
 SCORED_BLOCK = 192
@@ -342,7 +343,7 @@ class ViewedRows:
             return None
         seen = np.asarray(self.all_seen.sample)
         size = np.dtype(precision).itemsize * basis.transform.shape[1]
-        if len(seen) * size > MOST_FEATURE_BYTES:
+        if len(seen) > MOST_ROWS_KEPT or len(seen) * size > MOST_FEATURE_BYTES:
             return None
         kernel_rows = basis.kernel.against(basis.points, precision)
         product = basis.product(precision)

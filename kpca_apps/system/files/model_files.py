@@ -86,7 +86,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     with atomic_write(path) as file:
         np.savez(file, **members)  # type: ignore[arg-type]  # no member is called allow_pickle
         with zipfile.ZipFile(file, "a") as archive:
-            archive.writestr(zipfile.ZipInfo(_DOCUMENT, _DATE), msgspec.json.format(data, indent=1))
+            archive.writestr(zipfile.ZipInfo(_DOCUMENT, _DATE), data)
 
 
 def load_model_file(path: str | Path, kind: str, make: type[Model], wanted: str) -> Model:
