@@ -19,7 +19,7 @@ from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.engine.tikhonov import TikhonovFilter
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
-from kpca_apps.novelty.detector.views import SCORED_BLOCK, RawColumns, Seen, ViewScales
+from kpca_apps.novelty.detector.views import SCORED_BLOCK, RawColumns, ViewScales
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -51,7 +51,7 @@ class NoveltyScores:
 class TrainingScores:
     """Novelty of each row by a Tikhonov filter; those of the training subset as if left out."""
 
-    views: ViewScales | RawColumns | Seen
+    views: ViewScales | RawColumns
     tikhonov: TikhonovFilter
     precision: Resolved = "float64"
     combined: CombinedScore | None = None  # without it the reconstruction error alone

@@ -269,15 +269,6 @@ class OfViews:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Views of rows that are views already."""
-
-    def transform(self, X: FloatArray) -> FloatArray:
-        """Return the rows themselves."""
-        return X
-
-
-@dataclass(frozen=True)
 class ViewedSample:
     """Rows in memory, whose views are made when they are asked for; those of few rows are kept."""
 
