@@ -25,11 +25,14 @@ else:
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Return rows of finite numbers, sparse ones as dense; errors name the column of a frame."""
+    """Return rows of finite numbers, sparse ones as dense; errors name the column of a frame.
+
+    In C order, as sums along rows end in other digits where numbers lie otherwise in memory.
+    """
     try:
         # It adds all numbers up to see whether they are finite, and sums may not be.
         with np.errstate(over="ignore", invalid="ignore"):
-            rows: Any = validate_data(estimator, X, dtype=np.float64, **options)
+            rows: Any = validate_data(estimator, X, dtype=np.float64, order="C", **options)
     except (TypeError, ValueError):
         columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
         for name in () if columns is None else columns.columns:

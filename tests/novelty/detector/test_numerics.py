@@ -9,7 +9,7 @@ import re
 import warnings
 
 import numpy as np
-from hypothesis import given, reject
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -83,7 +83,15 @@ def test_the_unit_of_each_column_is_of_no_influence(given_as, X, exponents):
     assert_same(outcome(given_as, X * unit, rows * unit), outcome(given_as, X, rows))
 
 
+# What is summed along rows ended in other digits where these lay in memory column by column.
+ROWS = """
+-1.9 0.1 0.9  -0.9 -0.4 -0.5  0.7 -0.4 -0.9  -0.2 0.9 -1.3  -1.4 -0.5 0.3  0.9 -1.6 1.3
+-0.7 0.4 1.7  0.5 -0.8 -1.1  1.2 -1.1 -0.7  -0.7 -1.4 2.0  1.4 -0.9 0.7  1.0 0.4 -0.1
+"""
+
+
 @examples(8)
+@example(OPTIONS[3], np.array(ROWS.split(), float).reshape(-1, 3), np.asfortranarray)
 @given(options, tables(), layouts)
 def test_layouts_of_memory_change_no_bit(given_as, X, layout):
     rows = 1.5 * X[:4]
