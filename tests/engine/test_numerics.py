@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -344,6 +344,8 @@ magnitudes = st.one_of(st.integers(-323, 308), st.integers(-3, 3))
 
 @pytest.mark.filterwarnings("ignore::kpca_apps.errors.KpcaWarning")
 @examples(30)
+@example("laplacian", np.diag([1.0, 2.0, 3.0, 4.0]), [308] * COLUMNS, 0.0, {})
+@example("laplacian", np.outer([0, 0, 1.5, 1.5], np.eye(COLUMNS)[0]), [308] * COLUMNS, 0.0, {})
 @given(
     st.sampled_from(["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid"]),
     tables(least=3),

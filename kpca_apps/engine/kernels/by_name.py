@@ -58,9 +58,7 @@ def resolved_kernel(
         if gamma is None and kernel == "rbf":
             gamma = 1.0 / median_squared_distance(X, rng)
         elif gamma is None:
-            drawn = X[uniform_landmarks(len(X), COMPARED_ROWS, rng)]
-            distances = pdist(drawn, "cityblock")
-            gamma = 1.0 / float(np.median(distances[distances > 0])) if distances.any() else 1.0
+            gamma = 1.0 / _median_distance(X, rng, "cityblock", COMPARED_ROWS, "added up")
         return RBF(float(gamma)) if kernel == "rbf" else Laplacian(float(gamma))
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
     if kernel == "poly":
@@ -78,21 +76,32 @@ def median_squared_distance(
     One over it is the usual first choice of gamma: it does not depend on the units of the data. 1
     where all rows are the same: then the kernel is constant whatever its width.
     """
+    return _median_distance(X, rng, "sqeuclidean", rows, "squared")
+
+
+def _median_distance(
+    X: SampleRows,
+    rng: np.random.Generator,
+    metric: Literal["sqeuclidean", "cityblock"],
+    rows: int,
+    done: str,
+) -> float:
+    """Return the median of the distances other than 0, or say what cannot be done to the values."""
     drawn = X[uniform_landmarks(len(X), rows, rng)]
-    squared = pdist(drawn, "sqeuclidean")
+    distances = pdist(drawn, metric)
     # A denormal distance would make gamma infinite; it is as good as none.
     least = np.finfo(np.float64).tiny
-    if not squared.min(initial=np.inf) > least:
-        squared = squared[squared > least]
-    if squared.size:
+    if not distances.min(initial=np.inf) > least:
+        distances = distances[distances > least]
+    if distances.size:
         with np.errstate(over="ignore"):
-            median = _median(squared)
+            median = _median(distances)
         if median < np.inf:
             return median
     elif (drawn == drawn[0]).all():
         return 1.0
-    size = "large" if squared.size else "small"
-    raise ValueError(f"Values of the rows are too {size} to be squared: scale the columns first.")
+    size = "large" if distances.size else "small"
+    raise ValueError(f"Values of the rows are too {size} to be {done}: scale the columns first.")
 
 
 def _median(values: Matrix) -> float:
