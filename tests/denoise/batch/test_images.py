@@ -154,3 +154,17 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     # Each page is compared on its own scale: a tenth of each range is about 20 dB.
     assert image.comparison is not None
     assert 19 < image.comparison.denoised.psnr < 22
+
+
+def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
+    def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        return pixels.astype(np.float32), Info(established=False)
+
+    colours = picture(0, (24, 30, 3))
+    save(tmp_path / "in", "a.jpg", colours, quality=60)  # which encoding anew would change
+    folder = tmp_path / "in"
+    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # of a palette
+    result = run(tmp_path, denoise=leave)
+    assert [image.notes for image in result.images] == [(), ()]
+    found = contents(tmp_path / "out")
+    assert [found[name] for name in ("a.jpg", "b.png")] == [*contents(folder).values()]
