@@ -28,6 +28,7 @@ from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_res
 from kpca_apps.denoise.batch.one_image.pages import (
     denoised_pages,
     kind_of,
+    left_note,
     shown_page,
     stack_note,
     without_holes,
@@ -224,6 +225,7 @@ def _fresh(task: Task, run: Run) -> Done:
             notes=(
                 *(NEGATIVE if as_negative else () if is_copied else image.notes),
                 *stack_note(image, source, denoise),
+                *(() if _is_of_a_part(denoise) else left_note(stored, infos, denoise)),
                 *other_types,
                 *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) and not is_copied else []),
                 *([IMPULSES] if impulses else []),
