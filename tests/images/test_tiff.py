@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,10 +188,10 @@ class _Watched(bytes):
 
     most = 0
 
-    def __getitem__(self, part: object) -> object:
-        found = super().__getitem__(part)  # type: ignore[index]
+    def __getitem__(self, part: Any) -> Any:
+        found: Any = super().__getitem__(part)
         if isinstance(part, slice):
-            self.most = max(self.most, len(found))  # type: ignore[arg-type]
+            self.most = max(self.most, len(found))
         return found
 
 
