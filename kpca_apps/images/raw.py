@@ -157,7 +157,7 @@ def _wrong(raw: rawpy.RawPy, *, is_plain: bool) -> str:
 
     advice = "develop it to a 16-bit TIFF and denoise that"
     if raw.raw_type != rawpy.RawType.Flat or raw.raw_image is None:
-        return f"holds colours already computed, no mosaic (a linear DNG); {advice}"
+        return f"holds colours already computed (linear DNG, sRAW, sNEF), no mosaic; {advice}"
     pattern = raw.raw_pattern
     if is_plain:
         return "is a TIFF that no camera made, whatever its name; give it the suffix .tif"

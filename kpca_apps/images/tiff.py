@@ -334,13 +334,20 @@ def _decoded(
             place, size = structure.places[number], structure.sizes[number]
             # The last strip is cut; tiles are whole and padded.
             n_rows = tall if TILES in structure.tags.tags else min(tall, page.height - i * tall)
-            with damage_refused(label):
-                values = decoded(data[place : place + size], structure, n_rows)
-                values = values.reshape(-1, wide, samples)
             first, last = max(top, i * tall), min(bottom, (i + 1) * tall)
             begin, end = max(left, j * wide), min(right, (j + 1) * wide)
+            above, below = first - i * tall, last - i * tall
+            if structure.packing == PLAIN:
+                # A strip may be all of a file, of which these rows lie apart.
+                row_bytes = wide * samples * page.dtype.itemsize
+                place += above * row_bytes
+                size = min(size - above * row_bytes, (below - above) * row_bytes)
+                n_rows, above, below = below - above, 0, below - above
+            with damage_refused(label):
+                values = decoded(data[place : place + max(0, size)], structure, n_rows)
+                values = values.reshape(-1, wide, samples)
             target = whole[first - top : last - top, begin - left : end - left]
-            part = values[first - i * tall : last - i * tall, begin - j * wide : end - j * wide]
+            part = values[above:below, begin - j * wide : end - j * wide]
             target[..., channel : channel + samples] = part
     if structure.tags.integer(MEANING, 1) == 0 and page.dtype.kind == "u":
         _invert(whole)

@@ -29,8 +29,10 @@ DEFLATE_RATIO = 1100
 # No image is followed, or preceded by metadata, of more bytes than these; none that is packed takes
 # more for a pixel than four channels of float64.
 FRONT, _MOST_PER_PIXEL = 1 << 25, 32
-# What libpng only warns of is harmless; without a handler it would be printed.
-logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
+# What libpng only warns of is harmless, and what Pillow cannot open is said by others; without a
+# handler it would be printed.
+for _library in ("imagecodecs", "PIL"):
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)

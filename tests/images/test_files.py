@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import logging
 import struct
 import zlib
 from pathlib import Path
@@ -337,3 +338,11 @@ def test_an_imagej_stack_outside_the_structure_is_refused(tmp_path: Path) -> Non
     content = tiff(texture(4, 5), description="ImageJ=1.53\nimages=7\n", metadata=None)
     with pytest.raises(InputError, match="ImageJ stack"):
         read_bytes(content, tmp_path)
+
+
+def test_what_pillow_remarks_on_a_file_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    logging.getLogger("PIL.TiffImagePlugin").error("More samples per pixel than can be decoded")
+    assert capsys.readouterr().err == ""

@@ -178,7 +178,9 @@ def test_other_sensors_and_pictures_are_refused_in_one_line(
     colours = np.repeat(counts(seen)[..., np.newaxis], 3, axis=2)
     made = {
         "too small to develop": write_dng(tmp_path / "t.dng", counts(seen), pattern=XTRANS),
-        "linear DNG": write_dng(tmp_path / "l.dng", colours, meaning=LINEAR, black=(0,) * 3),
+        "linear DNG, sRAW, sNEF": write_dng(
+            tmp_path / "l.dng", colours, meaning=LINEAR, black=(0,) * 3
+        ),
         "not a raw file that LibRaw": write_dng(tmp_path / "m.dng", counts(seen), meaning=GREY),
     }
     for what, path in made.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,3 +181,27 @@ def test_a_window_of_a_page_is_a_part_of_it(options: dict, planar: str) -> None:
     assert image.window is not None
     for rows, columns in ((slice(0, 50), slice(0, 70)), (slice(15, 33), slice(31, 65))):
         np.testing.assert_array_equal(image.window(0, rows, columns), pixels[rows, columns])
+
+
+class _Watched(bytes):
+    """The bytes of a file, and how many of them were read at most at once."""
+
+    most = 0
+
+    def __getitem__(self, part: Any) -> Any:
+        found: Any = super().__getitem__(part)
+        if isinstance(part, slice):
+            self.most = max(self.most, len(found))
+        return found
+
+
+@pytest.mark.parametrize("options", [{"rowsperstrip": 90}, {"tile": (96, 48)}])
+def test_of_a_plain_strip_the_rows_alone_are_read(options: dict[str, object]) -> None:
+    pixels = texture(90, 40, 3)
+    data = _Watched(tiff(pixels, photometric="rgb", **options))
+    image = read_tiff(data, "a")
+    assert image.window is not None
+    data.most = 0
+    seen = image.window(0, slice(50, 54), slice(5, 9))
+    np.testing.assert_array_equal(seen, pixels[50:54, 5:9])
+    assert data.most <= 4 * 48 * 3

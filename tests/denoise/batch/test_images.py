@@ -8,13 +8,15 @@ import signal
 import sys
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tifffile
 from PIL import Image
 
-from kpca_apps.denoise.batch.one_image.pages import _singly
+from kpca_apps.denoise.batch.one_image.pages import _singly, left_note
+from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.errors import InputError
 from kpca_apps.images.types import ImageFile, Page
 from tests.denoise.batch.test_run import folder, run
@@ -154,3 +156,32 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     # Each page is compared on its own scale: a tenth of each range is about 20 dB.
     assert image.comparison is not None
     assert 19 < image.comparison.denoised.psnr < 22
+
+
+def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
+    def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        return pixels.astype(np.float32), Info(established=False)
+
+    colours = picture(0, (24, 30, 3))
+    save(tmp_path / "in", "a.jpg", colours, quality=60)  # which encoding anew would change
+    folder = tmp_path / "in"
+    Image.fromarray(colours).quantize(16).save(folder / "b.png")  # of a palette
+    result = run(tmp_path, denoise=leave)
+    assert [image.notes for image in result.images] == [(), ()]
+    found = contents(tmp_path / "out")
+    assert [found[name] for name in ("a.jpg", "b.png")] == [*contents(folder).values()]
+
+
+def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
+    rng, stack = np.random.default_rng(0), SimpleNamespace(stack=True)
+    blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))
+    wave = np.sin(np.arange(96) * 1.3)
+    left = [blocks + rng.normal(0, level, (96, 96)) for level in (20, 20, 500, 20, 450)]
+    left[3] += 1000 * np.outer(wave, wave)  # texture, which no noise is
+    info = DenoiseInfo("gaussian", 100.0, (100.0,), True, False, 1.0, 65535.0)
+    page = Page(96, 96, 1, np.dtype("u2"))
+    image = ImageFile("a", "tiff", (page,) * 5, lambda n: (left[n] + 3000).astype(np.uint16))
+    (note,) = left_note(image, [info] * 5, stack)
+    assert "left on pages 3 and 5, where" in note
+    left[2:5:2] = left[0], left[1]
+    assert left_note(image, [info] * 5, stack) == ()

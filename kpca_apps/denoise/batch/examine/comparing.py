@@ -105,6 +105,8 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     sd = float(np.sqrt(max(np.mean(squares) - np.mean(means) ** 2, 0.0)))
     if min(grey.shape) < 4 * _BLOCK or sd == 0:
         return Residual(sd, 0.0, 0.0, structured=False)
+    # By powers of 2, which round nothing: squares of large floats would be infinite.
+    grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
     slopes = np.zeros_like(guide)
     slopes[:, :-1] += np.diff(guide, axis=1) ** 2
     slopes[:-1] += np.diff(guide, axis=0) ** 2

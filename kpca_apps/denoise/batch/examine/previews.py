@@ -158,7 +158,7 @@ def _residual(before: NDArray[Any], after: NDArray[Any]) -> Preview:
     if difference.ndim == 3:
         difference = difference.mean(axis=2)
     reduced = np.asarray(_viewed(Image.fromarray(difference)), np.float32)
-    sd = float(reduced.std()) or 1.0
+    sd = float(reduced.std(dtype=np.float64)) or 1.0
     grey = np.clip(np.rint(128 + reduced * (127 / (3 * sd))), 0, 255).astype(np.uint8)
     return encoded(Image.fromarray(grey), _RESIDUAL_QUALITY)
 

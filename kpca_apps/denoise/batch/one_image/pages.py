@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from kpca_apps.denoise.estimate.info import DenoiseInfo
+from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
 from kpca_apps.denoise.image import as_stored
 from kpca_apps.denoise.masks import Mask, both
 from kpca_apps.denoise.progress import part
@@ -25,11 +26,13 @@ from kpca_apps.images.pyramids import smaller_copy, times_smaller
 from kpca_apps.images.stacks import page_groups
 from kpca_apps.images.tags import camera_and_iso
 from kpca_apps.images.types import Groups, ImageFile, Mosaic, Page
+from kpca_apps.names import in_prose
 from kpca_apps.system.files.spools import spilled
 from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
+MOST_NAMED = 5  # pages
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
@@ -293,3 +296,24 @@ def stack_note(image: ImageFile, source: Path, denoise: Any) -> tuple[str, ...]:
     if len(groups) in (0, len(image.pages)):
         return ()
     return ("Its pages are a volume or film, by its metadata: --stack denoises them together.",)
+
+
+def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Any) -> tuple[str, ...]:
+    """Name the pages of a stack that still have more noise than its one level."""
+    if not getattr(denoise, "stack", False) or len(stored.pages) == 1 or stored.inks:
+        return ()
+    noisy = []
+    for number, info in enumerate(infos):
+        grey = grey_of(without_holes(colours_of(stored.page(number)))[0])
+        # What varies so may be texture; to tell takes longer.
+        if info.established and diagonal_deviation(grey) > info.sigma:
+            left = estimate_noise(grey, info.data_range)
+            noisy += [str(number + 1)] if left.established and left.sigma > info.sigma else []
+    if not noisy:
+        return ()
+    if (n_more := len(noisy) - MOST_NAMED) > 0:
+        noisy[MOST_NAMED:] = [f"{n_more} more"]
+    return (
+        f"Noise is left on page{'s' * (len(noisy) > 1)} {in_prose(noisy)}, where it is stronger "
+        "than the one level of the stack: leave out --stack, or denoise such pages by themselves.",
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from kpca_apps.denoise.batch.manifest import batch_key, partial_path, remove_res
 from kpca_apps.denoise.batch.one_image.pages import (
     denoised_pages,
     kind_of,
+    left_note,
     shown_page,
     stack_note,
     without_holes,
@@ -176,13 +178,22 @@ def _fresh(task: Task, run: Run) -> Done:
             partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
+        is_copied = False
 
         def write(place: Any) -> None:
+            nonlocal is_copied
             if as_negative:
                 write_negative(place, image, denoise, infos)
             else:
                 pages = denoised_pages(image, source, denoise, folder, infos)
                 encode_image(place, pages, image, format=run.format)
+            is_file = written == image.format and not FORMATS[written].is_folder
+            if is_copied := is_file and not any(info.established for info in infos):
+                # JPEG would lose a little, palettes would become RGB, and all for nothing.
+                place.seek(0)
+                place.truncate()
+                with source.open("rb") as original:
+                    shutil.copyfileobj(original, place)
 
         with writing_to(target):
             _write(partial, write)
@@ -212,10 +223,11 @@ def _fresh(task: Task, run: Run) -> Done:
             evidence=evidence_of(telling, str(run.settings.get("noise", "auto"))),
             own_settings=task.own,
             notes=(
-                *(NEGATIVE if as_negative else image.notes),
+                *(NEGATIVE if as_negative else () if is_copied else image.notes),
                 *stack_note(image, source, denoise),
+                *(() if _is_of_a_part(denoise) else left_note(stored, infos, denoise)),
                 *other_types,
-                *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) else []),
+                *([ANEW] if written == "jpeg" and _is_of_a_part(denoise) and not is_copied else []),
                 *([IMPULSES] if impulses else []),
                 *([PROFILED if denoise.from_profile else POOLED] if is_pooled else []),
                 *misfits,

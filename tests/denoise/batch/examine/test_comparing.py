@@ -82,6 +82,14 @@ def test_noise_correlated_everywhere_is_not_structure() -> None:
     assert not found.structured
 
 
+@pytest.mark.filterwarnings("error")
+def test_residuals_of_large_floats_are_measured_as_those_of_small_ones() -> None:
+    clean = CAMERA.astype(np.float32)
+    small, scale = noisy(clean, 9).astype(np.float32), np.float32(2.0**100)
+    near, far = measure_residual(small, clean), measure_residual(small * scale, clean * scale)
+    assert (far.sd, far.edge_correlation) == (near.sd * scale, near.edge_correlation)
+
+
 def test_small_or_equal_images_have_no_structure() -> None:
     assert measure_residual(CAMERA, CAMERA).sd == 0
     assert not measure_residual(noisy(CAMERA[:20, :20], 9), CAMERA[:20, :20]).structured

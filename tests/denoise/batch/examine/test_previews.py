@@ -81,6 +81,13 @@ def test_nothing_is_enlarged() -> None:
         assert (view.width, view.height) == (1, 3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_large_floats_look_as_small_ones() -> None:
+    small, scale = picture(0).astype(np.float32), np.float32(2.0**100)
+    near, far = (make_previews(x, np.roll(x, 1)) for x in (small, small * scale))
+    assert (far.residual, far.after) == (near.residual, near.after)
+
+
 def test_the_residual_is_on_middle_grey() -> None:
     noise = np.random.default_rng(0).normal(0, 10, (200, 300))
     clean = np.full((200, 300), 128.0)
