@@ -334,3 +334,12 @@ def test_a_screening_loads_no_library_that_it_does_not_use(folder: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_a_key_that_is_there_twice_is_told_with_its_lines(kpca: Run, folder: Path) -> None:
+    table = frame_of(300)
+    codes = [f"R{10_000 + 7 * number}" for number in range(300)]
+    codes[200] = codes[199]
+    table.with_columns(invoice=pl.Series(codes)).write_csv("twice.csv")
+    heard = " ".join(kpca("screen", "twice.csv").err.split())
+    assert "same invoice in 298 of 300 rows; not in lines 201, 202." in heard

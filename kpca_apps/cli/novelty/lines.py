@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kpca_apps.novelty.columns.plan import ColumnPlan
     from kpca_apps.novelty.result import (
         Evaluation,
+        FoundRule,
         MovedColumn,
         RankedRow,
         ScreeningDiff,
@@ -60,6 +61,14 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
         )
     if result.duplicates.statement:
         console.say(result.duplicates.statement)
+    # No cell of one row breaks a rule between rows: the lists above may name none of these.
+    listed_rows = {one.row for one in (*result.flagged_rows, *result.odd_cell_rows)}
+    between = [
+        of for of in result.rules if of.compares_rows and not listed_rows.issuperset(of.rows)
+    ]
+    broken = [of for of in between if 0 < of.n_broken * len(result.rules) < of.n_rows]
+    for rule in broken[:MAX_PATTERNS]:
+        console.say(_broken_text(rule))
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "flagged row")
         if n_odd := len(result.odd_cell_rows):
@@ -76,6 +85,15 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     for note in result.source.notes:
         console.say(note)
     say_warnings(console, result.warnings)
+
+
+def _broken_text(rule: FoundRule) -> str:
+    """Say a rule with the first rows that break it."""
+    noun, places = ("row", rule.rows) if rule.lines is None else ("line", rule.lines)
+    named = ", ".join(f"{place:,}" for place in places[:TOP])
+    more = f" and {rule.n_broken - TOP:,} more" * (rule.n_broken > TOP)
+    holds = f"in {rule.n_rows - rule.n_broken:,} of {rule.n_rows:,} rows"
+    return f"Rule: {rule.rule} {holds}; not in {noun}{'s' * (rule.n_broken > 1)} {named}{more}."
 
 
 def say_warnings(console: Console, warnings: tuple[str, ...]) -> None:

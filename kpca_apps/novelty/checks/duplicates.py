@@ -3,7 +3,7 @@
 Equal rows have one hash. For rows equal but for one cell each cell gets a hash,
 and the hash of a row is their sum: without column j it is the sum less one hash, so that d sorts of
 n numbers find what a comparison of all pairs would. Cells are compared here but for case, space
-and digits beyond the sixth.
+and what single precision loses: a value that was stored there and back is the same value.
 
 What repeats by nature is counted and not listed. First, what chance explains: of n rows, n times
 the product of the shares of a row's cells are expected to hold just these cells, were columns
@@ -41,7 +41,6 @@ _MAX_LOOKED_AT = 2_000
 _BY_CHANCE = 1e-3
 # Rows that differ from others in one column alone, from which the table is made so.
 _COMMON_SHARE, _COMMON_ROWS = 0.01, 10
-_DIGITS = 6  # float32 holds so many; a value that was stored there and back is the same value
 
 
 @dataclass(frozen=True)
@@ -158,13 +157,13 @@ def find_duplicates(rows: Encoded) -> DuplicateRows:
 
 
 def _keys(column: Column, spec: ColumnSpec) -> HashArray:
-    """Return a key of each cell: equal but for case, space and digits beyond the sixth."""
+    """Return a key of each cell: equal but for case, space and what single precision loses."""
     if spec.format is None:
         texts = column.levels.texts.str.to_lowercase().str.replace_all(r"\s+", " ")
         return column.levels.each(texts.hash(seed=0).to_numpy(), 0)
     readings = column.read(spec.format)
     is_number = isinstance(spec.format, NumberFormat)
-    keys = _mixed((_rounded(readings.values) if is_number else readings.values).view(np.uint64))
+    keys = _mixed((_single(readings.values) if is_number else readings.values).view(np.uint64))
     if readings.unreadable.any():
         unread = column.take(np.flatnonzero(readings.unreadable))
         keys[readings.unreadable] = _keys(unread, replace(spec, format=None))
@@ -172,15 +171,10 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
     return keys
 
 
-def _rounded(values: FloatArray) -> FloatArray:
-    """Round to six significant digits."""
-    size = np.abs(np.where(values == 0, 1.0, values))
-    decimals = np.minimum(_DIGITS - 1 - np.floor(np.log10(size)), 300)
-    # Powers of ten below 1 are not exact; no minus zero.
-    scale = 10.0 ** np.abs(decimals)
-    fine = np.round(values * np.where(decimals > 0, scale, 1.0)) / scale
-    coarse = np.round(values / scale) * scale
-    return np.asarray(np.where(decimals > 0, fine, coarse) + 0.0)
+def _single(values: FloatArray) -> FloatArray:
+    """Round to single precision, whatever the size; no minus zero."""
+    mantissas, exponents = np.frexp(values)
+    return np.asarray(np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents) + 0.0)
 
 
 def _mixed(keys: HashArray) -> HashArray:

@@ -321,11 +321,13 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
         notes = _mixed_units(column)
         if format is not None and read > _MOSTLY and not notes:
+            spec = _of_text(column)
             note = (
                 f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
-                "the others for typing errors, so it is used as text; --numeric overrides this."
+                f"the others for typing errors, so it is taken as {spec.role}; --numeric overrides "
+                "this."
             )
-            return replace(_of_text(column), notes=(note,))
+            return replace(spec, notes=(note,))
     if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if (dates := column.date_format(dayfirst)) is not None:
@@ -446,13 +448,16 @@ def _of_text(column: Column) -> ColumnSpec:
 def _format_notes(name: str, format: ValueFormat) -> tuple[str, ...]:
     """Sentences on what had to be decided about a format without evidence."""
     if isinstance(format, DateFormat):
-        if format.decided_by not in ("default", "option"):
-            return ()
-        order = "day before month" if format.day_first else "month before day"
-        asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
-        if format.day_first and format.decided_by == "default":
-            asked = "as dates with dots are written"
-        return (f"Column {quoted(name)}: no date tells day from month; read as {order} ({asked}).",)
+        years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
+        notes = [years] * format.short_years
+        if format.decided_by in ("default", "option"):
+            order = "day before month" if format.day_first else "month before day"
+            asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
+            if format.day_first and format.decided_by == "default":
+                asked = "as dates with dots are written"
+            tells = f"no date tells day from month; read as {order} ({asked})"
+            notes.append(f"Column {quoted(name)}: {tells}.")
+        return tuple(notes)
     notes = []
     if format.ambiguous:
         other = "decimal comma" if format.thousands == "," else "decimal mark"

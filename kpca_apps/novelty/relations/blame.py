@@ -18,7 +18,7 @@ from msgspec import Meta
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.relations.checking import Cells, check, expected
 from kpca_apps.novelty.relations.rule import AnyRule, Equal, Linear, Product
-from kpca_apps.system.arrays import FloatArray
+from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.values import DateFormat, NumberFormat, ValueFormat
 
 # Nine of ten values of a column lie between its ends. Values are unusual so many times farther from
@@ -118,11 +118,16 @@ def suppose(rule: AnyRule, cells: Cells, usual: Mapping[str, UsualValues]) -> di
                 rounded = np.round(mended / step) * step
             elif usual[name].decimals >= 0:
                 rounded = np.round(mended, usual[name].decimals)
-            holds = check(rule, _Mended(cells.table, cells.formats, name, rounded)).holds
+            holds = kept(rule, cells, name, rounded)
             mended = np.where(holds, rounded, mended)
             misfit = np.maximum(misfit, np.where(holds, usual[name].distance(mended), np.inf))
         supposed[name] = Supposed(mended, misfit)
     return supposed
+
+
+def kept(rule: AnyRule, cells: Cells, name: str, mended: FloatArray) -> BoolArray:
+    """In which rows a rule holds once a column has other numbers (r,)."""
+    return check(rule, _Mended(cells.table, cells.formats, name, mended)).holds
 
 
 def fitting(supposed: Mapping[str, Supposed], place: int) -> list[str]:

@@ -7,7 +7,7 @@ others of their rows contradict.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from kpca_apps.names import one_line, quoted
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
-from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, suppose
+from kpca_apps.novelty.relations.blame import Supposed, UsualValues, fitting, kept, suppose
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.conditional.levels import (
     Evidence,
@@ -188,12 +188,21 @@ class Relations:
                 }
                 most = max(counts.values())
                 worst = [name for name, count in counts.items() if count == most]
+                if len(worst) > 1 and most[0] > 1:
+                    worst = [
+                        name for name in worst if all(of.may_be(name, worst, at) for of, at in left)
+                    ]
                 one = worst[0] if len(worst) == 1 and most[0] > 1 else None
                 named = [of for of in left if one is None or one in of[0].held.rule.columns]
                 left = [of for of in left if of not in named]
+                if one is not None:
+                    rules = [of.held.rule for of, _ in named]
+                    named = [(of, at) for of, at in named if of.mends(rules, one, at)] or named
                 for of, place in named:
                     if of.clearness[place] > 0:
-                        yield of.say(place, counts, columns)
+                        most = max(counts[name] for name in of.held.rule.columns)
+                        likely = [name for name in of.held.rule.columns if counts[name] == most]
+                        yield of.say(place, likely if one is None else [one], columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,13 +220,23 @@ class _Broken:
         """What follows if the value of each column is the wrong one."""
         return suppose(self.held.rule, self.cells, self.usual)
 
+    def may_be(self, name: str, names: Collection[str], place: int) -> bool:
+        """Whether a column may be wrong in a row, of some; true where the rule is not about it."""
+        of_rule = {one: self.supposed[one] for one in self.held.rule.columns if one in names}
+        return name not in of_rule or name in fitting(of_rule, place)
+
+    def mends(self, rules: Iterable[AnyRule], name: str, place: int) -> bool:
+        """Whether what should stand in a column keeps other rules of a row too."""
+        mended = self.supposed[name].mended
+        if mended is None:
+            return False
+        return all(kept(rule, self.cells, name, mended)[place] for rule in rules)
+
     def say(
-        self, place: int, evidence: Mapping[str, tuple[int, int]], columns: Mapping[str, RuleColumn]
+        self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]
     ) -> Contradiction:
-        """Say which cell of a row is wrong: of those with most evidence, any that may be."""
+        """Say which cell of a row is wrong: of those in some columns, any that may be."""
         rule = self.held.rule
-        most = max(evidence[name] for name in rule.columns)
-        names = [name for name in rule.columns if evidence[name] == most]
         name, *others = fitting({name: self.supposed[name] for name in names}, place)
         suggestion = "" if others else self._meant(place, name, columns)
         says, allowed = f"{sentence(self.held, columns)}.", suggestion

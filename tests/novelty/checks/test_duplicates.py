@@ -181,13 +181,14 @@ def test_a_repeated_row_and_one_with_a_changed_cell_are_told_with_their_rows() -
     assert near.cells == ((PLANTED["colour"][301],), (other,))
 
 
-def test_six_digits_tell_numbers_apart_and_sizes_do_not_matter() -> None:
-    numbers = np.array([1e-300, 5e-324, 3.0, 3.0000001, 3.00001, -3.0, 0.0, -0.0, 1e99])
-    rounded = module._rounded(numbers)
-    assert rounded[2] == rounded[3] != rounded[4]
-    assert np.isfinite(rounded).all() and not np.signbit(rounded[7])
-    assert rounded == pytest.approx(numbers, rel=1e-6, abs=1e-320)
-    assert module._rounded(np.array([9.9999996, 10.0])).tolist() == [10.0, 10.0]
+def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter() -> None:
+    numbers = np.array([1e-300, 5e-324, 3.0, 3.0000001, 3.000001, -3.0, 0.0, -0.0, 1e99])
+    single = module._single(numbers)
+    assert single[2] == single[3] != single[4]
+    assert not np.signbit(single[7])
+    assert single == pytest.approx(numbers, rel=1e-7, abs=0)
+    # A balance to the cent, and places some metres apart.
+    assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
 
 
 def test_what_repeats_by_nature_is_one_sentence() -> None:

@@ -297,3 +297,14 @@ def test_numbers_that_repeat_and_are_padded_like_codes_are_told() -> None:
     assert spec.role == "numeric" and "--categorical plz" in spec.notes[0]
     declared, *_ = plan_of(ColumnOptions(categorical=("plz",)), plz=cells, n=cells).specs
     assert declared.role == "categorical" and not declared.notes
+
+
+def test_the_century_of_two_digits_is_told() -> None:
+    spec = spec_of([f"{day}.05.{year}" for day in (13, 28) for year in range(30, 50)])
+    assert spec.role == "datetime"
+    assert 'Column "x": years of two digits are read as 1969 to 2068.' in spec.notes
+
+
+def test_a_column_with_too_few_numbers_is_said_to_be_what_it_is_taken_as() -> None:
+    spec = spec_of(["1", "2", "3", "4", "don't know"] * 8)
+    assert spec.role == "categorical" and "taken as categorical" in spec.notes[0]
