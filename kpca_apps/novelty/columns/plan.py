@@ -62,6 +62,8 @@ _ONE_WORD = 1.5  # words on average below which it holds codes
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
 _LONGEST_WORD = 40  # of a unit
+# Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
+_OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
 
 @dataclass(frozen=True)
@@ -409,7 +411,7 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    said = _format_notes(name, format)
+    said = _format_notes(name, format, float(np.ptp(in_order)))
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
         padded = (
@@ -445,11 +447,11 @@ def _of_text(column: Column) -> ColumnSpec:
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
 
 
-def _format_notes(name: str, format: ValueFormat) -> tuple[str, ...]:
-    """Sentences on what had to be decided about a format without evidence."""
+def _format_notes(name: str, format: ValueFormat, width: float) -> tuple[str, ...]:
+    """Sentences on what had to be decided about a format without evidence; values span a width."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
-        notes = [years] * format.short_years
+        notes = [years] * (format.short_years and width > _OF_ONE_CENTURY)
         if format.decided_by in ("default", "option"):
             order = "day before month" if format.day_first else "month before day"
             asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"

@@ -303,6 +303,8 @@ def test_the_century_of_two_digits_is_told() -> None:
     spec = spec_of([f"{day}.05.{year}" for day in (13, 28) for year in range(30, 50)])
     assert spec.role == "datetime"
     assert 'Column "x": years of two digits are read as 1969 to 2068.' in spec.notes
+    # Bookings of a few years are of one century, whichever.
+    assert not spec_of([f"{day}.05.{year}" for day in range(9, 29) for year in (25, 26)]).notes
 
 
 def test_a_column_with_too_few_numbers_is_said_to_be_what_it_is_taken_as() -> None:
