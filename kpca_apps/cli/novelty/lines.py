@@ -64,7 +64,9 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     # No cell of one row breaks a rule between rows: the lists above may name none of these.
     listed_rows = {one.row for one in (*result.flagged_rows, *result.odd_cell_rows)}
     between = [
-        of for of in result.rules if of.compares_rows and not listed_rows.issuperset(of.rows)
+        of
+        for of in result.rules
+        if of.compares_rows and (of.n_broken > len(of.rows) or not listed_rows.issuperset(of.rows))
     ]
     broken = [of for of in between if 0 < of.n_broken * len(result.rules) < of.n_rows]
     for rule in broken[:MAX_PATTERNS]:

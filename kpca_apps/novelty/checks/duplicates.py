@@ -3,7 +3,7 @@
 Equal rows have one hash. For rows equal but for one cell each cell gets a hash,
 and the hash of a row is their sum: without column j it is the sum less one hash, so that d sorts of
 n numbers find what a comparison of all pairs would. Cells are compared here but for case, space
-and what single precision loses: a value that was stored there and back is the same value.
+and what single precision loses of a fraction, which may have been stored there and back.
 
 What repeats by nature is counted and not listed. First, what chance explains: of n rows, n times
 the product of the shares of a row's cells are expected to hold just these cells, were columns
@@ -172,9 +172,12 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
 
 
 def _single(values: FloatArray) -> FloatArray:
-    """Round to single precision, whatever the size; no minus zero."""
+    """Round to single precision, whatever the size; not whole numbers, and no minus zero."""
     mantissas, exponents = np.frexp(values)
-    return np.asarray(np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents) + 0.0)
+    # The largest floats would be infinite: they are whole.
+    with np.errstate(over="ignore"):
+        single = np.ldexp(mantissas.astype(np.float32).astype(np.float64), exponents)
+    return np.asarray(np.where(values == np.rint(values), values, single) + 0.0)
 
 
 def _mixed(keys: HashArray) -> HashArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -193,16 +193,16 @@ class Relations:
                         name for name in worst if all(of.may_be(name, worst, at) for of, at in left)
                     ]
                 one = worst[0] if len(worst) == 1 and most[0] > 1 else None
-                named = [of for of in left if one is None or one in of[0].held.rule.columns]
-                left = [of for of in left if of not in named]
-                if one is not None:
+                about = [of for of in left if one is None or one in of[0].held.rule.columns]
+                left = [of for of in left if of not in about]
+                named = [(of, place) for of, place in about if of.clearness[place] > 0]
+                if one is not None and len(named) > 1:
                     rules = [of.held.rule for of, _ in named]
                     named = [(of, at) for of, at in named if of.mends(rules, one, at)] or named
                 for of, place in named:
-                    if of.clearness[place] > 0:
-                        most = max(counts[name] for name in of.held.rule.columns)
-                        likely = [name for name in of.held.rule.columns if counts[name] == most]
-                        yield of.say(place, likely if one is None else [one], columns)
+                    most = max(counts[name] for name in of.held.rule.columns)
+                    likely = [name for name in of.held.rule.columns if counts[name] == most]
+                    yield of.say(place, likely if one is None else [one], columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +214,7 @@ class _Broken:
     rows: IntArray  # (r,), from 0
     clearness: FloatArray  # (r,)
     usual: Mapping[str, UsualValues]
+    _kept: dict[tuple[str, AnyRule], BoolArray] = field(default_factory=dict, init=False)
 
     @cached_property
     def supposed(self) -> dict[str, Supposed]:
@@ -230,7 +231,10 @@ class _Broken:
         mended = self.supposed[name].mended
         if mended is None:
             return False
-        return all(kept(rule, self.cells, name, mended)[place] for rule in rules)
+        for rule in rules:
+            if (name, rule) not in self._kept:
+                self._kept[name, rule] = kept(rule, self.cells, name, mended)
+        return all(self._kept[name, rule][place] for rule in rules)
 
     def say(
         self, place: int, names: Sequence[str], columns: Mapping[str, RuleColumn]

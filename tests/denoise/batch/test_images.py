@@ -9,6 +9,7 @@ import sys
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,6 +171,29 @@ def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
     assert [image.notes for image in result.images] == [(), ()]
     found = contents(tmp_path / "out")
     assert [found[name] for name in ("a.jpg", "b.png")] == [*contents(folder).values()]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (Path.unlink, "cannot be read any more"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"more"), "changed while"),
+    ],
+)
+def test_an_image_that_changes_before_it_is_copied_is_refused(
+    change: Any, words: str, tmp_path: Path
+) -> None:
+    save(tmp_path / "in", "a.png", picture(0))
+    save(tmp_path / "in", "b.png", picture(1))
+
+    def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        if np.array_equal(pixels, picture(0)):
+            change(tmp_path / "in" / "a.png")
+        return pixels.astype(np.float32), Info(established=False)
+
+    first, second = run(tmp_path, denoise=leave).images
+    assert (first.status, second.status) == ("failed", "ok")
+    assert words in first.reason and [*contents(tmp_path / "out")] == ["b.png"]
 
 
 def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:

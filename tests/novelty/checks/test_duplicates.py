@@ -189,6 +189,9 @@ def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter
     assert single == pytest.approx(numbers, rel=1e-7, abs=0)
     # A balance to the cent, and places some metres apart.
     assert len({*module._single(np.array([45678.91, 45678.92, 47.401059, 47.401140]))}) == 4
+    # Whole numbers are codes and counts, and of the largest floats none is infinite.
+    whole = np.array([16_777_216.0, 16_777_217.0, np.finfo(float).max, np.inf, -np.inf, np.nan])
+    np.testing.assert_array_equal(module._single(whole), whole)
 
 
 def test_what_repeats_by_nature_is_one_sentence() -> None:

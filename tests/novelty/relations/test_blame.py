@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -105,3 +108,22 @@ def test_of_columns_in_the_same_broken_rules_that_which_fits_them_all_is_named()
     assert {(one.column, one.others, one.suggestion) for one in found} == {
         ("net", (), f"{right:.2f}")
     }
+
+
+def test_a_rule_that_many_rows_break_takes_no_contradiction_of_another_away() -> None:
+    net = stays()["net"]
+    columns = {"net": net, "tax": (0.19 * net).round(2)}
+    columns["gross"] = (net + columns["tax"]).round(2)
+    learned = table_from_frame(pl.DataFrame(columns), "right")
+    relations = Relations.learn(learned, infer_plan(learned))
+    assert len(relations.rules) == 2
+    # The sum alone gives the exact net, and was broken by half of the rows.
+    rules = [
+        msgspec.structs.replace(one, n_broken=200 if len(one.rule.columns) == 3 else 1)
+        for one in relations.rules
+    ]
+    # The tax, which is rounded, gives another net than the sum there.
+    net[np.flatnonzero((columns["tax"] / 0.19).round(2) != net)[0]] += 1000
+    table = table_from_frame(pl.DataFrame(columns), "wrong")
+    found = replace(relations, rules=tuple(rules)).judge(table).contradictions
+    assert {one.column for one in found} == {"net"}

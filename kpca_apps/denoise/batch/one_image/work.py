@@ -6,6 +6,7 @@ the batch gives that its name once it stands in the record.
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import shutil
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ from kpca_apps.errors import InputError, KpcaError, about
 from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
-from kpca_apps.names import one_line
+from kpca_apps.names import one_line, reason_of
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
@@ -178,30 +179,28 @@ def _fresh(task: Task, run: Run) -> Done:
             partial.open("xb").close()
     try:
         infos: list[DenoiseInfo] = []
-        is_copied = False
 
         def write(place: Any) -> None:
-            nonlocal is_copied
             if as_negative:
                 write_negative(place, image, denoise, infos)
             else:
                 pages = denoised_pages(image, source, denoise, folder, infos)
                 encode_image(place, pages, image, format=run.format)
-            is_file = written == image.format and not FORMATS[written].is_folder
-            if is_copied := is_file and not any(info.established for info in infos):
-                # JPEG would lose a little, palettes would become RGB, and all for nothing.
-                place.seek(0)
-                place.truncate()
-                with source.open("rb") as original:
-                    shutil.copyfileobj(original, place)
 
         with writing_to(target):
             _write(partial, write)
+        is_file = written == image.format and not FORMATS[written].is_folder
+        # Anew JPEG would lose a little, palettes would become RGB, and all for nothing.
+        if is_copied := is_file and not any(info.established for info in infos):
+            with _opened_again(source, name) as original, writing_to(target):
+                _write(partial, functools.partial(shutil.copyfileobj, original))
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
         telling = next((info for info in infos if not info.established), infos[0])
         impulses = any(info.impulses for info in infos)
         stored = read_image(partial, label=name, name=target.name)
+        if is_copied and stored.sha256 != image.sha256:
+            raise InputError("was changed while it was worked on; run again.", one_line(name))
         outcome = ImageOutcome(
             name=name,
             status="ok",
@@ -246,6 +245,16 @@ def _fresh(task: Task, run: Run) -> Done:
 def _is_of_a_part(denoise: Any) -> bool:
     """Whether some pixels were to stay as they are: outside a mask, or a region."""
     return any(getattr(denoise, name, None) is not None for name in ("mask", "region"))
+
+
+def _opened_again(source: Path, name: str) -> BinaryIO:
+    """Open an image once more; that it cannot be is its own fault, not its result's."""
+    try:
+        return source.open("rb")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read any more ({reason_of(error)}); run again.", one_line(name)
+        ) from None
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
