@@ -32,7 +32,9 @@ def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDAr
     try:
         # It adds all numbers up to see whether they are finite, and sums may not be.
         with np.errstate(over="ignore", invalid="ignore"):
-            rows: Any = validate_data(estimator, X, dtype=np.float64, order="C", **options)
+            rows: Any = validate_data(
+                estimator, X, accept_sparse="csr", dtype=np.float64, order="C", **options
+            )
     except (TypeError, ValueError):
         columns: Any = X if hasattr(X, "columns") and hasattr(X, "__getitem__") else None
         for name in () if columns is None else columns.columns:

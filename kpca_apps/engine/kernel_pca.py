@@ -274,7 +274,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         MemoryLimitError
             Before anything is allocated, if the fit would exceed the memory budget.
         """
-        rows = checked_rows(self, X, accept_sparse="csr")
+        rows = checked_rows(self, X)
         if self.kernel == "precomputed":
             return self._hold(*self._fit_gram(rows), warn=True)
         return self._hold(*self._fit(ArrayRows(rows, n_jobs=self.n_jobs)), warn=True)
@@ -436,7 +436,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "A compressed model keeps no sums: add rows to the one it was made of."
             )
         goes_on = hasattr(self, "sums_")
-        rows = checked_rows(self, X, accept_sparse="csr", reset=not goes_on)
+        rows = checked_rows(self, X, reset=not goes_on)
         source = ArrayRows(rows, n_jobs=self.n_jobs)
         options = self._options(source)
         if not goes_on:
@@ -632,7 +632,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _rows(self, X: ArrayLike) -> Matrix:
         check_is_fitted(self)
-        rows: Matrix = checked_rows(self, X, accept_sparse="csr", reset=False)
+        rows: Matrix = checked_rows(self, X, reset=False)
         return rows
 
     def _mapped(self, X: ArrayLike, function: Callable[..., Matrix]) -> NDArray[np.floating[Any]]:

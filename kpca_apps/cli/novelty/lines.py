@@ -66,10 +66,11 @@ def say_findings(console: Console, result: ScreeningResult) -> None:
     between = [
         of
         for of in result.rules
-        if of.compares_rows and (of.n_broken > len(of.rows) or not listed_rows.issuperset(of.rows))
+        if of.compares_rows
+        and 0 < of.n_broken * len(result.rules) < of.n_rows
+        and (of.n_broken > len(of.rows) or not listed_rows.issuperset(of.rows))
     ]
-    broken = [of for of in between if 0 < of.n_broken * len(result.rules) < of.n_rows]
-    for rule in broken[:MAX_PATTERNS]:
+    for rule in between[:MAX_PATTERNS]:
         console.say(_broken_text(rule))
     if result.flagged_rows and result.flagged_file:
         rows = plural(len(result.flagged_rows), "flagged row")

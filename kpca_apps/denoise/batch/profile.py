@@ -69,7 +69,7 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
             version = one_line(str(document.get("schema_version")), 20)
             raise InputError(f"{label}: is of version {version}, and {VERSION} is read; {again}.")
         found = msgspec.convert(document.get("kinds"), tuple[KindNoise, ...])
-    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{label}: is damaged ({one_line(str(error), 80)}); {again}.") from None

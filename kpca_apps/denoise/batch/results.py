@@ -260,7 +260,7 @@ def _earlier(
         made_from = str(record.get("source")) if source is None else source
         if record.get("key") == batch_key(made_from, output, run.settings):
             # A damaged record counts for nothing.
-            with suppress(KeyError, ValueError, OverflowError, msgspec.ValidationError):
+            with suppress(KeyError, ValueError, OverflowError):
                 return msgspec.convert(record, Done)
     return None
 

@@ -58,7 +58,7 @@ def resolved_kernel(
         if gamma is None and kernel == "rbf":
             gamma = 1.0 / median_squared_distance(X, rng)
         elif gamma is None:
-            gamma = 1.0 / _median_distance(X, rng, "cityblock", COMPARED_ROWS, "added up")
+            gamma = 1.0 / _median_distance(X, rng, "cityblock", COMPARED_ROWS)
         return RBF(float(gamma)) if kernel == "rbf" else Laplacian(float(gamma))
     gamma = 1.0 / X.shape[1] if gamma is None else float(gamma)
     if kernel == "poly":
@@ -76,7 +76,7 @@ def median_squared_distance(
     One over it is the usual first choice of gamma: it does not depend on the units of the data. 1
     where all rows are the same: then the kernel is constant whatever its width.
     """
-    return _median_distance(X, rng, "sqeuclidean", rows, "squared")
+    return _median_distance(X, rng, "sqeuclidean", rows)
 
 
 def _median_distance(
@@ -84,9 +84,8 @@ def _median_distance(
     rng: np.random.Generator,
     metric: Literal["sqeuclidean", "cityblock"],
     rows: int,
-    done: str,
 ) -> float:
-    """Return the median of the distances other than 0, or say what cannot be done to the values."""
+    """Return the median of the distances other than 0, or refuse values that have none."""
     drawn = X[uniform_landmarks(len(X), rows, rng)]
     distances = pdist(drawn, metric)
     # A denormal distance would make gamma infinite; it is as good as none.
@@ -101,6 +100,7 @@ def _median_distance(
     elif (drawn == drawn[0]).all():
         return 1.0
     size = "large" if distances.size else "small"
+    done = "squared" if metric == "sqeuclidean" else "added up"
     raise ValueError(f"Values of the rows are too {size} to be {done}: scale the columns first.")
 
 

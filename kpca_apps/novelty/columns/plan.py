@@ -411,7 +411,7 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    said = _format_notes(name, format, float(np.ptp(in_order)))
+    said = _format_notes(name, format, in_order)
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
         padded = (
@@ -447,11 +447,11 @@ def _of_text(column: Column) -> ColumnSpec:
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
 
 
-def _format_notes(name: str, format: ValueFormat, width: float) -> tuple[str, ...]:
-    """Sentences on what had to be decided about a format without evidence; values span a width."""
+def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:
+    """Sentences on what had to be decided about the format of values without evidence."""
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
-        notes = [years] * (format.short_years and width > _OF_ONE_CENTURY)
+        notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
         if format.decided_by in ("default", "option"):
             order = "day before month" if format.day_first else "month before day"
             asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"

@@ -224,7 +224,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             For NaN or infinity, fewer than 3 rows, no varying column, parameters that do not go
             together, or `normal` rows that are all of them, or of a clean reference.
         """
-        table: FloatArray = checked_rows(self, X, accept_sparse="csr", ensure_min_samples=3)
+        table: FloatArray = checked_rows(self, X, ensure_min_samples=3)
         sample = sample_positions(len(table), self.random_state)
         self._fit(ArrayRows(table, sample, n_jobs=self.n_jobs), normal)
         of_threshold = () if np.isfinite(self.threshold_) else self.warnings_[-1:]
@@ -515,7 +515,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows: FloatArray = checked_rows(self, X, accept_sparse="csr", reset=False)
+        rows: FloatArray = checked_rows(self, X, reset=False)
         return rows
 
 

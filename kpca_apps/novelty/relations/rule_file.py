@@ -170,7 +170,7 @@ def read_rules(path: str | Path) -> HeldRules:
         data = _bytes_of(Path(path))
     try:
         return _rules_of(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         reason = one_line(" ".join(str(error).split()), 200)
         raise InputError(f"not a usable file of rules ({reason}); {_WRITE_ONE}", path) from None
 

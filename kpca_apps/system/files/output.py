@@ -249,7 +249,7 @@ def files_named(marker: bytes) -> list[str]:
     try:
         # Not msgspec.json, which takes no NaN, and a run may write one.
         facts = msgspec.convert(json.loads(marker), _Facts)
-    except (ValueError, msgspec.ValidationError, RecursionError):
+    except (ValueError, RecursionError):
         return []
     return facts.files if facts.tool == TOOL else []
 

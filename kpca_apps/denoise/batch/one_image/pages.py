@@ -32,7 +32,7 @@ from kpca_apps.system.stores.addresses import AnyPath
 from kpca_apps.system.stores.buckets import here
 
 MIDDLE = 1024  # pixels either way from the middle of a large page
-MOST_NAMED = 5  # pages
+_MOST_NAMED = 5  # pages
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
 
 
@@ -311,8 +311,8 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Any) -> tupl
             noisy += [str(number + 1)] if left.established and left.sigma > info.sigma else []
     if not noisy:
         return ()
-    if (n_more := len(noisy) - MOST_NAMED) > 0:
-        noisy[MOST_NAMED:] = [f"{n_more} more"]
+    if (n_more := len(noisy) - _MOST_NAMED) > 0:
+        noisy[_MOST_NAMED:] = [f"{n_more} more"]
     return (
         f"Noise is left on page{'s' * (len(noisy) > 1)} {in_prose(noisy)}, where it is stronger "
         "than the one level of the stack: leave out --stack, or denoise such pages by themselves.",

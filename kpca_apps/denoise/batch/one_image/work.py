@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,11 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
-from kpca_apps.errors import InputError, KpcaError, about
+from kpca_apps.errors import InputError, KpcaError, about, opening
 from kpca_apps.images.files import encode_image, read_image, target_format
 from kpca_apps.images.kinds import FORMATS
 from kpca_apps.images.types import ImageFile
-from kpca_apps.names import one_line, reason_of
+from kpca_apps.names import one_line
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 BUG = "a bug in kpca"
@@ -192,7 +192,9 @@ def _fresh(task: Task, run: Run) -> Done:
         is_file = written == image.format and not FORMATS[written].is_folder
         # Anew JPEG would lose a little, palettes would become RGB, and all for nothing.
         if is_copied := is_file and not any(info.established for info in infos):
-            with _opened_again(source, name) as original, writing_to(target):
+            with opening(one_line(name)):
+                original = source.open("rb")
+            with original, writing_to(target):
                 _write(partial, functools.partial(shutil.copyfileobj, original))
         seconds = time.perf_counter() - began
         sigma, data_range, other_types = _level_of_pages(image, infos)
@@ -245,16 +247,6 @@ def _fresh(task: Task, run: Run) -> Done:
 def _is_of_a_part(denoise: Any) -> bool:
     """Whether some pixels were to stay as they are: outside a mask, or a region."""
     return any(getattr(denoise, name, None) is not None for name in ("mask", "region"))
-
-
-def _opened_again(source: Path, name: str) -> BinaryIO:
-    """Open an image once more; that it cannot be is its own fault, not its result's."""
-    try:
-        return source.open("rb")
-    except OSError as error:
-        raise InputError(
-            f"cannot be read any more ({reason_of(error)}); run again.", one_line(name)
-        ) from None
 
 
 def _write(partial: Path, write: Callable[[Any], None]) -> None:
