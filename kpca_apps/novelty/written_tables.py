@@ -126,25 +126,6 @@ class _ScoredPart:
         return str(self.part)
 
 
-def write_scored_table(
-    table: AnyTable,
-    result: ScreeningResult,
-    path: Path,
-    execution: Execution | None = None,
-    *,
-    keep_hidden: bool = False,
-    style: CsvStyle = PLAIN,
-) -> tuple[str, ...]:
-    """Write a table with the rarity or p-value, score, flag, rank and first reason of each row.
-
-    The cells of hidden columns are empty, unless they are to be kept. Return sentences on input
-    columns that had to be renamed.
-    """
-    none = np.empty(0, dtype=np.int64)
-    _write_scored(table, result, path, execution, none, keep_hidden, style)
-    return scored_notes(table.columns, found_columns(result, slice(0)))
-
-
 def _write_scored(
     table: AnyTable,
     result: ScreeningResult,
@@ -269,24 +250,6 @@ def _reason_columns(listed: Sequence[FlaggedRow]) -> dict[str, pl.Series]:
         for name, field in texts.items()
     }
     return joined | {"share": pl.Series("share", [one.share for one in listed], pl.Float64)}
-
-
-def write_flagged_rows(
-    table: AnyTable,
-    result: ScreeningResult,
-    plan: ColumnPlan,
-    path: Path,
-    execution: Execution | None = None,
-    style: CsvStyle = PLAIN,
-) -> tuple[str, ...]:
-    """Write the flagged rows and those with an odd cell, oddest first, to a file to send on.
-
-    Rank, line (or row), id and whether it is flagged are followed by the first reason or the odd
-    cells, the hint and the cells of the row, those of hidden columns left out. A workbook has the
-    odd cells in a second sheet. Return sentences on what had to be changed.
-    """
-    rows = take_rows(table, _listed_positions(result), execution or Execution())
-    return _write_listed(rows, table, result, plan, path, execution, style)
 
 
 def _listed_positions(result: ScreeningResult) -> IntArray:

@@ -15,7 +15,7 @@ from kpca_apps.novelty.result import CONTRADICTED, ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
 from kpca_apps.novelty.screening.run import explain_row, score, screen
-from kpca_apps.novelty.written_tables import write_flagged_rows, write_scored_table
+from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.tables.frames import table_from_frame
@@ -121,18 +121,17 @@ def test_a_row_whose_cell_has_changed_is_listed_again() -> None:
 
 def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     first, model = screen(table(), options=OPTIONS)
-    for ending in (".csv", ".xlsx"):
-        path = (tmp_path / "flagged").with_suffix(ending)
-        write_flagged_rows(table(), first, model.encoder.plan, path)
+    for name in ("flagged.csv", "flagged.xlsx"):
+        path = tmp_path / name
+        write_tables(tmp_path, table(), replace(first, flagged_file=name), model.encoder.plan)
         again, _ = screen(table(), accept=[read_table(path)], options=OPTIONS)
         assert again.is_accepted is not None
         assert set(np.flatnonzero(again.is_accepted)) == flagged(first)
         assert not any("flagged" in text for text in again.warnings)
     # So is a scored table cut down, and rows without the columns that are hidden.
     hidden = replace(OPTIONS, columns=ColumnOptions(hide=("price",)))
-    write_flagged_rows(
-        table(), screen(table(), options=hidden)[0], model.encoder.plan, tmp_path / "h.csv"
-    )
+    result = replace(screen(table(), options=hidden)[0], flagged_file="h.csv")
+    write_tables(tmp_path, table(), result, model.encoder.plan)
     assert "price" not in read_table(tmp_path / "h.csv").frame.columns
 
 
@@ -140,10 +139,10 @@ def test_a_star_of_the_table_itself_is_no_wildcard_on_the_list(tmp_path: Path) -
     frame = parcels().with_columns(mark=pl.Series(["*" if row == 20 else "x" for row in range(N)]))
     frame[21, "weight"] = frame[20, "weight"]
     first, model = screen(table(frame), options=OPTIONS)
-    for ending in (".csv", ".xlsx"):
-        path = (tmp_path / "flagged").with_suffix(ending)
-        write_flagged_rows(table(frame), first, model.encoder.plan, path)
-        listed = read_table(path)
+    for name in ("flagged.csv", "flagged.xlsx"):
+        result = replace(first, flagged_file=name)
+        write_tables(tmp_path, table(frame), result, model.encoder.plan)
+        listed = read_table(tmp_path / name)
         (place,) = np.flatnonzero(np.array(listed.column("mark").texts.to_list()) == "'*")
         one = table(listed.frame[[int(place)]].select("weight", "mark"), "fine.csv")
         again, _ = screen(table(frame), accept=[one], options=OPTIONS)
@@ -264,15 +263,16 @@ def test_accepted_false_alarms_do_not_raise_the_rate() -> None:
 
 
 def test_what_is_known_is_told_with_the_list(tmp_path: Path) -> None:
-    result, _ = screen(table(), accept=[PATTERN], options=OPTIONS)
+    result, model = screen(table(), accept=[PATTERN], options=OPTIONS)
     assert "20 rows are accepted in fine.csv and not listed" in render_screening(result)
     told = result_to_json(result)
     assert '"n_rows": 20' in told and "is_accepted" not in told
-    write_scored_table(table(), result, tmp_path / "scored.csv")
+    plan = model.encoder.plan
+    write_tables(tmp_path, table(), replace(result, flagged_file="flagged.csv"), plan)
     scored = pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None)
     assert np.flatnonzero(scored["accepted"]).tolist() == list(RARE)
     plain, _ = screen(table(), options=OPTIONS)
-    write_scored_table(table(), plain, tmp_path / "scored.csv")
+    write_tables(tmp_path, table(), replace(plain, flagged_file="flagged.csv"), plan)
     assert "accepted" not in pl.read_csv(tmp_path / "scored.csv", infer_schema_length=None).columns
 
 

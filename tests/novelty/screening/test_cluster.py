@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,11 @@ import pytest
 
 from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.encoded import Execution
+from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.novelty.screening.run import screen
-from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.system import finished as kept_parts
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.workers import Workers
@@ -154,10 +156,13 @@ def test_a_driver_killed_and_started_again_keeps_what_was_done(
     assert [one.name for one in folder.iterdir()] == ["rows.parquet"]
 
 
-def written(table: PartedTable, result: ScreeningResult, execution: Execution | None) -> bytes:
-    path = Path(tempfile.gettempdir(), "scored.csv")
-    write_scored_table(table, result, path, execution)
-    return path.read_bytes()
+def written(
+    table: PartedTable, result: ScreeningResult, plan: ColumnPlan, execution: Execution | None
+) -> bytes:
+    folder = Path(tempfile.gettempdir())
+    named = replace(result, flagged_file="flagged.csv")
+    write_tables(folder, table, named, plan, execution=execution)
+    return (folder / "scored.csv").read_bytes() + (folder / "flagged.csv").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.arrows", "rows.parquet", "rows.sqlite"])
@@ -166,10 +171,11 @@ def test_rows_are_sent_to_workers_who_cannot_read_them(
 ) -> None:
     table = opened(place / "driver" / name)
     with Workers("dask", scheduler=cluster.address) as workers:
-        found, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-        scored = written(table, found, Execution(workers))
+        found, model = screen(table, options=OPTIONS, execution=Execution(workers))
+        plan = model.encoder.plan
+        scored = written(table, found, plan, Execution(workers))
     np.testing.assert_array_equal(found.scores, here.scores)
-    assert scored == written(table, here, None)
+    assert scored == written(table, here, plan, None)
     assert len(carried) > len(table.parts)
 
 

@@ -18,9 +18,14 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare.comparison import compare_table
 from kpca_apps.novelty.result import ScreeningResult
 from kpca_apps.novelty.screening.fit import fit_table
-from kpca_apps.novelty.screening.model import ScreeningOptions, load_model, save_model
+from kpca_apps.novelty.screening.model import (
+    NoveltyModel,
+    ScreeningOptions,
+    load_model,
+    save_model,
+)
 from kpca_apps.novelty.screening.run import explain_row, score, screen
-from kpca_apps.novelty.written_tables import write_scored_table
+from kpca_apps.novelty.written_tables import write_tables
 from kpca_apps.options import LearnFrom
 from kpca_apps.report.result_json import result_to_json
 from kpca_apps.system.arrays import IntArray
@@ -219,14 +224,18 @@ def test_bytes_of_a_sample_are_the_same_for_any_number_of_threads(
     for n_workers in (1, 3):
         with Workers("threads", n_workers=n_workers) as workers:
             table = in_parts(birds)
-            result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.add(written(result, table, tmp_path / "scored.csv", workers))
+            found = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.add(written(*found, table, tmp_path, workers))
     assert len(bytes_of) == 1
 
 
-def written(result: ScreeningResult, table: PartedTable, path: Path, workers: Workers) -> bytes:
-    write_scored_table(table, result, path, Execution(workers))
-    return path.read_bytes() + result_to_json(result).encode()
+def written(
+    result: ScreeningResult, model: NoveltyModel, table: PartedTable, folder: Path, workers: Workers
+) -> bytes:
+    named, execution = replace(result, flagged_file="flagged.csv"), Execution(workers)
+    write_tables(folder, table, named, model.encoder.plan, execution=execution)
+    lists = [(folder / name).read_bytes() for name in ("scored.csv", "flagged.csv")]
+    return b"".join(lists) + result_to_json(result).encode()
 
 
 @pytest.mark.release
@@ -235,8 +244,8 @@ def test_bytes_are_the_same_for_any_number_of_threads(birds: Path, tmp_path: Pat
     for n_workers in (1, 2, 4):
         with Workers("threads", n_workers=n_workers) as workers:
             table = in_parts(birds)
-            result, _ = screen(table, options=OPTIONS, execution=Execution(workers))
-            bytes_of.append(written(result, table, tmp_path / "scored.csv", workers))
+            found = screen(table, options=OPTIONS, execution=Execution(workers))
+            bytes_of.append(written(*found, table, tmp_path, workers))
     assert bytes_of[0] == bytes_of[1] == bytes_of[2]
 
 
