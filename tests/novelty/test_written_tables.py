@@ -21,8 +21,6 @@ from kpca_apps.novelty.screening.run import screen
 from kpca_apps.novelty.written_tables import (
     found_columns,
     odd_cell_columns,
-    write_flagged_rows,
-    write_scored_table,
     write_tables,
 )
 from kpca_apps.report.novelty.page import render_screening
@@ -82,9 +80,12 @@ def in_parts(path: Path) -> PartedTable:
     return table
 
 
-def write(screened: Screened, table: AnyTable, path: Path) -> tuple[str, ...]:
-    result, model = screened
-    return write_flagged_rows(table, result, model.encoder.plan, path)
+def write(
+    screened: Screened, table: AnyTable, path: Path, execution: Execution | None = None
+) -> tuple[str, ...]:
+    """Write the flagged rows to a path, and the scored table beside it."""
+    result, model = replace(screened[0], flagged_file=path.name), screened[1]
+    return write_tables(path.parent, table, result, model.encoder.plan, execution=execution)
 
 
 def test_every_flagged_row_has_the_reason_that_was_planted(screened: Screened) -> None:
@@ -135,11 +136,11 @@ def test_whoever_works_writes_the_same_bytes(
     for workers in (Workers("serial"), Workers(executor, n_workers=2)):  # type: ignore[arg-type]
         with workers:
             table, execution = in_parts(file), Execution(workers)
-            result, model = screen(table, options=OPTIONS, execution=execution)
-            path = tmp_path / f"{len(written)}.csv"
-            write_flagged_rows(table, result, model.encoder.plan, path, execution)
-            write_scored_table(table, result, tmp_path / "scored.csv", execution)
-            written.append(path.read_bytes() + (tmp_path / "scored.csv").read_bytes())
+            found = screen(table, options=OPTIONS, execution=execution)
+            write(found, table, tmp_path / "flagged.csv", execution)
+            written.append(
+                [(tmp_path / name).read_bytes() for name in ("flagged.csv", "scored.csv")]
+            )
     assert written[0] == written[1]
 
 
@@ -360,7 +361,7 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
     others = {one.row for one in result.odd_cell_rows}
     assert others == rows_of_cells - {one.row for one in result.flagged_rows}
     assert 201 in others
-    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.csv")
+    write((result, model), table, tmp_path / "flagged.csv")
     rows = read_back(tmp_path / "flagged.csv")
     assert [row["flagged"] for row in rows] == ["true"] * N_ODD + ["false"] * len(others)
     ranks = [int(row["rank"]) for row in rows]
@@ -374,11 +375,11 @@ def test_rows_with_an_odd_cell_are_on_the_list_too(
 
 def test_the_workbook_has_the_odd_cells_in_a_sheet(of_two: list[Path], tmp_path: Path) -> None:
     table = open_table(of_two)
-    result, model = screen(table, options=ScreeningOptions(count=N_ODD))
-    write_flagged_rows(table, result, model.encoder.plan, tmp_path / "flagged.xlsx")
+    found = screen(table, options=ScreeningOptions(count=N_ODD))
+    write(found, table, tmp_path / "flagged.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "flagged.xlsx")["odd cells"]
     header, *rows = sheet.iter_rows(values_only=True)
-    columns = odd_cell_columns(table, result)
+    columns = odd_cell_columns(table, found[0])
     assert list(header) == list(columns)
     assert rows == list(zip(*columns.values(), strict=True))
     assert len(rows) == len(ODD)
