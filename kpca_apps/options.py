@@ -34,6 +34,7 @@ _MOST = 2**53
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
+THRESHOLD = "Threshold (give one)"  # the title of options that exclude each other
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -83,7 +84,7 @@ class Options:
 
 
 dataclass(frozen=True)(Options)
-_rule, _column = panel("Threshold (give one)"), panel("Columns")
+_rule, _column = panel(THRESHOLD), panel("Columns")
 _known = panel("Rows judged before")
 _model, _work = panel("Model"), panel("Parallel work")
 

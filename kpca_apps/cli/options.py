@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from kpca_apps.errors import ConfigError, InputError, flag_of, opening
 from kpca_apps.names import one_line, suggest
-from kpca_apps.options import Options, files, general, panel
+from kpca_apps.options import THRESHOLD, Options, files, general, panel
 from kpca_apps.system.limits import require_addresses
 
 __all__ = ["Options", "command", "files", "general", "panel"]
@@ -88,10 +88,12 @@ class HelpfulCommand(TyperCommand):
         if waiting:
             raise ConfigError(f"{waiting} needs a value: give one behind it, or leave it out")
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except UsageError as error:
             error.ctx = error.ctx or ctx  # type: ignore[attr-defined]
             raise
+        _reconcile(ctx)
+        return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options under their titles, then the names of those left out."""
@@ -122,6 +124,20 @@ class HelpfulCommand(TyperCommand):
                     )
                     names = f"\n{' ' * title_width}".join(lines)
                     formatter.write(f"  {title:<{title_width - 2}}{names}\n")
+
+
+def _reconcile(ctx: Any) -> None:
+    """Let a threshold on the command line replace one of a config file, and its --hide add to it.
+
+    Who hides one column more does not mean to show those that the file hides.
+    """
+    config = ctx.default_map or {}
+    typed = [n for n in ctx.params if ctx.get_parameter_source(n).name == "COMMANDLINE"]
+    panels = {one.name: getattr(one, "rich_help_panel", None) for one in ctx.command.params}
+    if any(panels[name] == THRESHOLD for name in typed):
+        ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
+    if "hide" in typed:
+        ctx.params["hide"] = [*dict.fromkeys([*config.get("hide", ()), *ctx.params["hide"]])]
 
 
 def _help_all(context: typer.Context, wanted: bool) -> None:

@@ -92,6 +92,17 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run)
     assert result()["settings"]["count"] == 2  # type: ignore[index]
 
 
+def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_what_it_hides(
+    kpca: Run,
+) -> None:
+    Path("run.toml").write_text('share = 0.1\nhide = ["mass"]\n', encoding="utf-8")
+    words = ("birds.csv", "--config", "run.toml", "--count", 2, "--hide", "colour", "--quiet")
+    assert kpca("screen", *words).code == 0
+    assert result()["settings"]["count"] == 2  # type: ignore[index]
+    told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
+    assert str(result()["command"]).startswith(told)
+
+
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
