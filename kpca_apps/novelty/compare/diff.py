@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import in_prose, one_line, reason_of, unique_names
+from kpca_apps.names import in_prose, listed, one_line, reason_of, unique_names
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
@@ -112,9 +112,10 @@ def trend_runs(
     hidden = {name for folder in folders for name in _hidden(_read(folder))}
     first = last = _read(folders[0])
     summaries, diffs = [_summary(first, hidden)], list[ScreeningDiff]()
-    rules = [_rule(first)]
+    rules, of_column = [_rule(first)], [first.columns]
     for folder in folders[1:]:
         before, last = last, _read(folder)
+        of_column.append(last.columns)
         diffs.append(_compare((before, last), hidden, execution, ""))
         summaries.append(diffs[-1].new)
         rules.append(_rule(last))
@@ -138,7 +139,7 @@ def trend_runs(
         moved=_moved((first, last), shared, execution or Execution()) if shared else (),
         settings={"rate of the tests of columns": RATE},
         versions=library_versions(),
-        warnings=_differently_made(runs),
+        warnings=(*_differently_made(runs), *_unlike(of_column)),
         command=command,
     )
 
@@ -222,7 +223,11 @@ def _compare(
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
-        warnings=(*_doubts(settings_changed), *_repeated(of_column, key)),
+        warnings=(
+            *_doubts(settings_changed),
+            *_repeated(of_column, key),
+            *_unlike(of_column),
+        ),
         command=command,
     )
 
@@ -381,6 +386,8 @@ def _listed(
         if cells[0] != cells[1]:
             changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     reason = columns = row["reason_column"] or ""
+    # First what put the row on the list: of many columns only some are told.
+    changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         reason = f"{columns}: {row['seen']}, expected {row['expected']}"
     before, now = (
@@ -456,6 +463,14 @@ def _repeated(
         f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "
         "gone and as new.",
     )
+
+
+def _unlike(of_column: Sequence[Collection[str]]) -> Iterator[str]:
+    """Say which columns not every table has: a column that is renamed moves unseen."""
+    every = dict.fromkeys(name for of in of_column for name in of)
+    if some := [name for name in every if not all(name in of for of in of_column)]:
+        verb, pronoun = ("is", "it") if len(some) == 1 else ("are", "they")
+        yield f"{listed(some)} {verb} not in every table, so nothing is told of how {pronoun} moved."
 
 
 def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:

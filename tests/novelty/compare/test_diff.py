@@ -60,6 +60,21 @@ def test_rows_new_on_the_list_and_gone_from_it_are_those_that_were_changed() -> 
     assert (diff.stayed, diff.moved, diff.settings_changed) == ((), (), ())
 
 
+def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
+    before, after = table(), table()
+    after[20, "weight"], after[20, "height"] = before[20, "weight"] + 0.1, 17.0
+    after[7, "weight"] = 60.0
+    (new,) = diff_runs(run(before, "old"), run(after, "new")).appeared
+    assert [name for name, *_ in new.changed] == ["height", "weight"]
+
+
+def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
+    old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
+    words = '"height", "tall" are not in every table'
+    assert any(words in note for note in diff_runs(old, new).warnings)
+    assert any(words in note for note in trend_runs([old, new, new]).warnings)
+
+
 @pytest.mark.parametrize("name", ["key", "place"])
 def test_columns_may_have_the_names_that_rows_are_matched_by(name: str) -> None:
     before, after = table().rename({"height": name}), table().rename({"height": name})
@@ -128,7 +143,8 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     assert diff.moved == ()
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
-    assert len(diff.warnings) == 1
+    assert len(diff.warnings) == 2
+    assert diff.warnings[1].startswith('"town", "extra" are not in every table')
     assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
 
 
