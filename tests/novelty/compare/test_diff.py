@@ -70,7 +70,7 @@ def test_of_cells_that_changed_the_one_that_is_the_reason_comes_first() -> None:
 
 def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
-    words = '"height", "tall" are not in every table'
+    words = 'not every table has them: "height", "tall".'
     assert any(words in note for note in diff_runs(old, new).warnings)
     assert any(words in note for note in trend_runs([old, new, new]).warnings)
 
@@ -144,7 +144,7 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
     assert len(diff.warnings) == 2
-    assert diff.warnings[1].startswith('"town", "extra" are not in every table')
+    assert diff.warnings[1].endswith(': "town", "extra".')
     assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
 
 
