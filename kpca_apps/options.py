@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
@@ -301,19 +301,23 @@ _KEYWORDS = {
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 
-def in_keywords(sentence: str) -> str:
+def in_keywords(sentence: str, more: Mapping[str, str] | None = None) -> str:
     """Spell the options in a sentence as keywords: ``--landmarks`` is ``n_landmarks=``.
 
     Sentences are written for the command line, and kept so in model files. What is quoted stays.
+    Those who have keywords for `more` options give them.
     """
     parts = _QUOTED.split(sentence)
-    parts[::2] = [" ".join(map(_with_keyword, part.split(" "))) for part in parts[::2]]
+    keywords = {**_KEYWORDS, **(more or {})}
+    for place, part in enumerate(parts[::2]):
+        words = [_with_keyword(word, keywords) for word in part.split(" ")]
+        parts[2 * place] = " ".join(words)
     return "".join(parts)
 
 
-def _with_keyword(word: str) -> str:
+def _with_keyword(word: str, keywords: Mapping[str, str]) -> str:
     flag = word.lstrip("(").rstrip(").,;:")
-    return word.replace(flag, _KEYWORDS[flag]) if flag in _KEYWORDS else word
+    return word.replace(flag, keywords[flag]) if flag in keywords else word
 
 
 def check_limits(values: object) -> None:

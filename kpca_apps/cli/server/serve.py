@@ -34,6 +34,10 @@ WRITES = (
 )
 
 
+# Options that tools have under a name of their own, beside those of `in_keywords`.
+KEYWORDS = {"--force": "replace=true", "--out": "out="}
+
+
 class Server(MCPServer[Any]):
     """A server that refuses parameters no tool has, and says in one line what is wrong."""
 
@@ -101,7 +105,7 @@ def _in_one_line(tool: Callable[..., Any], turn: threading.Lock) -> Callable[...
             try:
                 return tool(**arguments)
             except KpcaError as error:
-                raise ToolError(in_keywords(str(error))) from None
+                raise ToolError(in_keywords(str(error), KEYWORDS)) from None
             except MemoryError:
                 raise ToolError("the memory of this machine does not suffice") from None
             except Exception as error:

@@ -240,7 +240,8 @@ def test_nothing_but_a_run_is_replaced(served: Path, ask: Ask) -> None:
         ask, "screen_table", table="birds.csv", out="mine", replace=True
     )
     ask("screen_table", table="birds.csv")
-    assert "exists already" in refused(ask, "screen_table", table="birds.csv")
+    told = refused(ask, "screen_table", table="birds.csv")
+    assert "replace it with replace=true, or choose another folder with out=." in told
     ask("screen_table", table="birds.csv", replace=True)
     assert "holds no rules" in refused(
         ask, "find_rules", table="birds.csv", out="birds.csv", replace=True
