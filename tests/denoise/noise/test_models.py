@@ -6,7 +6,7 @@ from scipy.ndimage import median_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from tests.quick import quick
 
 CLEAN = data.camera()[100:196, 170:266].astype(float)
@@ -116,6 +116,18 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
     negative = clean < -2
     assert (out[negative] < 0).mean() > 0.8
     assert out[negative].mean() == pytest.approx(clean[negative].mean(), abs=2)
+
+
+@pytest.mark.parametrize("depth", [float, np.uint8])
+@pytest.mark.parametrize("sigma", [0.1, 0.3])
+def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
+    clean = data.camera()[:192, :192] / 2.0  # so that hardly any of the noise is cut off at white
+    noisy = np.clip(clean * RNG.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
+    info = measure_noise(noisy, data_range=255)
+    assert (info.noise, info.established) == ("speckle", True)
+    assert info.sigma == pytest.approx(sigma, rel=0.15)
+    counted = np.clip(RNG.poisson(clean / 2) * 2, 0, 255).astype(depth)
+    assert measure_noise(counted, data_range=255).noise == "poisson"
 
 
 def test_speckle_level_is_found_relative_to_the_intensity() -> None:
