@@ -89,7 +89,7 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
         noise = "poisson"
     # For a stack, and for noise that is known, there is no speckle.
     may_be_speckle = lights and noise == "poisson" and not known_laws and picture.axes.stack is None
-    if may_be_speckle and sum(law.log_odds_speckle for law in laws[0].laws) > PLAIN:
+    if may_be_speckle and _is_speckle(laws[0].laws):
         noise, laws, lights = "speckle", [], None
     # Noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
@@ -171,6 +171,15 @@ def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
     """
     found = [page for page in pages if page.seen and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
+
+
+def _is_speckle(laws: tuple[NoiseLaw, ...]) -> bool:
+    """Whether the deviation of noise that neighbours do not share is a share of the brightness.
+
+    What neighbours share is left to a law: the denoiser of speckle takes its noise for white.
+    """
+    shared = max(law.blur for law in laws) >= SHARED_BLUR
+    return not shared and sum(law.log_odds_speckle for law in laws) > PLAIN
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:

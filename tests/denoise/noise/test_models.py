@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import median_filter
+from scipy.ndimage import gaussian_filter, median_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
@@ -121,13 +121,17 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
 @pytest.mark.parametrize("depth", [float, np.uint8])
 @pytest.mark.parametrize("sigma", [0.1, 0.3])
 def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
+    rng = np.random.default_rng(0)
     clean = data.camera()[:192, :192] / 2.0  # so that hardly any of the noise is cut off at white
-    noisy = np.clip(clean * RNG.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
+    noisy = np.clip(clean * rng.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
     info = measure_noise(noisy, data_range=255)
     assert (info.noise, info.established) == ("speckle", True)
     assert info.sigma == pytest.approx(sigma, rel=0.15)
-    counted = np.clip(RNG.poisson(clean / 2) * 2, 0, 255).astype(depth)
+    counted = np.clip(rng.poisson(clean / 2) * 2, 0, 255).astype(depth)
     assert measure_noise(counted, data_range=255).noise == "poisson"
+    shared = gaussian_filter(rng.normal(size=clean.shape), 0.7)
+    steps = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((24, 24)))
+    assert measure_noise(steps * (1 + 0.2 * shared / shared.std())).noise == "poisson"
 
 
 def test_speckle_level_is_found_relative_to_the_intensity() -> None:
