@@ -318,7 +318,9 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
             "range."
         )
     if any(one.noise == "speckle" for one in files):
-        sentences.append("speckle: noise in proportion to the brightness; sigma is its share of it.")
+        sentences.append(
+            "speckle: noise in proportion to the brightness; sigma is its share of it."
+        )
     if left := [one for one in files if not one.established]:
         options = [
             f"{one.evidence.option} (for {one_line(one.name, MAX_NAME)})"
