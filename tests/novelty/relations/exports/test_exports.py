@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -148,28 +149,33 @@ def test_cells_written_otherwise_are_read_by_pandera_and_told_of_in_sql() -> Non
     assert by_sql(read, held(read, tuple(Order(columns=pair) for pair in orders))) == [second] * 3
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_name_or_value_ends_what_quotes_it(name: str) -> None:
+def test_no_name_or_value_ends_what_quotes_it() -> None:
     other = "b"
-    frame = pl.DataFrame({name: [1.0, 5.0, None, 7.0], other: ["x", CELLS[11], "y", "x"]})
+    cells = {name: [1.0, 5.0, None, 7.0] for name in NAMES}
+    frame = pl.DataFrame({**cells, other: ["x", CELLS[11], "y", "x"]})
     values = (*CELLS[:11], "x")
-    kinds = (
-        Within(columns=(name,), low=2.0),
-        EmptyUnless(columns=(name, other), values=values),
-        Unique(columns=(other, name)),
-        Determines(columns=(other, name)),
-    )
-    columns = (RuleColumn(name, numbers=NumberFormat(), typed=True), RuleColumn(other))
-    rules = HeldRules(name, 4, columns, tuple(HeldRule(rule, 4, 1) for rule in kinds))
-    broken = [(1,), (2,), (), (1, 4)]
+    kinds: list[AnyRule] = []
+    for name in NAMES:
+        kinds += [
+            Within(columns=(name,), low=2.0),
+            EmptyUnless(columns=(name, other), values=values),
+            Unique(columns=(other, name)),
+            Determines(columns=(other, name)),
+        ]
+    numbers = (RuleColumn(name, numbers=NumberFormat(), typed=True) for name in NAMES)
+    columns, of = (*numbers, RuleColumn(other)), tuple(HeldRule(rule, 4, 1) for rule in kinds)
+    rules = HeldRules("t", 4, columns, of)
+    broken = [(1,), (2,), (), (1, 4)] * len(NAMES)
     assert by_sql(frame, rules) == broken
     assert by_pandera(frame.to_pandas(), rules) == broken
-    ast.parse(rules_as_pandera(rules))
     checks = yaml.safe_load(rules_as_dqx(rules))
-    assert len(checks) == 4
-    assert all(
-        name.replace("`", "``") in one["check"]["arguments"]["expression"] for one in (checks)
-    )
+    texts = [one["check"]["arguments"]["expression"] for one in checks]
+    assert len(texts) == len(kinds)
+    for name, own in zip(NAMES, zip(*[iter(texts)] * 4, strict=True), strict=True):
+        assert all(name.replace("`", "``") in text for text in own)
+        named = replace(rules, table=name)
+        ast.parse(rules_as_pandera(named))
+        assert len(yaml.safe_load(rules_as_dqx(named))) == len(kinds)
 
 
 def test_names_that_queries_use_are_names_of_columns_too() -> None:
