@@ -137,7 +137,8 @@ def _reconcile(ctx: Any) -> None:
     if any(panels[name] == THRESHOLD for name in typed):
         ctx.params |= {n: None for n in config if panels[n] == THRESHOLD and n not in typed}
     if "hide" in typed:
-        ctx.params["hide"] = [*dict.fromkeys([*config.get("hide", ()), *ctx.params["hide"]])]
+        hidden = map(str, config.get("hide", ()))  # as it stands in the file: names may be numbers
+        ctx.params["hide"] = [*dict.fromkeys([*hidden, *ctx.params["hide"]])]
 
 
 def _help_all(context: typer.Context, wanted: bool) -> None:

@@ -106,7 +106,7 @@ def denoise_kpca(
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
         light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
-        noise is found to be so, else ``"gaussian"``.
+        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``.
     kernel : {"auto", "linear", "rbf"}
         ``"rbf"`` is Mika's method on each group of similar patches, ``exp(-|x - y|^2 / c)`` and a
         fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
@@ -285,11 +285,13 @@ def _denoised(
         for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
-    sigmas = tuple(info.sigma for info in infos)
+    # Levels of speckle are shares of the intensity, and go with no others.
+    told = max(infos, key=lambda info: (not is_relative(info.noise), info.sigma))
+    alike = [one.sigma for one in infos if is_relative(one.noise) == is_relative(told.noise)]
     info = replace(
-        max(infos, key=lambda info: info.sigma),
-        sigma=float(np.sqrt(np.mean(np.square(sigmas)))),
-        channel_sigma=sigmas,
+        told,
+        sigma=float(np.sqrt(np.mean(np.square(alike)))),
+        channel_sigma=tuple(info.sigma for info in infos),
         established=all(info.established for info in infos),
         impulses=any(info.impulses for info in infos),
     )

@@ -101,6 +101,12 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
     assert result()["settings"]["count"] == 2  # type: ignore[index]
     told = "kpca novelty screen birds.csv --count 2 --hide mass --hide colour"
     assert str(result()["command"]).startswith(told)
+    # Names that are numbers stand without quotes.
+    Path("run.toml").write_text("share = 0.1\nhide = [2024]\n", encoding="utf-8")
+    pl.read_csv("birds.csv").rename({"mass": "2024"}).write_csv("of_years.csv")
+    words = ("of_years.csv", "--config", "run.toml", "--hide", "colour", "--quiet")
+    assert kpca("screen", *words, "--out", "years").code == 0
+    assert "--hide 2024 --hide colour" in Path("years/result.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -335,6 +335,7 @@ class _Fit:
 
         No level of it is likelier beforehand than one of any law.
         """
+        # Less light than a thousandth of the scale counts as that: of none there is no share.
         light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
         variances = np.square(light / light.max())[:, None] * np.exp(self.grid)
         found = self._summed(self.table, self.grid, self._cut_off(variances))

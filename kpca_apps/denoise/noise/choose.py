@@ -179,7 +179,9 @@ def _is_speckle(laws: tuple[NoiseLaw, ...]) -> bool:
     What neighbours share is left to a law: the denoiser of speckle takes its noise for white.
     """
     shared = max(law.blur for law in laws) >= SHARED_BLUR
-    return not shared and sum(law.log_odds_speckle for law in laws) > PLAIN
+    # A channel without light tells nothing of it.
+    odds = sum(law.log_odds_speckle for law in laws if not law.is_of_nothing)
+    return not shared and odds > PLAIN
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:

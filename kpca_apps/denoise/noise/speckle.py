@@ -38,11 +38,13 @@ DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
 
 def measure(seen: Seen) -> Measured:
     """Measure the deviation in each channel, relative to the intensity."""
-    _, logs = _logs(seen.planes + np.float32(seen.black))
-    scale = float(np.ptp(logs) or 1.0) / SCALE
-    scaled = ((logs - logs.min()) / scale).astype(np.float32)
-    levels = tuple(_relative_deviation(estimate_noise(plane).sigma * scale) for plane in scaled)
-    return Measured(levels, levels, black=seen.black)
+    levels = []
+    for logs in _logs(seen.planes + np.float32(seen.black))[1]:
+        # Each on its own scale: a channel without light is far from all others.
+        scale = float(np.ptp(logs) or 1.0) / SCALE
+        scaled = ((logs - logs.min()) / scale).astype(np.float32)
+        levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))
+    return Measured(tuple(levels), tuple(levels), black=seen.black)
 
 
 def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
@@ -54,6 +56,7 @@ def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
 def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
     """Denoise planes, 0 being no light, whose noise multiplies the intensity.
 
+    `level` is that of all channels, or one a channel.
     Where values are negative there is other noise in the dark beside it, which is measured.
     """
     darks, logs = _logs(planes)

@@ -462,10 +462,14 @@ def _repeated(
 
 
 def _unlike(of_column: Sequence[Collection[str]]) -> Iterator[str]:
-    """Say which columns not every table has: a column that is renamed moves unseen."""
+    """Say which columns not every table has: a column that is renamed moves unseen.
+
+    Of several tables those that have one are compared in it.
+    """
     every = dict.fromkeys(name for of in of_column for name in of)
     if some := [name for name in every if not all(name in of for of in of_column)]:
-        yield f"Not compared, as not every table has them: {listed(some)}."
+        between = "" if len(of_column) == 2 else "but between those that have them, "
+        yield f"Not compared, {between}as not every table has them: {listed(some)}."
 
 
 def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:

@@ -159,6 +159,20 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert 19 < image.comparison.denoised.psnr < 22
 
 
+def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: Path) -> None:
+    def by_light(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        is_dark = pixels.max() < 100
+        return pixels, Info(noise="speckle", sigma=0.2) if is_dark else Info(sigma=10.0)
+
+    (tmp_path / "in").mkdir()
+    with tifffile.TiffWriter(tmp_path / "in" / "a.tif") as file:
+        for light in (255, 50, 255):
+            file.write(np.full((8, 8), light, np.uint8), contiguous=False)
+    (image,) = run(tmp_path, denoise=by_light).images
+    assert (image.noise, image.sigma) == ("gaussian", 10.0)
+    assert "on 1 page of speckle it is 0.2 of the intensity" in " ".join(image.notes)
+
+
 def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
     def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         return pixels.astype(np.float32), Info(established=False)

@@ -134,6 +134,28 @@ def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
     assert measure_noise(steps * (1 + 0.2 * shared / shared.std())).noise == "poisson"
 
 
+def test_speckle_is_told_beside_a_channel_without_light_and_not_in_a_stack() -> None:
+    rng = np.random.default_rng(0)
+    light = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((24, 24)))
+    noisy = light[..., np.newaxis] * rng.gamma(25, 1 / 25, (*light.shape, 3)) * [1.0, 1.0, 0.0]
+    info = measure_noise(noisy, data_range=255, channel_axis=-1)
+    assert info.noise == "speckle"
+    np.testing.assert_allclose(info.channel_sigma, [0.2, 0.2, 0.0], atol=0.01)
+    stack = light * rng.gamma(25, 1 / 25, (3, *light.shape))
+    assert denoise_with_info(stack, data_range=255, stack_axis=0)[1].noise == "poisson"
+
+
+def test_levels_of_speckle_are_not_mixed_with_others() -> None:
+    rng = np.random.default_rng(0)
+    light = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((16, 16)))
+    channels = light * rng.gamma(25, 1 / 25, light.shape), light + rng.normal(0, 10, light.shape)
+    _, info = denoise_with_info(
+        np.stack(channels, axis=-1), data_range=255, channel_axis=-1, quality="draft"
+    )
+    assert (info.noise, info.sigma) == ("gaussian", info.channel_sigma[1])
+    np.testing.assert_allclose(info.channel_sigma, [0.2, 10], rtol=0.05)
+
+
 def test_speckle_level_is_found_relative_to_the_intensity() -> None:
     image = speckle(0.3)
     assert denoise_with_info(image, noise="speckle")[1].sigma == pytest.approx(0.3, rel=0.15)

@@ -72,7 +72,9 @@ def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = 'not every table has them: "height", "tall".'
     assert any(words in note for note in diff_runs(old, new).warnings)
-    assert any(words in note for note in trend_runs([old, new, new]).warnings)
+    # Where a column is missing in between, the first and the last are compared in it.
+    (note,) = (note for note in trend_runs([old, new, old]).warnings if words in note)
+    assert note.startswith("Not compared, but between those that have them, as")
 
 
 @pytest.mark.parametrize("name", ["key", "place"])
