@@ -290,7 +290,7 @@ class NoveltyOptions(Options):
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
 _OF_COMMANDS = "out force each pdf to_send write_to json quiet dry_run config"
-_KEYWORDS = {
+KEYWORDS = {  # the keyword of each option that functions have
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))
     if name not in _OF_COMMANDS.split()
@@ -301,17 +301,15 @@ _KEYWORDS = {
 _QUOTED = re.compile(r"""((?<![^\s(\[])".*?"(?=[\s.,;:?!)\]]|$))""", re.DOTALL)
 
 
-def in_keywords(sentence: str, more: Mapping[str, str] | None = None) -> str:
+def in_keywords(sentence: str, keywords: Mapping[str, str] = KEYWORDS) -> str:
     """Spell the options in a sentence as keywords: ``--landmarks`` is ``n_landmarks=``.
 
     Sentences are written for the command line, and kept so in model files. What is quoted stays.
-    Those who have keywords for `more` options give them.
     """
     parts = _QUOTED.split(sentence)
-    keywords = {**_KEYWORDS, **(more or {})}
-    for place, part in enumerate(parts[::2]):
-        words = [_with_keyword(word, keywords) for word in part.split(" ")]
-        parts[2 * place] = " ".join(words)
+    parts[::2] = [
+        " ".join(_with_keyword(word, keywords) for word in part.split(" ")) for part in parts[::2]
+    ]
     return "".join(parts)
 
 

@@ -17,7 +17,7 @@ from kpca_apps import __version__
 from kpca_apps.cli.server.tools import Tools
 from kpca_apps.errors import KpcaError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.options import in_keywords
+from kpca_apps.options import KEYWORDS, in_keywords
 
 LONGEST = 1_000  # characters of an error
 INSTRUCTIONS = (
@@ -34,8 +34,8 @@ WRITES = (
 )
 
 
-# Options that tools have under a name of their own, beside those of `in_keywords`.
-KEYWORDS = {"--force": "replace=true", "--out": "out="}
+# Tools write, which functions do not.
+OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}
 
 
 class Server(MCPServer[Any]):
@@ -105,7 +105,7 @@ def _in_one_line(tool: Callable[..., Any], turn: threading.Lock) -> Callable[...
             try:
                 return tool(**arguments)
             except KpcaError as error:
-                raise ToolError(in_keywords(str(error), KEYWORDS)) from None
+                raise ToolError(in_keywords(str(error), OF_TOOLS)) from None
             except MemoryError:
                 raise ToolError("the memory of this machine does not suffice") from None
             except Exception as error:

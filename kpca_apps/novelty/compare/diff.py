@@ -382,9 +382,9 @@ def _listed(
         if cells[0] != cells[1]:
             changed.append((name, one_line(cells[0], CELL), one_line(cells[1], CELL)))
     reason = columns = row["reason_column"] or ""
-    # First what put the row on the list: of many columns only some are told.
-    changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
+        # First what put the row on the list: of many columns only some are told.
+        changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
         reason = f"{columns}: {row['seen']}, expected {row['expected']}"
     before, now = (
         int(one["place"]) if one is not None and one["is flagged"] else None
@@ -462,14 +462,11 @@ def _repeated(
 
 
 def _unlike(of_column: Sequence[Collection[str]]) -> Iterator[str]:
-    """Say which columns not every table has: a column that is renamed moves unseen.
-
-    Of several tables those that have one are compared in it.
-    """
+    """Say which columns not every table has: a column that is renamed moves unseen."""
     every = dict.fromkeys(name for of in of_column for name in of)
     if some := [name for name in every if not all(name in of for of in of_column)]:
-        between = "" if len(of_column) == 2 else "but between those that have them, "
-        yield f"Not compared, {between}as not every table has them: {listed(some)}."
+        two, more = "Not compared, as one table lacks them", "Compared only where a table has them"
+        yield f"{two if len(of_column) == 2 else more}: {listed(some)}."
 
 
 def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
