@@ -43,6 +43,9 @@ settings.register_profile(
 # Scripts to run by hand on data that is not in the repository (CONTRIBUTING.md).
 collect_ignore = ["benchmarks"]
 
+# Milliseconds until a page counts as stuck: of half a minute busy machines took more.
+PATIENCE = 180_000
+
 # Of a long list in a result so many are checked, at either end.
 CHECKED = 10
 

@@ -13,6 +13,7 @@ import pytest
 from kpca_apps.report.denoising.page import render_trial
 from kpca_apps.report.novelty.page import render_comparison, render_in_notebook
 from kpca_apps.report.papers.page import render_gallery
+from tests.conftest import PATIENCE
 from tests.report import denoising_examples, examples, gallery_examples
 from tests.report.pages import render_denoising, rendered
 
@@ -52,6 +53,7 @@ def opened(browser: Any, folder: Path) -> Iterator[Opened]:
 
     def open_page(name: str | Path, width: int = 1280, height: int = 800, **options: Any) -> Any:
         page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))

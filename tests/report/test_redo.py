@@ -19,6 +19,7 @@ from kpca_apps.denoise.batch.per_image import read_per_image
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.result import DenoisingResult, Evidence, Residual
 from kpca_apps.report.denoising.page import render_trial
+from tests.conftest import PATIENCE
 from tests.report import denoising_examples as examples
 from tests.report.pages import render_denoising
 
@@ -58,6 +59,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
         page = browser.new_page(
             viewport={"width": 1280, "height": 900}, accept_downloads=True, **options
         )
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: complaints.append(asked.url[:80]))

@@ -17,6 +17,7 @@ from kpca_apps.novelty.result import RowMark, ScreeningResult
 from kpca_apps.report.novelty.page import render_screening
 from kpca_apps.report.novelty.text import MAX_LISTED
 from kpca_apps.report.page import _asset
+from tests.conftest import PATIENCE
 from tests.report import examples, worked
 from tests.report.pages import rendered
 from tests.test_names import LEFT_ALONE, WRITTEN_OUT
@@ -38,6 +39,7 @@ def opened(browser: Any) -> Iterator[Opened]:
 
     def open_page(path: Path) -> Any:
         page = browser.new_page(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: complaints.append(asked.url))
