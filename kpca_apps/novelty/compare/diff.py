@@ -453,9 +453,8 @@ def _repeated(
     ids = {name for of in of_column for name, column in of.items() if column["role"] == "id"}
     if not ids or key in ids:
         return ()
-    named = ", ".join(f'"{one_line(name, CELL)}"' for name in sorted(ids))
     return (
-        f"{named} does not differ in every row of both tables: rows are matched by "
+        f"{listed(sorted(ids))} does not differ in every row of both tables: rows are matched by "
         f"{'another column' if key else 'all their cells'}, and one whose cells changed counts as "
         "gone and as new.",
     )
