@@ -97,15 +97,16 @@ def denoise_kpca(
         has no influence on the rest. Default: everywhere.
     region : tuple of int, optional
         Column and row of a corner, width and height of the part that is denoised; its noise is
-        measured in it, but for ``"speckle"`` and ``"impulse"``, which are measured in what is
-        around as well. The rest comes back as it is. Default: all.
+        measured in it, but for ``"impulse"``, which is measured in what is around as well. The rest
+        comes back as it is. Default: all.
     quality : {"draft", "fast", "balanced", "high"}
         Fewer or more passes, and for a draft smaller groups on coarser grids; a stack has the same
         at each.
     noise : {"gaussian", "poisson", "speckle", "impulse", "camera", "auto"}
         The kind of noise. ``"camera"`` is for photographs whose noise is shared by neighbouring
         pixels, ``"poisson"`` for noise whose variance grows with brightness, as that of counted
-        light; ``"auto"`` chooses either where the noise is found to be so, else ``"gaussian"``.
+        light; ``"speckle"`` for noise that multiplies it; ``"auto"`` chooses one of these where the
+        noise is found to be so (in stacks ``"poisson"`` for speckle), else ``"gaussian"``.
     kernel : {"auto", "linear", "rbf"}
         ``"rbf"`` is Mika's method on each group of similar patches, ``exp(-|x - y|^2 / c)`` and a
         fixed-point pre-image; ``"linear"`` is its limit as c grows. ``"auto"`` is what measures
@@ -284,11 +285,13 @@ def _denoised(
         for k, level in enumerate(levels)
     ]
     infos = [part.info for part in parts]
-    sigmas = tuple(info.sigma for info in infos)
+    # Levels of speckle are shares of the intensity, and go with no others.
+    told = max(infos, key=lambda info: (not is_relative(info.noise), info.sigma))
+    alike = [one.sigma for one in infos if is_relative(one.noise) == is_relative(told.noise)]
     info = replace(
-        max(infos, key=lambda info: info.sigma),
-        sigma=float(np.sqrt(np.mean(np.square(sigmas)))),
-        channel_sigma=sigmas,
+        told,
+        sigma=float(np.sqrt(np.mean(np.square(alike)))),
+        channel_sigma=tuple(info.sigma for info in infos),
         established=all(info.established for info in infos),
         impulses=any(info.impulses for info in infos),
     )
@@ -480,8 +483,9 @@ def measure_noise(
     Returns
     -------
     DenoiseInfo
-        With ``noise="camera"`` where the noise is correlated, ``"poisson"`` where it grows with
-        brightness, else ``"gaussian"``, and the level that denoising with ``noise="auto"`` removes.
+        With ``noise="camera"`` where the noise is correlated, ``"poisson"`` where its variance
+        grows with brightness, ``"speckle"`` where its deviation is a share of it, else
+        ``"gaussian"``, and the level that denoising with ``noise="auto"`` removes.
 
     Examples
     --------

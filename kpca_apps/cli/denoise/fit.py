@@ -121,8 +121,8 @@ def fit_dictionary(examples: Sequence[str], model: str, options: FitOptions) -> 
 
 
 _NOT_SHARED = (
-    "what stands with a question mark is not sure, and noise of finished photographs (camera) is "
-    "each image's own"
+    "what stands with a question mark is not sure, and noise of finished photographs (camera) and "
+    "speckle are each image's own"
 )
 
 
@@ -316,6 +316,10 @@ def _noise_sentences(files: Sequence[MeasuredFile]) -> list[str]:
         sentences.append(
             "poisson without a law: sigma is what it would be where the image is as bright as its "
             "range."
+        )
+    if any(one.noise == "speckle" for one in files):
+        sentences.append(
+            "speckle: noise in proportion to the brightness; sigma is its share of it."
         )
     if left := [one for one in files if not one.established]:
         options = [

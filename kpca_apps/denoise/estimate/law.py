@@ -141,6 +141,9 @@ class NoiseLaw:
     unevenness : float
         How much their energies differ, in terms of what those of noise do, in the most even quarter
         of the levels.
+    log_odds_speckle : float
+        Log odds of noise whose deviation is a share of the brightness against all laws, with this
+        blur.
     """
 
     gain: float
@@ -155,6 +158,7 @@ class NoiseLaw:
     variances: Array = field(repr=False, compare=False)
     share: float
     unevenness: float
+    log_odds_speckle: float = -math.inf
 
     @property
     def is_of_nothing(self) -> bool:
@@ -267,12 +271,17 @@ _NOISE = np.array([
 
 
 def measure_laws(
-    planes: NDArray[np.floating], step: float = 0.0, *, is_white: bool = False
+    planes: NDArray[np.floating],
+    step: float = 0.0,
+    *,
+    is_white: bool = False,
+    black: float = 0.0,
 ) -> list[NoiseLaw | None]:
     """Find the law of the noise of each plane (c, h, w); None where there is too little to see.
 
-    `step` is that of the values, whose rounding is white noise of its own. The blur is that of all;
-    of noise that is known to be white it is next to none. A plane of one value has no noise.
+    `step` is that of the values, whose rounding is white noise of its own; `black`, added to them,
+    makes 0 of no light. The blur is that of all; of noise that is known to be white it is next to
+    none. A plane of one value has no noise.
     """
     n_blurs = HARDLY_BLURRED + 1 if is_white else len(BLURS)
     found = [_classes(np.asarray(plane, np.float32), step) for plane in planes]
@@ -284,14 +293,15 @@ def measure_laws(
     blur = int(np.argmax(evidence))
     laws: list[NoiseLaw | None] = []
     for plane, classes, own in zip(planes, found, fits, strict=True):
-        black = float(plane.min())
+        lowest = float(plane.min())
         if classes is None:
-            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(black))
+            laws.append(None if np.ptp(plane) else NoiseLaw.of_nothing(lowest))
             continue
         fit = own[blur]
-        if np.count_nonzero(plane == black) > CUT * plane.size:
-            fit = max(fit, _Fit(classes, blur, black), key=lambda one: one.evidence)
-        laws.append(fit.refined(step, float(evidence[0] - evidence[blur])))
+        if np.count_nonzero(plane == lowest) > CUT * plane.size:
+            fit = max(fit, _Fit(classes, blur, lowest), key=lambda one: one.evidence)
+        law = fit.refined(step, float(evidence[0] - evidence[blur]))
+        laws.append(replace(law, log_odds_speckle=fit.log_odds_speckle(black)))
     return laws
 
 
@@ -308,6 +318,7 @@ class _Fit:
         top = np.log(1.6 * np.max((classes.energies / noise).min(axis=1)))
         grid = np.linspace(top - DEPTH, top, STEPS)
         table = _likelihoods(classes, np.ones(len(self.place)), noise, grid, BELIEVED)
+        self.table, self.grid = table, grid
         lights, place = np.exp(grid), self.place[:, None]
         laws = np.array([
             self._summed(table, grid, self._cut_off(lights * (dark + (1 - dark) * place)))
@@ -318,6 +329,17 @@ class _Fit:
         share, level = np.unravel_index(int(laws.argmax()), laws.shape)
         self.light = float(np.exp(grid[level]))
         self.dark = float(DARK_SHARES[share]) * self.light
+
+    def log_odds_speckle(self, black: float) -> float:
+        """Return the log odds of noise whose deviation is a share of the light, 0 at -`black`.
+
+        No level of it is likelier beforehand than one of any law.
+        """
+        # Less light than a thousandth of the scale counts as that: of none there is no share.
+        light = np.maximum(self.classes.brightness + black, DARK_SHARES[0] * SCALE)
+        variances = np.square(light / light.max())[:, None] * np.exp(self.grid)
+        found = self._summed(self.table, self.grid, self._cut_off(variances))
+        return float(logsumexp(found)) + math.log(len(DARK_SHARES)) - self.evidence
 
     def _cut_off(self, variances: Array) -> Array:
         """Return the logarithms of variances (n, laws), of what is left of them at black."""

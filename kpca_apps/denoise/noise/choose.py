@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from kpca_apps.denoise.colour import noise_in_opponent, to_opponent
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.estimate.law import Lights, NoiseLaw, PageLaws, measure_laws, typical_page
+from kpca_apps.denoise.estimate.law import (
+    PLAIN,
+    Lights,
+    NoiseLaw,
+    PageLaws,
+    measure_laws,
+    typical_page,
+)
 from kpca_apps.denoise.image import SCALE, Picture
 from kpca_apps.denoise.noise.gaussian import measure_white
 from kpca_apps.denoise.noise.impulse import WITH_IMPULSES, has_impulses
@@ -72,13 +79,18 @@ def look(picture: Picture, options: Options, sigma: Any, known_laws: Sequence[No
         lights = _lights_of(laws)
     elif sigma is None and options.noise in ("auto", "poisson"):
         step = unit if picture.colours.dtype.kind in "ui" else 0.0
-        laws = _measured_laws(pages, step, white.established)
+        black = picture.lowest * unit
+        laws = _measured_laws(pages, step, white.established, black)
         # Who says that light is counted has it measured from black on.
         lights = _light_found(laws, white.established) if options.noise == "auto" else None
     # Of colours a camera's noise may be of other spectra than a blur leaves.
     wanted = noise == "gaussian" or len(planes) == 1
     if options.noise == "auto" and lights and wanted and not (impulses and _at_both_ends(planes)):
         noise = "poisson"
+    # For a stack, and for noise that is known, there is no speckle.
+    may_be_speckle = lights and noise == "poisson" and not known_laws and picture.axes.stack is None
+    if may_be_speckle and _is_speckle(laws[0].laws):
+        noise, laws, lights = "speckle", [], None
     # Noise of light counts from no light, which need not be the lowest value.
     black = picture.lowest * unit if NOISE_MODELS[noise].from_black else 0.0
     if abs(black) > FARTHEST_BLACK:
@@ -127,15 +139,16 @@ def _pooled_white(pages: list[DenoiseInfo]) -> DenoiseInfo:
     )
 
 
-def _measured_laws(pages: list[Planes], step: float, white: bool) -> list[PageLaws]:
+def _measured_laws(pages: list[Planes], step: float, white: bool, black: float) -> list[PageLaws]:
     """Return the laws of pages that have noise, and of which enough is to be seen.
 
-    `step` is that of the values. Where noise that is `white` is there for sure, a law that rises
-    plainly is sure, too.
+    `step` is that of the values, of which no light is at -`black`. Where noise that is `white` is
+    there for sure, a law that rises plainly is sure, too.
     """
     found = []
     for page in pages:
-        laws = tuple(law for law in measure_laws(page, step, is_white=white) if law is not None)
+        measured_laws = measure_laws(page, step, is_white=white, black=black)
+        laws = tuple(law for law in measured_laws if law is not None)
         measured = [law for law in laws if not law.is_of_nothing]
         if not measured or len(laws) < len(page):
             continue
@@ -158,6 +171,17 @@ def _light_found(pages: list[PageLaws], white: bool) -> Lights | None:
     """
     found = [page for page in pages if page.seen and (page.rises_far or not white)]
     return _lights_of(found) if found and 2 * len(found) >= len(pages) else None
+
+
+def _is_speckle(laws: tuple[NoiseLaw, ...]) -> bool:
+    """Whether the deviation of noise that neighbours do not share is a share of the brightness.
+
+    What neighbours share is left to a law: the denoiser of speckle takes its noise for white.
+    """
+    shared = max(law.blur for law in laws) >= SHARED_BLUR
+    # A channel without light tells nothing of it.
+    odds = sum(law.log_odds_speckle for law in laws if not law.is_of_nothing)
+    return not shared and odds > PLAIN
 
 
 def _lights_of(pages: list[PageLaws]) -> Lights:

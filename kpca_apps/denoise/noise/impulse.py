@@ -17,7 +17,7 @@ from scipy.ndimage import uniform_filter
 
 from kpca_apps.denoise.estimate.level import diagonal_deviation
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian, measure_white
-from kpca_apps.denoise.noise.model import Levels, Planes, measured_in_denoising
+from kpca_apps.denoise.noise.model import Levels, Measured, Planes, Seen
 from kpca_apps.denoise.options import Options
 from kpca_apps.denoise.progress import part
 
@@ -39,7 +39,10 @@ LONELY_IN_NOISE = 1.2  # the same in deviations of the Gaussian noise beside
 # share of such pixels that neither edges nor highlights nor texture make.
 FAR_EXTREME, FAR_ALONE, WITH_IMPULSES = (25.0, 5.0), (60.0, 6.0), 0.005
 
-measure = measured_in_denoising
+
+def measure(seen: Seen) -> Measured:
+    """Leave it to `denoise` to measure its noise."""
+    return Measured(None, (0.0,) * len(seen.planes), black=seen.black)
 
 
 def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:

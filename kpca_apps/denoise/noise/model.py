@@ -72,11 +72,6 @@ class Model(Protocol):
         """Return planes denoised, and the level in each channel, from a level or what is known."""
 
 
-def measured_in_denoising(seen: Seen) -> Measured:
-    """Leave it to `denoise` to measure its noise."""
-    return Measured(None, (0.0,) * len(seen.planes), black=seen.black)
-
-
 def noisy_channels(planes: Planes, levels: Levels) -> NDArray[np.bool_]:
     """Return which channels have noise: not those without light, of which it is made."""
     return np.asarray((np.array(levels) > 0) & (planes.max(axis=(1, 2)) > 0))

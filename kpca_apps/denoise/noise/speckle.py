@@ -22,9 +22,10 @@ from kpca_apps.denoise.noise.dark import dark_light
 from kpca_apps.denoise.noise.gaussian import denoise_gaussian
 from kpca_apps.denoise.noise.model import (
     Levels,
+    Measured,
     Planes,
+    Seen,
     channel_by_channel,
-    measured_in_denoising,
     noisy_channels,
 )
 from kpca_apps.denoise.options import Options
@@ -35,23 +36,33 @@ FAINTEST = 1e-6  # relative deviation below which there is no noise
 DARKEST = 1e-3  # times the mean: keeps the logarithm of a dark pixel finite
 
 
-measure = measured_in_denoising
-
-
-def denoise(planes: Planes, level: float | None, options: Options) -> tuple[Planes, Levels]:
-    """Denoise planes, 0 being no light, whose noise multiplies the intensity.
-
-    Where values are negative there is other noise in the dark beside it, which is measured.
-    """
-    darks = [dark_light(plane, 2) for plane in planes]
-    logs = np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
-    if level is None:
+def measure(seen: Seen) -> Measured:
+    """Measure the deviation in each channel, relative to the intensity."""
+    levels = []
+    for logs in _logs(seen.planes + np.float32(seen.black))[1]:
+        # Each on its own scale: a channel without light is far from all others.
         scale = float(np.ptp(logs) or 1.0) / SCALE
         scaled = ((logs - logs.min()) / scale).astype(np.float32)
-        deviations = tuple(estimate_noise(plane).sigma * scale for plane in scaled)
-    else:
-        deviations = (speckle_log_moments(level)[1],) * len(planes)
-    relative = tuple(_relative_deviation(deviation) for deviation in deviations)
+        levels.append(_relative_deviation(estimate_noise(scaled).sigma * scale))
+    return Measured(tuple(levels), tuple(levels), black=seen.black)
+
+
+def _logs(planes: Planes) -> tuple[list[float], NDArray[np.float64]]:
+    """Return the light that makes the noise in the dark of planes, and their logarithms."""
+    darks = [dark_light(plane, 2) for plane in planes]
+    return darks, np.stack([log_of_speckle(p, dark) for p, dark in zip(planes, darks, strict=True)])
+
+
+def denoise(planes: Planes, level: float | Levels, options: Options) -> tuple[Planes, Levels]:
+    """Denoise planes, 0 being no light, whose noise multiplies the intensity.
+
+    `level` is that of all channels, or one a channel.
+    Where values are negative there is other noise in the dark beside it, which is measured.
+    """
+    darks, logs = _logs(planes)
+    levels = level if isinstance(level, tuple) else (level,) * len(planes)
+    relative = tuple(one if one >= FAINTEST else 0.0 for one in levels)
+    deviations = tuple(speckle_log_moments(one)[1] for one in relative)
     if not noisy_channels(planes, relative).all():
         return channel_by_channel(denoise, planes, relative, relative, options)
     lifted = np.stack([lift_specks(p, d) for p, d in zip(logs, deviations, strict=True)])

@@ -121,8 +121,6 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
     if not known:
         return "the noise level was not needed"
     was = "the noise was" if any(image.estimated for image in known) else "the noise was given as"
-    if all(image.is_relative for image in known):
-        return f"{was} {_range([100 * (i.sigma or 0.0) for i in known], 2)} % of the intensity"
     # In the units of the images, which those of several types do not share.
     by_type: dict[str, list[ImageOutcome]] = {}
     for image in known:
@@ -137,6 +135,8 @@ def noise_range(images: Sequence[ImageOutcome]) -> str:
         kind = f" in {dtype}" if len(by_type) > 1 else ""
         levels = _range([one for image in alike for one in _levels(image)])
         told.append([f"{levels}{scale}{where}{kind}"])
+    if shares := [100 * (image.sigma or 0.0) for image in known if image.is_relative]:
+        told.append([f"{_range(shares, 2)} % of the intensity"])
     return f"{was} {''.join(join_parts(told))}"
 
 

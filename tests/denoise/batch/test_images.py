@@ -159,6 +159,20 @@ def test_levels_of_pages_of_different_types_are_kept_apart(tmp_path: Path) -> No
     assert 19 < image.comparison.denoised.psnr < 22
 
 
+def test_levels_of_pages_of_speckle_are_shares_and_go_with_no_others(tmp_path: Path) -> None:
+    def by_light(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
+        is_dark = pixels.max() < 100
+        return pixels, Info(noise="speckle", sigma=0.2) if is_dark else Info(sigma=10.0)
+
+    (tmp_path / "in").mkdir()
+    with tifffile.TiffWriter(tmp_path / "in" / "a.tif") as file:
+        for light in (255, 50, 255):
+            file.write(np.full((8, 8), light, np.uint8), contiguous=False)
+    (image,) = run(tmp_path, denoise=by_light).images
+    assert (image.noise, image.sigma) == ("gaussian", 10.0)
+    assert "on 1 page of speckle it is 0.2 of the intensity" in " ".join(image.notes)
+
+
 def test_an_image_left_as_it_was_is_the_same_file(tmp_path: Path) -> None:
     def leave(pixels: np.ndarray, channel_axis: int | None) -> tuple[np.ndarray, Info]:
         return pixels.astype(np.float32), Info(established=False)
@@ -209,3 +223,14 @@ def test_pages_of_a_stack_that_are_noisier_than_its_level_are_named() -> None:
     assert "left on pages 3 and 5, where" in note
     left[2:5:2] = left[0], left[1]
     assert left_note(image, [info] * 5, stack) == ()
+
+
+def test_a_colour_page_is_named_where_its_colours_are_noisier_than_their_level() -> None:
+    rng, stack = np.random.default_rng(0), SimpleNamespace(stack=True)
+    blocks = np.kron(1000.0 * rng.integers(0, 2, (6, 6)), np.ones((16, 16)))[..., np.newaxis]
+    pages = [3000 + blocks + rng.normal(0, level, (96, 96, 3)) for level in (80, 150)]
+    info = DenoiseInfo("gaussian", 100.0, (100.0,) * 3, True, False, 1.0, 65535.0)
+    page = Page(96, 96, 3, np.dtype("u2"))
+    image = ImageFile("a", "tiff", (page,) * 2, lambda n: pages[n].astype(np.uint16))
+    (note,) = left_note(image, [info] * 2, stack)
+    assert "left on page 2, where" in note

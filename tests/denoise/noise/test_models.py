@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import median_filter
+from scipy.ndimage import gaussian_filter, median_filter
 from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
-from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info
+from kpca_apps.denoise.denoiser import denoise_kpca, denoise_with_info, measure_noise
 from tests.quick import quick
 
 CLEAN = data.camera()[100:196, 170:266].astype(float)
@@ -116,6 +116,44 @@ def test_speckle_mode_keeps_negatives_and_their_mean() -> None:
     negative = clean < -2
     assert (out[negative] < 0).mean() > 0.8
     assert out[negative].mean() == pytest.approx(clean[negative].mean(), abs=2)
+
+
+@pytest.mark.parametrize("depth", [float, np.uint8])
+@pytest.mark.parametrize("sigma", [0.1, 0.3])
+def test_speckle_is_told_from_counted_light(sigma: float, depth: type) -> None:
+    rng = np.random.default_rng(0)
+    clean = data.camera()[:192, :192] / 2.0  # so that hardly any of the noise is cut off at white
+    noisy = np.clip(clean * rng.gamma(1 / sigma**2, sigma**2, clean.shape), 0, 255).astype(depth)
+    info = measure_noise(noisy, data_range=255)
+    assert (info.noise, info.established) == ("speckle", True)
+    assert info.sigma == pytest.approx(sigma, rel=0.15)
+    counted = np.clip(rng.poisson(clean / 2) * 2, 0, 255).astype(depth)
+    assert measure_noise(counted, data_range=255).noise == "poisson"
+    shared = gaussian_filter(rng.normal(size=clean.shape), 0.7)
+    steps = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((24, 24)))
+    assert measure_noise(steps * (1 + 0.2 * shared / shared.std())).noise == "poisson"
+
+
+def test_speckle_is_told_beside_a_channel_without_light_and_not_in_a_stack() -> None:
+    rng = np.random.default_rng(0)
+    light = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((24, 24)))
+    noisy = light[..., np.newaxis] * rng.gamma(25, 1 / 25, (*light.shape, 3)) * [1.0, 1.0, 0.0]
+    info = measure_noise(noisy, data_range=255, channel_axis=-1)
+    assert info.noise == "speckle"
+    np.testing.assert_allclose(info.channel_sigma, [0.2, 0.2, 0.0], atol=0.01)
+    stack = light * rng.gamma(25, 1 / 25, (3, *light.shape))
+    assert denoise_with_info(stack, data_range=255, stack_axis=0)[1].noise == "poisson"
+
+
+def test_levels_of_speckle_are_not_mixed_with_others() -> None:
+    rng = np.random.default_rng(0)
+    light = np.kron(rng.uniform(20, 230, (8, 8)), np.ones((16, 16)))
+    channels = light * rng.gamma(25, 1 / 25, light.shape), light + rng.normal(0, 10, light.shape)
+    _, info = denoise_with_info(
+        np.stack(channels, axis=-1), data_range=255, channel_axis=-1, quality="draft"
+    )
+    assert (info.noise, info.sigma) == ("gaussian", info.channel_sigma[1])
+    np.testing.assert_allclose(info.channel_sigma, [0.2, 10], rtol=0.05)
 
 
 def test_speckle_level_is_found_relative_to_the_intensity() -> None:

@@ -101,6 +101,9 @@ def test_noise_of_other_kinds_has_its_own_scale() -> None:
         image(sigma=0.1, noise="speckle"), image(sigma=0.2, noise="speckle")
     )
     assert "20 of 255 where brightest" in say(image(noise="poisson"))
+    assert "the noise was 20 of 255 and 10 % of the intensity" in say(
+        image(), image(sigma=0.1, noise="speckle")
+    )
     assert level_text(image(sigma=0.2, noise="speckle")) == "20 % of the intensity"
     assert "impulse noise was removed" in say(image(noise="impulse"))
     # In the units of the images, whatever their ranges are; of several types each in its own.

@@ -93,6 +93,8 @@ def _why(info: DenoiseInfo, asked: str, found: Evidence) -> str:
         stronger = "it is stronger where the image is brighter"
         both = f"{stronger}, and neighbouring pixels share it"
         return (both if found.is_shared else stronger) if rises else "neighbouring pixels share it"
+    if info.noise == "speckle":
+        return "it grows in proportion to the brightness"
     if info.noise != "gaussian" or not info.sigma:
         return ""
     if not found.laws:

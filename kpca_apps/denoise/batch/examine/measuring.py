@@ -121,7 +121,8 @@ def pooled(found: Iterable[KnownNoise]) -> tuple[SameNoise, ...]:
     """Return the noise of each kind: that of most images in which it is there for sure.
 
     Gain and constant of a law, levels of white noise, and curves of raw files are medians over
-    those. Noise of a camera differs with what the camera did to each image, and is not pooled.
+    those. Noise of a camera differs with what the camera did to each image, and is not pooled, nor
+    is speckle.
     """
     kinds: dict[str, list[KnownNoise]] = defaultdict(list)
     for one in found:

@@ -304,11 +304,13 @@ def left_note(stored: ImageFile, infos: list[DenoiseInfo], denoise: Any) -> tupl
         return ()
     noisy = []
     for number, info in enumerate(infos):
-        grey = grey_of(without_holes(colours_of(stored.page(number)))[0])
-        # What varies so may be texture; to tell takes longer.
-        if info.established and diagonal_deviation(grey) > info.sigma:
-            left = estimate_noise(grey, info.data_range)
-            noisy += [str(number + 1)] if left.established and left.sigma > info.sigma else []
+        colours = without_holes(colours_of(stored.page(number)))[0].astype(np.float32)
+        planes = [*np.moveaxis(np.atleast_3d(colours), 2, 0)]
+        # The level is that of a colour. What varies so may be texture; to tell takes longer.
+        if info.established and np.mean([*map(diagonal_deviation, planes)]) > info.sigma:
+            left = [estimate_noise(plane, info.data_range) for plane in planes]
+            stronger = np.mean([one.sigma for one in left]) > info.sigma
+            noisy += [str(number + 1)] * bool(stronger and any(one.established for one in left))
     if not noisy:
         return ()
     if (n_more := len(noisy) - _MOST_NAMED) > 0:

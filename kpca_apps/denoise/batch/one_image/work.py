@@ -37,6 +37,7 @@ from kpca_apps.denoise.batch.one_image.pages import (
 )
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.options import is_relative
 from kpca_apps.denoise.progress import listening, writing
 from kpca_apps.denoise.result import ImageOutcome, mean_comparison
 from kpca_apps.errors import InputError, KpcaError, about, opening
@@ -332,20 +333,23 @@ def _level_of_pages(
 ) -> tuple[float, float, tuple[str, ...]]:
     """Return level and range over the pages of the first one's type, and notes on the others.
 
-    Levels of integers of 8 bits, of 16 bits and of floats are in units that do not go together.
+    Levels of integers of 8 bits, of 16 bits and of floats are in units that do not go together, and
+    those of speckle are shares of the intensity.
     """
     by_type: dict[str, list[DenoiseInfo]] = {}
     for page, info in zip(image.pages, infos, strict=True):
-        by_type.setdefault(str(page.dtype), []).append(info)
+        kind = info.noise if is_relative(info.noise) else str(page.dtype)
+        by_type.setdefault(kind, []).append(info)
     (own, alike), *others = by_type.items()
     notes = []
     for dtype, pages in others:
         levels = sorted({f"{info.sigma:.3g}" for info in pages}, key=float)
         which = "1 page" if len(pages) == 1 else f"{len(pages)} pages"
+        most = f"{max(info.data_range for info in pages):.6g}"
+        whole = "the intensity" if is_relative(pages[0].noise) else most
         notes.append(
             f"The noise level is that of the pages of {own}; on {which} of {dtype} it is "
-            f"{' to '.join(levels[:: max(1, len(levels) - 1)])} of "
-            f"{max(info.data_range for info in pages):.6g}."
+            f"{' to '.join(levels[:: max(1, len(levels) - 1)])} of {whole}."
         )
     level = float(np.sqrt(np.mean([info.sigma**2 for info in alike])))
     return level, max(float(info.data_range) for info in alike), tuple(notes)
