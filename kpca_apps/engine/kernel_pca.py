@@ -29,7 +29,7 @@ from kpca_apps.engine.kernels import RBF, Kernel, Precomputed
 from kpca_apps.engine.kernels.by_name import (
     COMPARED_ROWS,
     KERNEL_NAMES,
-    KernelName,
+    KernelLike,
     resolved_kernel,
 )
 from kpca_apps.engine.landmarks import LANDMARKS
@@ -51,8 +51,13 @@ PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
 
 
 def _goes_through_landmarks(model: KernelPCA) -> bool:
-    """Return whether a model can be added to: only sums over rows add up."""
-    return bool(model.method == "nystroem")
+    """Return whether rows can be added to a model: only sums over rows add up."""
+    if model.method != "nystroem":
+        raise AttributeError(
+            "partial_fit adds rows to a fit through landmarks: use "
+            f"KernelPCA(method='nystroem'), not method={model.method!r}."
+        )
+    return True
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -118,7 +123,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_jobs : int, optional
         Threads; results do not depend on it.
     random_state : int, RandomState, Generator or None
-        Draws landmarks, the rows compared for ``gamma``, the start of the Krylov solver.
+        Draws landmarks, the rows compared for ``gamma``, the start of the Krylov solver. None
+        stands for a fixed seed: a fit repeated without a seed gives the same model.
 
     Attributes
     ----------
@@ -217,7 +223,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self,
         n_components: int | None = None,
         *,
-        kernel: KernelName | Kernel | Callable[..., Any] = "rbf",
+        kernel: KernelLike = "rbf",
         gamma: float | None = None,
         sigma: float | None = None,
         degree: int = 3,

@@ -8,10 +8,13 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 
 
 def seeded_generator(random_state: Seed) -> np.random.Generator:
-    """Return the generator of all draws of one fit: a Generator itself, else a new one.
+    """Return the generator for all draws of one fit.
 
-    A RandomState moves on by one draw.
+    None stands for a fixed seed, so that a fit repeated without a seed gives the same result. A
+    Generator is used as it is; a RandomState advances by one draw.
     """
+    if random_state is None:
+        return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, int):

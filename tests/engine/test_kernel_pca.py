@@ -197,6 +197,12 @@ def test_the_seed_decides():
     assert not np.array_equal(clone(model).set_params(random_state=8).fit_transform(X), first)
 
 
+def test_without_a_seed_the_bandwidth_is_the_same_every_time():
+    X = normal_rows(900)
+    assert KernelPCA(2).fit(X).kernel_ == KernelPCA(2).fit(X).kernel_
+    assert KernelPCA(2, random_state=1).fit(X).kernel_ != KernelPCA(2).fit(X).kernel_
+
+
 def test_names_of_the_columns_it_makes():
     names = KernelPCA(2).fit(normal_rows(10)).get_feature_names_out()
     assert list(names) == ["kernelpca0", "kernelpca1"]
@@ -247,6 +253,9 @@ def test_rows_may_come_in_parts():
     more = KernelPCA(4, **options).fit(X[:200]).partial_fit(X[200:])
     assert_allclose(more.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
     assert not hasattr(KernelPCA(4), "partial_fit")
+    with pytest.raises(AttributeError) as missing:
+        KernelPCA(4).partial_fit(X)
+    assert "method='nystroem'" in str(missing.value.__cause__)
 
 
 def test_how_a_fit_was_made_is_told(caplog):

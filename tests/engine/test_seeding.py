@@ -10,6 +10,10 @@ def test_an_integer_repeats_itself():
     assert seeded_generator(3).random() != seeded_generator(4).random()
 
 
+def test_without_a_seed_the_draws_are_the_same_every_time():
+    assert seeded_generator(None).random() == seeded_generator(None).random()
+
+
 def test_a_generator_is_the_one_that_goes_on():
     rng = np.random.default_rng(0)
     assert seeded_generator(rng) is rng

@@ -31,10 +31,11 @@ MEDIAN_SAMPLE = 2_000
 
 KernelName = Literal["rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "precomputed"]
 KERNEL_NAMES = frozenset(get_args(KernelName))
+KernelLike = KernelName | Kernel | Callable[..., Any]
 
 
 def resolved_kernel(
-    kernel: str | Kernel | Callable[..., Any],
+    kernel: KernelLike,
     X: SampleRows,
     rng: np.random.Generator,
     *,

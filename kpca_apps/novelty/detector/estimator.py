@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -56,8 +56,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     n_components : int or None, default=None
         ``None`` for the Tikhonov filter. A number q keeps q components, as Hoffmann did; 0 is his
         spherical potential (a Parzen density estimate).
-    kernel : "rbf", Kernel or None, default=None
-        ``None`` for the mean over four views. A kernel sees the columns as they come.
+    kernel : "rbf", Kernel, callable or None, default=None
+        ``None`` for the mean over four views. A kernel sees the columns as they come. A function
+        of two rows stands for `kpca_apps.engine.kernels.FromFunction` of it.
     gamma : float or None, default=None
         Of ``kernel="rbf"``, exp(-gamma r^2); default 1 / median squared distance. A width sigma
         in exp(-r^2 / (2 sigma^2)) is gamma = 1 / (2 sigma^2).
@@ -79,7 +80,8 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Threads. The result does not depend on their number.
     random_state : int, RandomState or None, default=None
-        Seeds landmarks, bandwidths and splits.
+        Seeds landmarks, bandwidths and splits. None stands for a fixed seed: a fit repeated
+        without a seed gives the same detector.
 
     Attributes
     ----------
@@ -157,7 +159,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         "share": [Interval(Real, 0, 1, closed="neither")],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
         "n_components": [Interval(Integral, 0, None, closed="left"), None],
-        "kernel": [StrOptions({"rbf"}), Kernel, None],
+        "kernel": [StrOptions({"rbf"}), Kernel, callable, None],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "ridge": [Interval(Real, *RIDGES, closed="both"), None],
         "n_landmarks": [Interval(Integral, 2, None, closed="left"), None],
@@ -175,7 +177,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         share: float = 0.01,
         alpha: float = 0.05,
         n_components: int | None = None,
-        kernel: Literal["rbf"] | Kernel | None = None,
+        kernel: Literal["rbf"] | Kernel | Callable[..., Any] | None = None,
         gamma: float | None = None,
         ridge: float | None = None,
         n_landmarks: int | None = None,

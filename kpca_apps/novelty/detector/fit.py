@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +19,8 @@ from kpca_apps.engine.fit import (
     fit_subspace,
     variance_share,
 )
-from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
-from kpca_apps.engine.kernels.by_name import resolved_kernel
+from kpca_apps.engine.kernels.by_name import KernelLike, resolved_kernel
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
@@ -114,7 +113,7 @@ def fit_detector(
     parameters: Parameters,
     columns: ColumnRoles,
     *,
-    kernel: Literal["rbf"] | Kernel | None = None,
+    kernel: KernelLike | None = None,
     normal: ArrayLike | None = None,
     wrong: BoolArray | None = None,
     unsampled: Marked | None = None,
@@ -165,7 +164,7 @@ def _check_sample(sample: SampleRows) -> None:
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
 
 
-def _refuse_contradictions(parameters: Parameters, kernel: Literal["rbf"] | Kernel | None) -> None:
+def _refuse_contradictions(parameters: Parameters, kernel: KernelLike | None) -> None:
     """Refuse parameters of which one would be ignored."""
     gamma, ridge, calibration = parameters.gamma, parameters.ridge, parameters.calibration
     if gamma is not None and kernel != "rbf":
@@ -222,7 +221,7 @@ class _Fitting:
     source: RowSource
     parameters: Parameters
     columns: ColumnRoles
-    kernel: Literal["rbf"] | Kernel | None
+    kernel: KernelLike | None
     is_normal: BoolArray
     is_wrong: BoolArray | None
     unsampled: Marked | None

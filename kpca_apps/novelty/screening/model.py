@@ -262,7 +262,17 @@ def save_model(model: NoveltyModel, path: str | Path) -> None:
         The model.
     path : str or Path
         Where to; a model there is replaced, and nothing else.
+
+    Raises
+    ------
+    TypeError
+        For an estimator, such as `KernelPCA`: `joblib.dump` saves it.
     """
+    if not isinstance(model, NoveltyModel):
+        raise TypeError(
+            f"save_model writes what fit_model returns, not {type(model).__name__}: save an "
+            "estimator with joblib.dump(estimator, path)."
+        )
     few = len(model.training_scores) <= SAMPLE_ROWS
 
     def kept(scores: FloatArray) -> FloatArray:

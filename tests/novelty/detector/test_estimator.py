@@ -396,6 +396,14 @@ def test_parameters_that_cannot_be_meant_are_refused(ring, parameters, said):
         KernelPCANovelty(**parameters).fit(ring)
 
 
+def test_a_function_of_two_rows_is_a_kernel(ring):
+    given = KernelPCANovelty(kernel=lambda x, z: float(np.exp(-0.3 * np.sum((x - z) ** 2))))
+    named = KernelPCANovelty(kernel=RBF(0.3))
+    np.testing.assert_allclose(
+        given.fit(ring[:60]).novelty_scores_, named.fit(ring[:60]).novelty_scores_, rtol=1e-6
+    )
+
+
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_a_table_of_constants_is_refused(kernel):
     with pytest.raises(ValueError, match="All 2 columns are constant"):

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.errors import ConfigError, InputError, ModelFileError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.threshold import Rule
@@ -225,3 +226,9 @@ def test_options_survive_a_file() -> None:
     columns = ColumnOptions(label="y", exclude=("a", "b"), dayfirst=True)
     options = ScreeningOptions(fdr=0.1, columns=columns, positive="yes", seed=7)
     assert from_file(options) == options
+
+
+def test_an_estimator_is_not_taken_for_a_model(tmp_path):
+    with pytest.raises(TypeError, match=r"joblib\.dump"):
+        save_model(KernelPCA(), tmp_path / "m.kpca")
+    assert not any(tmp_path.iterdir())
