@@ -6,7 +6,6 @@ The public names are loaded when first used, so that ``import kpca_apps`` costs 
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -130,23 +129,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        except ModuleNotFoundError as error:
-            from kpca_apps.errors import install_extra
-
-            # As of a name that is not there: `hasattr`, `inspect` and `help` ask for all of them.
-            raise AttributeError(
-                f"kpca_apps.{name} needs {error.name}, which is not installed; install what the "
-                f"applications need with: {install_extra('apps')}"
-            ) from error
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
-
-    if find_spec("polars") is None:
-        # Of an installation of the estimators alone: what is left is all that can be imported.
-        _OF_APPS = ("api", "denoise", "novelty.columns", "novelty.screening", "tables")
-        __all__ = [name for name in __all__ if not _HOMES.get(name, "").startswith(_OF_APPS)]

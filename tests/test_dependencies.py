@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -60,8 +59,7 @@ def normalised(name: str) -> str:
 
 
 def names(requirements: list[str]) -> set[str]:
-    own = [one for one in requirements if not one.startswith("kpca-apps[")]
-    return {normalised(re.split(r"\[|>=", requirement)[0]) for requirement in own}
+    return {normalised(re.split(r"\[|>=", requirement)[0]) for requirement in requirements}
 
 
 def test_what_the_package_imports_is_declared_and_no_more(
@@ -70,7 +68,7 @@ def test_what_the_package_imports_is_declared_and_no_more(
     imported = imported_distributions(repository / "kpca_apps")
     needed = names(project["dependencies"])
     extras = project["optional-dependencies"]
-    optional = names([one for name in ("apps", *OPTIONAL, "napari") for one in extras[name]])
+    optional = names([one for name in (*OPTIONAL, "napari") for one in extras[name]])
     assert {"numpy", "scikit-learn", "distributed"} < set(imported)
     assert {k: v for k, v in imported.items() if k not in needed | optional} == {}
     assert (needed | optional) - set(imported) == NOT_IMPORTED_HERE
@@ -81,7 +79,7 @@ def test_what_the_tests_and_scripts_import_is_declared(
     repository: Path, project: dict[str, Any]
 ) -> None:
     extras = project["optional-dependencies"]
-    declared = names([*project["dependencies"], *extras["apps"], *extras["test"]])
+    declared = names([*project["dependencies"], *extras["test"]])
     declared |= {*names(extras["napari"]), "npe2", "pytestqt"}  # in an environment of its own
     contributing = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
     peers = set(re.findall(r"`pip install ([\w-]+)", contributing))
@@ -103,57 +101,7 @@ def test_the_test_extra_holds_what_the_other_extras_need(project: dict[str, Any]
 def test_each_dependency_has_one_lower_bound_that_can_be_tried(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
     every = {one for extra in (project["dependencies"], *extras.values()) for one in extra}
-    bounds = sorted(one for one in every if not one.startswith("kpca-apps["))
+    bounds = sorted(every)
     assert [one for one in bounds if not BOUND.fullmatch(one)] == []
     bounded = [normalised(re.split(r"\[|>=", one)[0]) for one in bounds]
     assert len(bounded) == len(set(bounded))
-
-
-def test_the_estimators_need_the_core_alone(project: dict[str, Any]) -> None:
-    apps = project["optional-dependencies"]["apps"]
-    modules = {"PIL", "skimage", *(name.replace("-", "_") for name in names(apps))}
-    code = f"""
-import sys
-
-
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0].lower() in {sorted(module.lower() for module in modules)}:
-            return None
-        return self.finder.find_spec(name, path, target)
-
-
-sys.meta_path[:] = map(Without, sys.meta_path)
-import inspect
-import pydoc
-import numpy as np
-import kpca_apps
-from kpca_apps import *
-from kpca_apps import KernelPCA, KernelPCANovelty, PyodNovelty
-
-rows = np.random.default_rng(0).normal(size=(80, 3))
-model = KernelPCA(2).fit(rows)
-model.inverse_transform(model.transform(rows[:3]))
-KernelPCANovelty(random_state=0).fit(rows).predict(rows[:3])
-PyodNovelty().fit(rows)
-for name, missing in (("screen_table", "polars"), ("score_table", "polars")):
-    try:
-        getattr(kpca_apps, name)
-    except AttributeError as error:
-        assert f"kpca_apps.{{name}} needs {{missing}}" in str(error), error
-    else:
-        raise AssertionError(name)
-assert not hasattr(kpca_apps, "screen_table")
-assert dict(inspect.getmembers(kpca_apps))["KernelPCANovelty"] is KernelPCANovelty
-assert "KernelPCANovelty" in pydoc.render_doc(kpca_apps)
-assert "screen_table" not in kpca_apps.__all__
-from kpca_apps.cli.entry import main
-
-assert main() == 3
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("error: the command needs typer")

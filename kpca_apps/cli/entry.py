@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,17 +17,8 @@ NEW_OBJECTS = 1_000_000
 def main() -> int:
     """Run the ``kpca`` command and return its exit code."""
     gc.set_threshold(NEW_OBJECTS)
-    try:
-        with _ends_at_once():
-            from kpca_apps.cli.main import main as run
-    except ModuleNotFoundError as error:
-        from kpca_apps.errors import install_extra
-
-        sys.stderr.write(
-            f"error: the command needs {error.name}, which is not installed; install it with: "
-            f"{install_extra('apps')}\n"
-        )
-        return 3
+    with _ends_at_once():
+        from kpca_apps.cli.main import main as run
     code = run()
     # At its end Python looks through all objects for cycles, several times, which takes a fifth of
     # the time of a command on a small table. There is nothing to find that must be tidied away.
