@@ -79,6 +79,8 @@ class Residual:
     edge_correlation: float  # of neighbouring pixels where the image has most detail
     flat_correlation: float  # and least
     structured: bool  # the first exceeds the second so much that detail must have been removed
+    # Mean where pixels are cut off at black (above 0) or white (below 0); 0 if it does not show.
+    clipped_mean: float = 0.0
 
 
 @dataclass(frozen=True)

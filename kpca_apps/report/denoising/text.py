@@ -418,8 +418,13 @@ def residual_sentence(image: ImageOutcome, *, has_strength: bool = True) -> str:
     in_units = image.sigma and image.noise in ("gaussian", "camera")
     beside = f", beside noise of {number(image.sigma or 0.0)}" if in_units else ""
     advice = " A --strength below 1 keeps more of both." if has_strength else ""
+    clipped = image.residual.clipped_mean
+    end, change = ("black", "brightened") if clipped > 0 else ("white", "darkened")
     ends = {
-        "noise": ". It looks like noise: no structure was found in it.",
+        "noise": ". It looks like noise: it is as random at edges as in flat areas."
+        if clipped == 0
+        else f". It looks like noise, but shows where the image is {end}: noise cut off there had "
+        f"{change} the image by {number(abs(clipped))}.",
         "noise and structure": ", and structure shows in it: some detail went with the noise."
         + advice,
         "too small to tell": "; the image is too small to tell whether structure shows in it.",

@@ -257,7 +257,9 @@ def test_a_batch_says_once_what_was_left_and_what_follows_a_law() -> None:
 @pytest.mark.parametrize(
     ("residual", "words", "expected"),
     [
-        (Residual(18.0, 0.02, 0.01, structured=False), "noise", "no structure was found in it"),
+        (Residual(18.0, 0.02, 0.01, structured=False), "noise", "as random at edges"),
+        (Residual(18.0, 0.02, 0.01, False, 4.3), "noise", "black: noise cut off there had bright"),
+        (Residual(18.0, 0.02, 0.01, False, -4.3), "noise", "white: noise cut off there had dark"),
         (Residual(18.0, 0.40, 0.01, structured=True), "noise and structure", "A --strength below"),
         (Residual(18.0, 0.0, 0.0, structured=False), "too small to tell", "too small to tell"),
         (Residual(0.0, 0.0, 0.0, structured=False), "nothing", "Nothing was removed."),

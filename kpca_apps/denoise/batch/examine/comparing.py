@@ -28,6 +28,7 @@ _WINDOW = 11  # pixels of the window of the structural similarity
 _BLOCK = 16  # pixels of a block of which the activity is measured
 _SHARE = 0.1  # of the blocks that count as edges, and as flat
 _MORE_CORRELATED = 0.1  # at edges than in flat blocks: detail was removed
+_CLIPPED = 0.1  # of the pixels of a block that lie at the image's lowest or highest value
 
 
 def quality_of(image: NDArray[Any], clean: NDArray[Any], span: float) -> Quality:
@@ -91,20 +92,33 @@ def _baseline(name: str, noisy: NDArray[Any], sigma: float, span: float) -> NDAr
 
 
 def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
-    """Measure what was removed: detail, unlike noise, makes neighbours at edges alike."""
+    """Measure what was removed: detail, unlike noise, makes neighbours at edges alike.
+
+    Noise that is cut off at black or white changes the mean brightness there, and denoising
+    changes it back: what was removed has a mean of its own in these blocks.
+    """
     # One channel at a time, and then in single precision: large images would take gigabytes.
     before, after = (p[..., np.newaxis] if p.ndim == 2 else p for p in (noisy, denoised))
     grey, guide = (np.zeros(before.shape[:2], np.float32) for _ in range(2))
-    means, squares, n = [], [], before.shape[2]
+    limits = before.min(), before.max()
+    channel_means, squares, clipped, n = [], [], [], before.shape[2]
     for channel in range(n):
         difference = np.subtract(before[..., channel], after[..., channel], dtype=np.float64)
-        means.append(difference.mean())
+        channel_means.append(difference.mean())
         grey += difference / n
+        is_limit = np.isin(before[..., channel], limits)
+        clipped.append(_block_sums(is_limit.astype(np.float32)))
         squares.append(np.square(difference, out=difference).mean())
         guide += after[..., channel] / np.float32(n)
-    sd = float(np.sqrt(max(np.mean(squares) - np.mean(means) ** 2, 0.0)))
+    sd = float(np.sqrt(max(np.mean(squares) - np.mean(channel_means) ** 2, 0.0)))
     if min(grey.shape) < 4 * _BLOCK or sd == 0:
         return Residual(sd, 0.0, 0.0, structured=False)
+    is_clipped = np.mean(clipped, axis=0) > _CLIPPED * _BLOCK**2
+    # The mean of a block of noise has a standard deviation of sd / _BLOCK; less does not show.
+    means = _block_sums(grey)[is_clipped] / _BLOCK**2
+    clipped_mean = float(means.mean()) if means.size else 0.0
+    if abs(clipped_mean) < float(grey.std(dtype=np.float64)) / _BLOCK:
+        clipped_mean = 0.0
     # By powers of 2, which round nothing: squares of large floats would be infinite.
     grey, guide = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in (grey, guide))
     slopes = np.zeros_like(guide)
@@ -120,7 +134,8 @@ def measure_residual(noisy: NDArray[Any], denoised: NDArray[Any]) -> Residual:
     n_blocks = max(4, int(_SHARE * order.size))
     edge = _ratio(covariance, variance, order[-n_blocks:])
     flat = _ratio(covariance, variance, order[:n_blocks])
-    return Residual(sd, edge, flat, structured=edge - flat > _MORE_CORRELATED)
+    structured = edge - flat > _MORE_CORRELATED
+    return Residual(sd, edge, flat, structured, clipped_mean)
 
 
 def _block_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -75,6 +75,17 @@ def test_noise_alone_is_not_structured_and_blur_is() -> None:
     assert measure_residual(image, gaussian_filter(CAMERA.astype(float), 3)).structured
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_mean_that_clipped_noise_adds_is_measured_where_pixels_are_clipped(sign: int) -> None:
+    clean = np.full((128, 128), 100.0)
+    clean[:, :64] = 0.0
+    image = noisy(clean, 15).clip(0, None)
+    # A half of Gaussian noise is cut off at 0: its mean is sigma / sqrt(2 pi).
+    found = measure_residual(sign * image, sign * clean).clipped_mean
+    assert found == pytest.approx(sign * 15 / np.sqrt(2 * np.pi), rel=0.03)
+    assert measure_residual(noisy(clean, 15), clean).clipped_mean == 0.0
+
+
 def test_noise_correlated_everywhere_is_not_structure() -> None:
     grain = gaussian_filter(np.random.default_rng(0).normal(0, 40, CAMERA.shape), 1)
     found = measure_residual(CAMERA + grain, CAMERA)
