@@ -32,7 +32,7 @@ from kpca_apps.novelty.result import (
     UsualRow,
 )
 from kpca_apps.novelty.row_values import let_go
-from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict
+from kpca_apps.novelty.screening.judge import JudgedPiece, Verdict, rarity_of
 from kpca_apps.novelty.screening.model import NoveltyModel
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
@@ -277,7 +277,7 @@ def list_rows(
     group_of = np.full(len(positions), "", dtype=object)
     for piece in verdict.pieces:
         group_of[piece.places(positions)[0]] = piece.name
-    rarity, rarities, p_values = model.detector.rarity, verdict.rarities, verdict.p_values
+    rarity, rarities, p_values = rarity_of(model), verdict.rarities, verdict.p_values
     listed = []
     names = _names(verdict, table, positions, id_column)
     hidden = {spec.name for spec in model.encoder.plan.specs if spec.hidden}

@@ -118,10 +118,10 @@ class Reason:
 class TailShare:
     """How rare a score is among rows like the usual ones."""
 
-    #: Of such rows that would score at least as high, 0..1, smaller for every higher score. Where
-    #: the words begin with "about" or "<" it is extrapolated: no frequency that was seen.
+    #: Share of such rows that would score at least as high, 0..1; at least 1 / (n + 1), which is
+    #: "< 1 in n", where the model was learned from n rows.
     share: float
-    words: str  #: the same as "1 in N", as far as the rows bear it
+    words: str  #: the same as "1 in N"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ the faults found when as many rows are flagged as there are faults, as a share o
 
 - one model: of the whole table, with the group for a category
 - by: models of groups, ranked by their scores as they are
-- rarity: the same models, ranked by how rare a score is in its group
 - each: the same models, the same share of every group flagged
 
     python tests/benchmarks/groups.py [--seeds 5] [--rows 30 50 100 200]
@@ -76,25 +75,23 @@ def real(name: str, rng: np.random.Generator) -> tuple[pl.DataFrame, BoolArray]:
     return pl.from_pandas(damaged.assign(group=group)), is_fault
 
 
-def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
-    """Scores, and minus the logarithms of how rare they are."""
+def scores_of(frame: pl.DataFrame, **columns: tuple[str, ...]) -> FloatArray:
     options = ScreeningOptions(columns=ColumnOptions(**columns))
     model, _ = fit_table(table_from_frame(frame, "t"), options, clean=False)
-    assert model.detector.rarity is not None
-    return model.training_scores, -np.log(model.detector.rarity.share(model.training_scores))
+    return model.training_scores
 
 
 def shares_found(frame: pl.DataFrame, is_fault: BoolArray) -> list[float]:
     """Faults found by each way, as a share of them all."""
     count, group_of = int(is_fault.sum()), frame["group"].to_numpy()
-    own, rare, each = np.zeros(len(frame)), np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)
+    own, each = np.zeros(len(frame)), np.zeros(len(frame), dtype=bool)
     for group in np.unique(group_of):
         rows = np.flatnonzero(group_of == group)
-        own[rows], rare[rows] = scores_of(frame[rows], exclude=("group",))
+        own[rows] = scores_of(frame[rows], exclude=("group",))
         some = max(1, round(count * len(rows) / len(frame)))
         each[rows[np.argsort(-own[rows])[:some]]] = True
-    whole, _ = scores_of(frame, categorical=("group",))
-    ranked = [is_fault[np.argsort(-scores)[:count]].sum() for scores in (whole, own, rare)]
+    whole = scores_of(frame, categorical=("group",))
+    ranked = [is_fault[np.argsort(-scores)[:count]].sum() for scores in (whole, own)]
     return [float(found) / count for found in (*ranked, (each & is_fault).sum())]
 
 
@@ -105,7 +102,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     tasks = {f"{n:4d} rows, {kind}": (kind, n) for n in arguments.rows for kind in KINDS}
-    print(f"{'':28}{'one model':>10}{'by':>8}{'rarity':>8}{'each':>8}")
+    print(f"{'':28}{'one model':>10}{'by':>8}{'each':>8}")
     with threadpool_limits(1):
         for name, of in (tasks | dict.fromkeys(REAL)).items():
             found = []
@@ -113,8 +110,8 @@ def main() -> None:
                 rng = np.random.default_rng(seed)
                 for d in (5, 12) if of else (0,):
                     found.append(shares_found(*(made(*of, d, rng) if of else real(name, rng))))
-            one, own, rare, each = np.mean(found, axis=0)
-            print(f"{name:28}{one:10.2f}{own:8.2f}{rare:8.2f}{each:8.2f}", flush=True)
+            one, own, each = np.mean(found, axis=0)
+            print(f"{name:28}{one:10.2f}{own:8.2f}{each:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from kpca_apps.novelty.columns.encoded import (
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
+from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,
@@ -49,7 +50,6 @@ from kpca_apps.tables.table import Table
 OF_GROUPS = (
     "p-value: the share of rows like those its model was fitted on that would score so high."
 )
-STEPS = 60  # of a bisection
 # Ties are broken by distance among this many of the oddest rows; below, duplicates abound.
 MAX_TIES = 1_000
 # Where more rows than this are equal to the oddest, their place in the table must do.
@@ -150,10 +150,13 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
         scale = p_value_scale(calibration)
         if model.groups:
             scale = replace(scale, statement=OF_GROUPS, marks=())
-    elif detector.rarity is not None:
-        rarities, scale = _rarities(model, scores), _scale(model)
-        (at_threshold,) = _rarities(model, np.array([threshold.value])).tolist()
-        threshold = replace(threshold, rarity=detector.rarity.describe(at_threshold))
+    elif (rarity := rarity_of(model)) is not None:
+        rarities, scale = row_values(len(scores), np.float64), rarity.scale_of_scores
+        for block in blocks_of(len(scores)):
+            rarities[block] = rarity.share(scores[block])
+        let_go(rarities)
+        (at_threshold,) = rarity.share(np.array([threshold.value])).tolist()
+        threshold = replace(threshold, rarity=rarity.describe(at_threshold))
     notes: tuple[str, ...] = ()
     if model.groups:
         n_rest = sum(len(piece.positions) for piece in pieces if piece.model.is_whole)
@@ -368,44 +371,14 @@ def _shifted(
     return scores, judged
 
 
-def _rarities(model: NoveltyModel, scores: FloatArray) -> FloatArray:
-    """Share of usual rows, each judged by the model of its group, that would score as high (r,)."""
+def rarity_of(model: NoveltyModel) -> Rarity | None:
+    """Return the distribution of usual rows' scores, each judged by the model of its group."""
     n_rest = model.n_rows - sum(group.n_rows for group in model.groups)
-    shares: FloatArray = row_values(len(scores), np.float64)
-    judges: list[AnyModel] = [*model.groups, *([model] if n_rest else [])]
-    for piece in judges:
-        n_judged = n_rest if piece is model else piece.n_rows
-        rarity = piece.detector.rarity
-        assert rarity is not None
-        for block in blocks_of(len(scores)):
-            shares[block] += n_judged / model.n_rows * rarity.share(scores[block])
-    let_go(shares)
-    return shares
-
-
-def _scale(model: NoveltyModel) -> ScoreScale:
-    """Say what shares mean, and the scores that round ones of the usual rows reach."""
-    rarity = model.detector.rarity
-    assert rarity is not None
-    scale, marks = rarity.scale_of_scores, []
-    if not model.groups:
-        return scale
-    rarities = (piece.detector.rarity for piece in model.models)
-    knots = [one.knots for one in rarities if one is not None]
-    for place, mark in enumerate(scale.marks, 1):
-        low, high = min(float(of[0]) for of in knots), max(float(of[-1]) for of in knots)
-        unit = high - low or 1.0
-        while _rarities(model, np.array([high]))[0] > 0.1**place:
-            low, high, unit = high, high + unit, 2.0 * unit
-        for _ in range(STEPS):
-            middle = 0.5 * (low + high)
-            if _rarities(model, np.array([middle]))[0] > 0.1**place:
-                low = middle
-            else:
-                high = middle
-        marks.append(ScoreMark(high, mark.words))
-    statement = f"{scale.statement} Each row is judged by the model of its group."
-    return replace(scale, statement=statement, marks=tuple(marks))
+    parts = [(group.detector.rarity, float(group.n_rows)) for group in model.groups]
+    if n_rest:
+        parts.append((model.detector.rarity, float(n_rest)))
+    known = [(rarity, n) for rarity, n in parts if rarity is not None]
+    return Rarity.pooled(known) if known else None
 
 
 def _notes_of_groups(
