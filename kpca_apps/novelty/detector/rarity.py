@@ -58,7 +58,7 @@ class Rarity:
             return parts[0][0]
         knots = np.unique(np.concatenate([part.knots for part, _ in parts]))
         # Each group's own count begins at 1, the new row itself.
-        above = sum(n * (part.count(knots) - 1.0) / part.n_rows for part, n in parts)
+        above = np.sum([n * (part.count(knots) - 1.0) / part.n_rows for part, n in parts], axis=0)
         return cls(round(sum(n for _, n in parts)), knots, 1.0 + above)
 
     def count(self, scores: FloatArray) -> FloatArray:
