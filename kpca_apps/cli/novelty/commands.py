@@ -282,9 +282,9 @@ def compare(
 ) -> None:
     """Compare the detector with others where outliers are known.
 
-    The others are linear PCA, a one-class SVM, Parzen density, an isolation forest and the local
-    outlier factor. All are fitted on all rows, and on a random half of the normal rows (Hoffmann
-    2007).
+    The others are Hoffmann's kernel PCA (one RBF kernel, the reconstruction error alone), linear
+    PCA, a one-class SVM, Parzen density, an isolation forest and the local outlier factor. All are
+    fitted on all rows, and on a random half of the normal rows (Hoffmann 2007).
     """
     from kpca_apps.cli.novelty.run import open_folder, print_plan, running
     from kpca_apps.novelty.screening.model import ScreeningOptions
