@@ -34,7 +34,7 @@ HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to
 _NO_NUMBER = frozenset(
     "force pdf to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
 )
-_PATHS = frozenset("table reference accept marks model per_image out inputs data runs".split())
+_PATHS = frozenset("table reference accept marks model per_image out inputs data old new".split())
 
 
 def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:

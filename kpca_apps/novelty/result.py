@@ -668,6 +668,7 @@ class ScreenedTable:
     n_new: int = 0  #: rows flagged now, and not before
     n_gone: int = 0  #: rows flagged before, and not now
     moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than before
+    hidden_columns: tuple[str, ...] = ()  #: columns that a run hides: not compared
     not_compared: str = ""  #: why nothing is said of the run before, though there was one
     error: str = ""  #: why it could not be screened
 
@@ -690,53 +691,6 @@ class ScreenedTables:
     def failed(self) -> tuple[ScreenedTable, ...]:
         """Those that could not."""
         return tuple(one for one in self.tables if one.error)
-
-
-@dataclass(frozen=True)
-class TrendRun:
-    """One of several runs in the order of time, and what is otherwise than in the one before."""
-
-    name: str  #: as it was given
-    label: str  #: what of its name tells it from the others
-    table: str  #: name of the table
-    n_rows: int
-    n_flagged: int
-    sentence: str  #: what it found, in one sentence
-    rule: str  #: by which rows are flagged: "share", "count", "alpha" or "fdr"
-    n_new: int | None = None  #: rows flagged in it, and not in the run before
-    n_gone: int | None = None  #: rows flagged in the run before, and not in it
-    moved: tuple[MovedColumn, ...] = ()  #: columns that lie otherwise than in the run before
-    settings_changed: tuple[tuple[str, str, str], ...] = ()  #: settings and versions that differ
-
-    @property
-    def share(self) -> float:
-        """Share of its rows that are flagged, 0..1."""
-        return self.n_flagged / max(self.n_rows, 1)
-
-
-@dataclass(frozen=True)
-class ScreeningTrend:
-    """What went on over three runs or more (`kpca novelty diff` of as many)."""
-
-    runs: tuple[TrendRun, ...]  #: in the order in which they were given
-    moved: tuple[MovedColumn, ...]  #: columns that lie otherwise in the last run than in the first
-    settings: Settings
-    versions: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-    command: str = ""
-
-    @property
-    def sizes(self) -> Mapping[str, float]:
-        """Columns that moved from a run to the next, with their largest move, largest first."""
-        found: dict[str, float] = {}
-        for one in (moved for run in self.runs for moved in run.moved):
-            found[one.column] = max(one.size, found.get(one.column, 0.0))
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether how many rows are flagged was chosen in some run, and tells nothing of it."""
-        return any(run.rule in ("share", "count") for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -773,6 +727,7 @@ class ScreeningDiff:
     moved: tuple[MovedColumn, ...]  #: columns that lie otherwise
     added_columns: tuple[str, ...]
     removed_columns: tuple[str, ...]
+    hidden_columns: tuple[str, ...]  #: columns of both tables that a run hides: not compared
     reasons: tuple[tuple[str, float, float], ...]  #: columns by their part in the reasons, old, new
     settings_changed: tuple[tuple[str, str, str], ...]  #: settings and versions that differ
     settings: Settings

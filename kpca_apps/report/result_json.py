@@ -19,7 +19,6 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
-    ScreeningTrend,
 )
 from kpca_apps.papers.result import GalleryResult, Outcome, Reproduction
 from kpca_apps.report.denoising.text import headline as denoising_headline
@@ -28,7 +27,6 @@ from kpca_apps.report.novelty.text import (
     diff_headline,
     headline,
     index_headline,
-    trend_headline,
 )
 from kpca_apps.report.papers.text import headline as gallery_headline
 from kpca_apps.report.text import writable
@@ -63,7 +61,6 @@ Result = (
     ScreeningResult
     | ScreenedTables
     | ScreeningDiff
-    | ScreeningTrend
     | ComparisonResult
     | DenoisingResult
     | TrialResult
@@ -94,12 +91,6 @@ DOCUMENTS: dict[type, Document] = {
         "novelty diff",
         "Two screenings compared: result.json of kpca novelty diff.",
         ((ScreeningDiff, ()),),
-        {"sentence": str},
-    ),
-    ScreeningTrend: Document(
-        "novelty trend",
-        "Three runs or more in their order: result.json of kpca novelty diff of as many.",
-        ((ScreeningTrend, ()),),
         {"sentence": str},
     ),
     ComparisonResult: Document(
@@ -155,8 +146,6 @@ def result_to_json(result: Result) -> str:
         }
     elif isinstance(result, ScreeningDiff):
         added = {"sentence": diff_headline(result)}
-    elif isinstance(result, ScreeningTrend):
-        added = {"sentence": trend_headline(result)}
     elif isinstance(result, DenoisingResult):
         added = {
             "sentence": denoising_headline(result),

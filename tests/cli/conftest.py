@@ -76,7 +76,7 @@ def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what takes longest, the figures; what is drawn has its tests in tests/report."""
-    for table in ("SCREENING", "EVALUATION", "TREND"):
+    for table in ("SCREENING", "EVALUATION"):
         monkeypatch.setattr(f"kpca_apps.report.novelty.figures.{table}", ())
     monkeypatch.setattr("kpca_apps.report.novelty.figures.column_plane", lambda result: None)
     for module in ("drawing", "papers.page"):

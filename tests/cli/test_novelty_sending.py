@@ -71,7 +71,6 @@ def test_comparisons_are_printed_as_well(kpca: Run, printed: list[str]) -> None:
     for name in ("one", "two"):
         assert kpca("screen", "birds.csv", "--out", name).code == 0
     assert kpca("diff", "one", "two", "--out", "diff", "--pdf").code == 0
-    assert kpca("diff", "one", "two", "one", "--out", "trend", "--pdf").code == 0
-    for name in ("compared", "diff", "trend"):
+    for name in ("compared", "diff"):
         assert Path(name, "report.pdf").read_bytes() == b"%PDF-"
-    assert len(printed) == 3
+    assert len(printed) == 2

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.commands import portable, reproduce, without_hidden
+from kpca_apps.cli.commands import reproduce, without_hidden
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
-
-if TYPE_CHECKING:
-    from kpca_apps.system.files.output import OutputFolder
 
 RULES_BROKEN = SOME_FAILED = 5
 
@@ -370,45 +367,28 @@ def rules(
         raise typer.Exit(RULES_BROKEN)
 
 
-RunsArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RUN...",
-        help="Folders that screen or score wrote: two, the older first, or more in their order.",
-    ),
-]
-
-
 @command(app, only="out force pdf json quiet config")
-def diff(context: typer.Context, runs: RunsArgument, options: NoveltyOptions) -> None:
-    """Tell what changed from one screening to the next.
-
-    Of two: rows newly flagged and no longer flagged, matched by identifier or else by their cells;
-    columns whose distribution shifted; settings that differ. Of more: the share of flagged rows,
-    and which columns moved when. The exit code is 0 whatever is found.
-    """
-    from kpca_apps.system.files.output import OutputFolder
-
-    if len(runs) < 2:
-        raise ConfigError("there is one run: name two folders or more to compare")
-    folder = OutputFolder(
-        options.out or f"kpca-diff-{safe_stem(runs[-1].absolute().name)}", force=options.force
-    )
-    folder.check()
-    if len(runs) == 2:
-        _diff_of_two(context, runs[0], runs[1], options, folder)
-    else:
-        _diff_of_several(context, runs, options, folder)
-
-
-def _diff_of_two(
-    context: typer.Context, old: Path, new: Path, options: NoveltyOptions, folder: OutputFolder
+def diff(
+    context: typer.Context,
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
+    options: NoveltyOptions,
 ) -> None:
-    from kpca_apps.cli.novelty.lines import diff_lines
+    """Compare two runs of screen or score.
+
+    Reports rows newly flagged and no longer flagged, matched by identifier or else by their cells;
+    columns whose distribution shifted; settings that differ. The exit code is 0 whatever is found.
+    """
+    from kpca_apps.cli.novelty.lines import diff_lines, say_warnings
     from kpca_apps.novelty.compare.diff import diff_runs
     from kpca_apps.report.novelty.page import render_diff
     from kpca_apps.report.novelty.text import diff_headline
+    from kpca_apps.system.files.output import OutputFolder
 
+    folder = OutputFolder(
+        options.out or f"kpca-diff-{safe_stem(new.absolute().name)}", force=options.force
+    )
+    folder.check()
     console, clock = Console(options.quiet), Clock()
     with console.stage("Comparing"):
         result = diff_runs(old, new, command=reproduce(context, replacing=True))
@@ -418,33 +398,5 @@ def _diff_of_two(
         print_pages(building, console, options, REPORT_FILE)
     console.say(diff_headline(result))
     console.lines(diff_lines(result))
-    for warning in result.warnings:
-        console.say(f"Note: {warning}")
-    print_result(console, folder.path, result, options.json)
-
-
-def _diff_of_several(
-    context: typer.Context, runs: list[Path], options: NoveltyOptions, folder: OutputFolder
-) -> None:
-    from kpca_apps.cli.novelty.lines import trend_lines
-    from kpca_apps.novelty.compare.diff import trend_runs
-    from kpca_apps.report.drawing import to_files
-    from kpca_apps.report.novelty.figures import trend_drawings
-    from kpca_apps.report.novelty.page import render_trend
-    from kpca_apps.report.novelty.text import trend_headline
-
-    console, clock = Console(options.quiet), Clock()
-    names = [portable(str(run)) for run in runs]
-    with console.stage("Comparing"):
-        result = trend_runs(runs, names, command=reproduce(context, replacing=True))
-    clock.lap("comparing")
-    drawings = trend_drawings(result)
-    with folder as building:
-        pages = [(REPORT_FILE, render_trend(result, drawings))]
-        write_result(building, result, pages, to_files(drawings), clock)
-        print_pages(building, console, options, REPORT_FILE)
-    console.say(trend_headline(result))
-    console.lines(trend_lines(result))
-    for warning in result.warnings:
-        console.say(f"Note: {warning}")
+    say_warnings(console, result.warnings)
     print_result(console, folder.path, result, options.json)

@@ -184,6 +184,7 @@ def _compared(run: Run, found: ScreenedTable, before: AnyPath, now: Path) -> Scr
         n_new=len(diff.appeared),
         n_gone=len(diff.gone),
         moved=diff.moved,
+        hidden_columns=diff.hidden_columns,
     )
 
 

@@ -20,7 +20,7 @@ from kpca_apps.report.novelty.text import (
     share_words,
     verdict,
 )
-from kpca_apps.report.text import percent, plural
+from kpca_apps.report.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         RankedRow,
         ScreeningDiff,
         ScreeningResult,
-        ScreeningTrend,
     )
     from kpca_apps.novelty.screening.model import NoveltyModel
 
@@ -211,18 +210,6 @@ def diff_lines(diff: ScreeningDiff) -> list[str]:
     if diff.moved:
         lines += moved_lines(diff.moved, diff.old.table)
     return lines
-
-
-def trend_lines(trend: ScreeningTrend) -> list[str]:
-    """Lay out several runs, a line each, and the largest moves of columns."""
-    rows = [("run", "rows", "flagged", "share", "new", "gone", "columns that moved")]
-    for run in trend.runs:
-        n_new, n_gone = ("" if n is None else f"{n:,}" for n in (run.n_new, run.n_gone))
-        named = ", ".join(one_line(one.column, 24) for one in run.moved[:2])
-        more = f" and {len(run.moved) - 2:,} more" * (len(run.moved) > 2)
-        numbers = (f"{run.n_rows:,}", f"{run.n_flagged:,}", percent(run.share), n_new, n_gone)
-        rows.append((one_line(run.label, 24), *numbers, named + more))
-    return ["", *column_lines(rows), ""]
 
 
 def _row_cells(row: RankedRow, score: str, file: str) -> tuple[str, ...]:

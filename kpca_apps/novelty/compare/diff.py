@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import in_prose, listed, one_line, reason_of, unique_names
+from kpca_apps.names import listed, one_line, reason_of, unique_names
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
@@ -27,8 +27,6 @@ from kpca_apps.novelty.result import (
     ListedRow,
     RunSummary,
     ScreeningDiff,
-    ScreeningTrend,
-    TrendRun,
 )
 from kpca_apps.novelty.screening.model import library_versions
 from kpca_apps.system.limits import require_memory
@@ -93,115 +91,24 @@ class _Run:
 def diff_runs(
     old: Path, new: Path, *, command: str = "", execution: Execution | None = None
 ) -> ScreeningDiff:
-    """Compare the folders of two finished runs of ``screen`` or ``score``."""
+    """Compare the folders of two finished runs of ``screen`` or ``score``.
+
+    A column that either run hides is not compared: its cells are empty, or must not be shown.
+    """
     runs = _read(old), _read(new)
-    # What either hides is not there: its cells are empty, or are not to be shown.
-    return _compare(runs, {*_hidden(runs[0]), *_hidden(runs[1])}, execution, command)
-
-
-def trend_runs(
-    folders: Sequence[Path],
-    names: Sequence[str] | None = None,
-    *,
-    command: str = "",
-    execution: Execution | None = None,
-) -> ScreeningTrend:
-    """Compare each of several finished runs with the one before it, under `names` if given."""
-    names = [folder.name for folder in folders] if names is None else names
-    # What one hides none may tell. Not all are kept, as their tables may be large.
-    hidden = {name for folder in folders for name in _hidden(_read(folder))}
-    first = last = _read(folders[0])
-    summaries, diffs = [_summary(first, hidden)], list[ScreeningDiff]()
-    rules, of_column = [_rule(first)], [first.columns]
-    for folder in folders[1:]:
-        before, last = last, _read(folder)
-        of_column.append(last.columns)
-        diffs.append(_compare((before, last), hidden, execution, ""))
-        summaries.append(diffs[-1].new)
-        rules.append(_rule(last))
-    runs = [
-        TrendRun(name, label, one.table, one.n_rows, one.n_flagged, one.sentence, rule)
-        for name, label, one, rule in zip(names, _labels(names), summaries, rules, strict=True)
-    ]
-    runs[1:] = [
-        replace(
-            run,
-            n_new=len(diff.appeared),
-            n_gone=len(diff.gone),
-            moved=diff.moved,
-            settings_changed=diff.settings_changed,
-        )
-        for run, diff in zip(runs[1:], diffs, strict=True)
-    ]
-    shared = _shared([first.columns, last.columns], hidden)
-    return ScreeningTrend(
-        runs=tuple(runs),
-        moved=_moved((first, last), shared, execution or Execution()) if shared else (),
-        settings={"rate of the tests of columns": RATE},
-        versions=library_versions(),
-        warnings=(*_differently_made(runs), *_unlike(of_column)),
-        command=command,
-    )
-
-
-def _labels(names: Sequence[str]) -> list[str]:
-    """Shorten paths to the parts in which they differ, unless nothing would be left of one."""
-    parts = [[part for part in name.replace("\\", "/").split("/") if part] for name in names]
-    if len({tuple(one) for one in parts}) < 2:
-        return list(names)
-    for at in (0, -1):
-        while all(len(one) > 1 for one in parts) and len({one[at] for one in parts}) == 1:
-            for one in parts:
-                del one[at]
-    return ["/".join(one) for one in parts]
-
-
-def _rule(run: _Run) -> str:
-    """Return by which rule a run flags rows."""
-    return str(run.result["threshold"]["rule"])
-
-
-def _differently_made(runs: Sequence[TrendRun]) -> tuple[str, ...]:
-    """Say so where runs were made with other settings than the one before."""
-    changed = [run for run in runs if run.settings_changed]
-    if not changed:
-        return ()
-    names = dict.fromkeys(name for run in changed for name, *_ in run.settings_changed)
-    labels = [one_line(run.label, CELL) for run in changed]
-    return (
-        f"Runs differ in how they were made from the one before ({in_prose([*names][:5])}; in "
-        f"{in_prose(labels[:5])}): that alone may change which rows are flagged.",
-    )
-
-
-def _hidden(run: _Run) -> set[str]:
-    """Name the columns that a run hides."""
-    return {name for name, column in run.columns.items() if column["hidden"]}
-
-
-def _shared(
-    of_column: Sequence[Mapping[str, Mapping[str, Any]]], hidden: Collection[str]
-) -> list[str]:
-    """Name the columns of both tables that none hides."""
-    return [name for name in of_column[0] if name in of_column[1] and name not in hidden]
-
-
-def _compare(
-    runs: tuple[_Run, _Run],
-    hidden: Collection[str],
-    execution: Execution | None,
-    command: str,
-) -> ScreeningDiff:
-    """Compare two runs, telling nothing of hidden columns."""
-    work = execution or Execution()
     of_column = [run.columns for run in runs]
-    shared = _shared(of_column, hidden)
+    hidden = {name for of in of_column for name, column in of.items() if column["hidden"]}
+    in_both = [name for name in of_column[0] if name in of_column[1]]
+    shared = [name for name in in_both if name not in hidden]
     key = _identifier(of_column, shared, [run.summary.n_rows for run in runs])
     keys = [key] if key else shared
     if not keys:
+        first, second = (_label(run.folder) for run in runs)
         raise InputError(
-            f"{_label(runs[1].folder)}: has no column of {_label(runs[0].folder)}; compare runs on "
-            "tables alike."
+            f"{second}: every column that {second} shares with {first} is hidden, so no row can be "
+            "found again; hide fewer columns in both runs."
+            if in_both
+            else f"{second}: has no column of {first}; compare runs on tables alike."
         )
     flagged = [_rows(run, keys, shared) for run in runs]
     # What the other table says of the rows of a list, flagged there or not.
@@ -211,19 +118,28 @@ def _compare(
     ]
     describe = partial(_listed, shared=shared, hidden=hidden, key=key)
     settings_changed = _settings_changed(*(run.result for run in runs))
+    not_compared = tuple(name for name in in_both if name in hidden)
+    visible = " that no run hides" if not_compared else ""
     return ScreeningDiff(
         old=_summary(runs[0], hidden),
         new=_summary(runs[1], hidden),
-        matched_by=f'the column "{one_line(key)}"' if key else "the cells of all shared columns",
+        matched_by=f'the column "{one_line(key)}"'
+        if key
+        else f"the cells of all shared columns{visible}",
         **_lists(flagged, others, describe),
-        moved=_moved(runs, shared, work),
+        moved=_moved(runs, shared, execution or Execution()),
         added_columns=tuple(name for name in of_column[1] if name not in of_column[0]),
         removed_columns=tuple(name for name in of_column[0] if name not in of_column[1]),
+        hidden_columns=not_compared,
         reasons=_reasons_changed(*runs),
         settings_changed=settings_changed,
         settings={"rows told of a list": MOST_ROWS, "rate of the tests of columns": RATE},
         versions=library_versions(),
-        warnings=(*_doubts(settings_changed), *_repeated(of_column, key), *_unlike(of_column)),
+        warnings=(
+            *_doubts(settings_changed),
+            *_repeated(of_column, key),
+            *_not_compared(of_column, not_compared),
+        ),
         command=command,
     )
 
@@ -273,7 +189,6 @@ def _read(folder: Path) -> _Run:
         n_rows, _ = int(result["n_rows"]), run.summary
         [(column["hidden"], column["role"], column["reason_share"]) for column in result["columns"]]
         _settings_changed(result, result)
-        _rule(run)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InputError(f"{label}: its result.json is of another version; {again}") from None
     if not known <= names or n_rows != table.source.n_rows:
@@ -460,12 +375,13 @@ def _repeated(
     )
 
 
-def _unlike(of_column: Sequence[Collection[str]]) -> Iterator[str]:
-    """Say which columns not every table has: a column that is renamed moves unseen."""
+def _not_compared(of_column: Sequence[Collection[str]], hidden: Sequence[str]) -> Iterator[str]:
+    """Name the columns that are not compared: one that is renamed or hidden moves unseen."""
     every = dict.fromkeys(name for of in of_column for name in of)
     if some := [name for name in every if not all(name in of for of in of_column)]:
-        two, more = "Not compared, as one table lacks them", "Compared only where a table has them"
-        yield f"{two if len(of_column) == 2 else more}: {listed(some)}."
+        yield f"Not compared, as one table lacks them: {listed(some)}."
+    if hidden:
+        yield f"Not compared, as a run hides them: {listed(hidden)}."
 
 
 def _doubts(changed: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:

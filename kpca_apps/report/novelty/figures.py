@@ -15,7 +15,6 @@ from kpca_apps.novelty.result import (
     ScoreDistribution,
     ScoreMark,
     ScreeningResult,
-    ScreeningTrend,
 )
 from kpca_apps.report.drawing import (
     PALETTE,
@@ -44,10 +43,6 @@ MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1
 MAX_COMPONENTS = 40
 WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7
-MAX_MOVING = 12  # columns of a trend that are drawn
-MAX_NAMED_RUNS = 8
-ROOM_FOR_NAMES = 48  # characters of all names of runs beside each other
-MARK_OF_MOVE, LEAST_MOVE = 16.0, 0.04  # points across at a move of 1; the least that is seen
 COLOURS = ("blue", "green", "purple", "orange", "sky", "muted")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (2, 2)), (0, (8, 2, 1, 1, 1, 2)))
 
@@ -384,93 +379,6 @@ def _plot_methods(axes: Axes, methods: Sequence[Curves], x: str, y: str, area: s
         )
 
 
-def flagged_over_runs(trend: ScreeningTrend) -> Drawing:
-    """Draw the share of flagged rows, run by run; the first, the last and the highest are named."""
-    figure, (axes,) = new_axes()
-    shares = 100 * np.array([run.share for run in trend.runs])
-    places = np.arange(len(shares))
-    axes.plot(places, shares, "-o", color=PALETTE["accent"], ms=MARK, clip_on=False)
-    top = max(float(shares.max()), 1e-3)
-    axes.set_ylim(0, 1.15 * top)
-    last = len(shares) - 1
-    for place in {0, int(shares.argmax()), last}:
-        axes.annotate(
-            percent(trend.runs[place].share),
-            (place, shares[place]),
-            xytext=(7, 0) if place == last else (0, 6),
-            textcoords="offset points",
-            ha="left" if place == last else "center",
-            va="center" if place == last else "bottom",
-        )
-    _name_runs(axes, trend)
-    axes.set_ylabel("rows flagged (%)")
-    axes.locator_params(axis="y", nbins=4)
-    plain_ticks(axes.yaxis)
-    rows = " and ".join(count(n) for n in (trend.runs[0].n_rows, trend.runs[-1].n_rows))
-    caption = (
-        f"Share of the rows of each run that are flagged; the first and the last have {rows} rows."
-    )
-    if trend.is_choice:
-        caption += (
-            " How many rows are flagged was chosen (--share or --count), in some run at least, and "
-            "says nothing about its table. Score all tables with one model, fitted to normal rows, "
-            "to see it move."
-        )
-    return Drawing("flagged", "Flagged share over the runs", caption, figure)
-
-
-def moves_over_runs(trend: ScreeningTrend) -> Drawing | None:
-    """Draw in which run which column moved against the run before, and how far."""
-    names = [*trend.sizes][:MAX_MOVING]
-    if not names:
-        return None
-    figure, (axes,) = new_axes(height=1.1 + 0.24 * len(names))
-    for place, run in enumerate(trend.runs):
-        for moved in run.moved:
-            if moved.column not in names:
-                continue
-            at = (place, names.index(moved.column))
-            # The area is the size of the move, as the eye compares areas.
-            size = MARK_OF_MOVE * max(moved.size, LEAST_MOVE) ** 0.5
-            axes.plot(*at, "o", ms=size, mew=0, color=PALETTE["blue"], alpha=0.75, clip_on=False)
-            axes.annotate(
-                f"{moved.size:.2f}",
-                at,
-                xytext=(size / 2 + 2, 0),
-                textcoords="offset points",
-                va="center",
-                color=PALETTE["muted"],
-            )
-    _name_runs(axes, trend)
-    axes.set_yticks(range(len(names)), [drawable(name, 28) for name in names])
-    axes.tick_params(axis="y", length=0, labelcolor=PALETTE["ink"])
-    axes.grid(axis="y", color=PALETTE["rule"], lw=0.6)
-    axes.set_axisbelow(True)
-    axes.spines["left"].set_visible(False)
-    axes.set_ylim(len(names) - 0.5, -0.6)
-    n_more = len(trend.sizes) - len(names)
-    caption = (
-        "A mark stands where a column lies otherwise than in the run before, and is the larger the "
-        "farther it moved: 0 to 1, the distance of the two distributions, or by how much the share "
-        "of missing cells changed."
-    )
-    if n_more:
-        caption += f" {plural(n_more, 'more column')} moved less."
-    return Drawing("moved", "Which columns moved, and when", caption, figure)
-
-
-def _name_runs(axes: Axes, trend: ScreeningTrend) -> None:
-    """Let the horizontal axis be the runs, and name as many of them as there is room for."""
-    n = len(trend.runs)
-    named = evenly(np.arange(n), MAX_NAMED_RUNS)
-    labels = [drawable(trend.runs[place].label, 16) for place in named]
-    is_long = sum(map(len, labels)) > ROOM_FOR_NAMES
-    axes.set_xticks(
-        named.tolist(), labels, rotation=30 * is_long, ha="right" if is_long else "center"
-    )
-    axes.set_xlim(-0.3, n - 0.7)
-
-
 # The folded figures of a screening: title and hint of the part of the page they stand in, and what
 # draws them, or nothing. The page and the folder of figures both follow this table.
 SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | None], ...]], ...] = (
@@ -484,9 +392,6 @@ SCREENING: tuple[tuple[str, str, tuple[Callable[[ScreeningResult], Drawing | Non
 )
 # Every figure of a comparison with labels; the second argument ends the name of its file.
 EVALUATION: tuple[Callable[[Evaluation, str], Drawing], ...] = (roc, precision_recall)
-
-# Every figure of a trend over runs.
-TREND: tuple[Callable[[ScreeningTrend], Drawing | None], ...] = (flagged_over_runs, moves_over_runs)
 
 
 @dataclass(frozen=True)
@@ -528,9 +433,3 @@ def screening_figures(drawn: ScreeningDrawings) -> dict[str, bytes]:
 def comparison_figures(result: ComparisonResult) -> dict[str, bytes]:
     """Draw the figures of a comparison as files."""
     return to_files(*evaluation_drawings(result.evaluations))
-
-
-def trend_drawings(trend: ScreeningTrend) -> list[Drawing]:
-    """Draw the figures of a trend, once for its page and for the folder of figures."""
-    with house_style():
-        return [drawing for draw in TREND if (drawing := draw(trend))]

@@ -23,7 +23,6 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
-    ScreeningTrend,
     clearest,
 )
 from kpca_apps.report.novelty.figures import ScreeningDrawings, evaluation_drawings
@@ -44,7 +43,6 @@ from kpca_apps.report.novelty.text import (
     row_name,
     scores_text,
     standing,
-    trend_headline,
     verdict,
 )
 from kpca_apps.report.novelty.work import BUDGET, by_field, marks_of, values_of, work_of
@@ -165,25 +163,6 @@ def render_comparison(result: ComparisonResult) -> str:
         sources=[("Table", result.source)],
         top_warnings=[cut(text, MAX_SENTENCE) for text in result.warnings[:N_WARNINGS_ON_TOP]],
         **_shared(result, evaluation_drawings(result.evaluations)),
-    )
-
-
-def render_trend(result: ScreeningTrend, drawings: Sequence[Drawing]) -> str:
-    """Render several runs in order, with their figures as drawn."""
-    moves = [(run.label, one) for run in result.runs for one in run.moved]
-    moves.sort(key=lambda move: -move[1].size)
-    return make_page(
-        "trend.html.j2",
-        result=result,
-        title=trend_headline(result),
-        drawings=drawings,
-        moves=moves[:MAX_COLUMNS],
-        n_more_moves=len(moves[MAX_COLUMNS:]),
-        max_moved=MAX_COLUMNS,
-        max_named=MAX_MOVED_IN_INDEX,
-        sources=[],
-        settings=[(key, setting_text(value)) for key, value in sorted(result.settings.items())],
-        versions=sorted(result.versions.items()),
     )
 
 

@@ -17,7 +17,6 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
-    ScreeningTrend,
 )
 from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, percent, plural
 
@@ -25,6 +24,7 @@ MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those of a diff
 MAX_LISTED = 2_000  # ranked rows of a page
 MAX_NAMED = 3  # tables named in a sentence
+NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # that have no model of their own
 LEAST_SHARE = 0.001  # of a row's score that is told as a number
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
@@ -301,6 +301,8 @@ def index_headline(index: ScreenedTables) -> str:
     drift = f"; columns moved in {named}" if moved else ""
     if not moved and any(one.before for one in done):
         drift = "; no column moved"
+    if any(one.hidden_columns for one in done):
+        drift += NOT_COMPARED
     missed = f"; {plural(len(failed), 'table')} could not be screened" * bool(failed)
     return f"{flagged}{odd}{drift}{missed}."
 
@@ -312,23 +314,5 @@ def diff_headline(diff: ScreeningDiff) -> str:
     gone = f"{count(n_gone)} {'is' if n_gone == 1 else 'are'} gone from it"
     stayed = f"{count(len(diff.stayed))} stayed"
     moved = "no column moved" if not n_moved else f"{plural(n_moved, 'column')} moved"
+    moved += NOT_COMPARED * bool(diff.hidden_columns)
     return f"{new} on the list, {gone}, {stayed}; {moved}."
-
-
-def trend_headline(trend: ScreeningTrend) -> str:
-    """Say in one sentence how the flagged share and the columns went over several runs."""
-    first, *_, last = trend.runs
-    most = max(trend.runs, key=lambda run: run.share)
-    went = f"went from {percent(first.share)} to {percent(last.share)}"
-    if first.n_flagged == last.n_flagged and first.n_rows == last.n_rows:
-        went = f"is {percent(last.share)} in the last as in the first"
-    if most.share > max(first.share, last.share):
-        went += f", and was most in {cut(most.label, 40)} ({percent(most.share)})"
-    if not trend.sizes:
-        return f"Over {count(len(trend.runs))} runs the flagged share {went}; no column moved."
-    column, size = next(iter(trend.sizes.items()))
-    where = next(
-        run.label for run in trend.runs if (column, size) in {(m.column, m.size) for m in run.moved}
-    )
-    moved = f"{plural(len(trend.sizes), 'column')} moved, {cut(column, 40)} most, in "
-    return f"Over {count(len(trend.runs))} runs the flagged share {went}; {moved}{cut(where, 40)}."

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from markupsafe import Markup
 
 from kpca_apps.cli.main import main
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.compare.diff import _labels, diff_runs, trend_runs
+from kpca_apps.novelty.compare.diff import diff_runs
+from kpca_apps.report.novelty.text import diff_headline
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -72,8 +72,6 @@ def test_a_column_that_is_renamed_is_told_of_at_the_top() -> None:
     old, new = run(table(), "old"), run(table().rename({"height": "tall"}), "new")
     words = ' them: "height", "tall".'
     assert f"Not compared, as one table lacks{words}" in diff_runs(old, new).warnings
-    # Where a column is missing in between, the first and the last are compared in it.
-    assert f"Compared only where a table has{words}" in trend_runs([old, new, old]).warnings
 
 
 @pytest.mark.parametrize("name", ["key", "place"])
@@ -141,12 +139,26 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     after = before.with_columns(pl.col("height") - 40, extra=pl.arange(pl.len()) % 3 + 0.5)
     words = ("--hide", "height", "--share", "0.05")
     diff = diff_runs(run(before, "old"), run(after.drop("town"), "new", *words))
-    assert diff.moved == ()
+    assert (diff.moved, diff.hidden_columns) == ((), ("height",))
+    assert diff_headline(diff).endswith("; no column moved (hidden columns are not compared).")
+    assert diff.matched_by == 'the column "code"'
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
-    assert len(diff.warnings) == 2
-    assert diff.warnings[1].endswith(': "town", "extra".')
+    assert diff.warnings[1:] == (
+        'Not compared, as one table lacks them: "town", "extra".',
+        'Not compared, as a run hides them: "height".',
+    )
     assert not any(name == "height" for row in diff.stayed for name, *_ in row.changed)
+
+
+def test_runs_that_share_only_hidden_columns_are_told_so() -> None:
+    old = run(table(), "old", *(f"--hide={name}" for name in table().columns))
+    new = run(table().rename({"code": "number"}), "new")
+    with pytest.raises(InputError, match=r"every column that new shares with old is hidden"):
+        diff_runs(old, new)
+    apart = run(table().select(pl.all().name.suffix("_2")), "apart")
+    with pytest.raises(InputError, match=r"apart: has no column of new;"):
+        diff_runs(new, apart)
 
 
 def damaged(change: Change) -> None:
@@ -192,51 +204,3 @@ def test_the_command_says_what_changed_and_leaves_a_page(
     assert (result["kind"], result["appeared"][0]["name"]) == ("novelty diff", "N020")
     assert "N007" in Path("kpca-diff-new/report.html").read_text(encoding="utf-8")
     assert main(["novelty", "diff", "old", "nowhere"]) == 3
-
-
-def test_a_trend_tells_of_each_run_what_a_diff_with_the_one_before_tells() -> None:
-    frames = [table(), table(), table(), table()]
-    frames[1][20, "height"] = 17.0
-    frames[2] = frames[2].with_columns(pl.col("weight") + 30)
-    frames[3] = frames[3].with_columns(pl.col("weight") + 30)
-    folders = [run(frame, f"run{place}") for place, frame in enumerate(frames)]
-    names = [f"weeks/{place}/prices" for place in range(4)]
-    trend = trend_runs(folders, names)
-    assert [(one.name, one.label) for one in trend.runs] == [
-        (name, str(place)) for place, name in enumerate(names)
-    ]
-    assert (trend.runs[0].n_new, trend.runs[0].moved) == (None, ())
-    for (old, new), one in zip(pairwise(folders), trend.runs[1:], strict=True):
-        diff = diff_runs(old, new)
-        assert (one.n_new, one.n_gone) == (len(diff.appeared), len(diff.gone))
-        assert (one.moved, one.n_flagged) == (diff.moved, diff.new.n_flagged)
-    assert [[moved.column for moved in one.moved] for one in trend.runs] == [
-        [], [], ["weight"], []
-    ]  # fmt: skip
-    assert trend.moved == diff_runs(folders[0], folders[3]).moved
-    assert [*trend.sizes] == ["weight"]
-
-
-def test_what_one_run_hides_no_other_tells() -> None:
-    frames = [table(), table(), table().with_columns(pl.col("weight") + 30)]
-    hide = ((), (), ("--hide", "weight"))
-    folders = [
-        run(f, f"run{n}", *words) for n, (f, words) in enumerate(zip(frames, hide, strict=True))
-    ]
-    trend = trend_runs([folders[0], folders[1], folders[2], folders[0]])
-    assert trend.sizes == {} and trend.moved == ()
-    assert not any("600" in one.sentence for one in trend.runs)
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [
-        (["w/a/x", "w/b/x", "w/c/d/x"], ["a", "b", "c/d"]),
-        (["a", "b", "a/b"], ["a", "b", "a/b"]),
-        (["a", "a", "a"], ["a", "a", "a"]),
-        (["x/a", "x/a", "x/b"], ["a", "a", "b"]),
-        (["/", "b", "c"], ["", "b", "c"]),
-    ],
-)
-def test_runs_are_named_by_what_tells_them_apart(names: list[str], labels: list[str]) -> None:
-    assert _labels(names) == labels
