@@ -436,7 +436,7 @@ def screen_table(
     accept : DataFrame, dict, str, Path or Table, optional
         Rows judged fine, such as those of `flagged` that are: the rows of the table that equal one
         of them in all columns both have are learned as normal (with a `reference`, as part of it)
-        and not flagged. A cell ``"*"`` accepts anything, a missing one a missing value.
+        and not flagged. A missing cell accepts a missing value.
     marks : str, Path, DataFrame or dict, optional
         What was marked in the report of an earlier run: the saved page, or the list it wrote. Rows
         that are fine are learned as normal, fine and known ones are not flagged, and wrong ones

@@ -40,7 +40,6 @@ from kpca_apps.tables.write import (
     Written,
     csv_bytes,
     input_names,
-    literal,
     open_scored,
     scored_kind,
     scored_notes,
@@ -284,10 +283,7 @@ def _write_listed(
     names, notes = input_names(shown, added)
     # Of each column its cells, and its name in the input, if it is of it.
     found = [(Column(cells.alias(name)), "") for name, cells in added.items()]
-    own = [
-        (Column(_as_it_stands(rows.frame[old]).alias(new)), old)
-        for new, old in zip(names, shown, strict=True)
-    ]
+    own = [(Column(rows.frame[old].alias(new)), old) for new, old in zip(names, shown, strict=True)]
     columns = [*found[:2], *own[: n_leading - 2], *found[2:], *own[n_leading - 2 :]]
     if path.suffix == ".csv":
         frame = pl.DataFrame([column.cells for column, _ in columns])
@@ -335,11 +331,6 @@ def _workbook(
             Sheet("odd cells", second, [()] * len(second[0].cells), 0),
         ]
     )
-
-
-def _as_it_stands(cells: pl.Series) -> pl.Series:
-    """Keep a lone ``*`` from meaning any value where the list comes back as accepted rows."""
-    return literal(cells) if cells.dtype == pl.String else cells
 
 
 def odd_cell_columns(

@@ -30,7 +30,6 @@ Added = Mapping[str, NDArray[Any] | pl.Series | None]
 # Rows as they are appended to a scored table: CSV, or what goes into a Parquet file.
 Written: TypeAlias = "bytes | pa.Table"
 
-ANY = "*"  # a cell that accepts any value
 # What a spreadsheet may run: these first characters (the full-width ones too), also behind those
 # that no one sees and some readers drop (a second byte-order mark), unless the cell is a number as
 # people write it, or a lone sign, which stands for a missing value.
@@ -171,15 +170,10 @@ def neutralise(texts: pl.Series) -> pl.Series:
     ).to_series()
 
 
-def literal(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before a lone ``*``, which in a list of rows stands for any value."""
-    return texts.replace(ANY, f"'{ANY}")
-
-
 def as_written(texts: pl.Series) -> pl.Series:
-    """Take off the apostrophes that `neutralise` and `literal` put before text."""
+    """Take off the apostrophes that `neutralise` put before text."""
     bare = texts.str.strip_prefix("'")
-    put = (neutralise(bare) == texts) | (literal(bare) == texts)
+    put = neutralise(bare) == texts
     return pl.select(pl.when(put).then(bare).otherwise(texts).alias(texts.name)).to_series()
 
 

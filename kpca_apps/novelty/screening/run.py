@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,7 @@ from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOpti
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table, extended
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
-from kpca_apps.tables.write import ANY, as_written
+from kpca_apps.tables.write import as_written
 
 # Rows of one id that a message lists.
 MAX_PLACES = 20
@@ -366,13 +365,12 @@ def _judged_before(
 # Rows that somebody judged fine, named by a table of their own: which rows of a table they are.
 #
 # Each row of that table accepts the rows that equal it in all columns both have: numbers as
-# numbers, dates as dates, other cells as text. A cell ``*`` and a column it lacks accept anything,
-# so that a few columns make a pattern; an empty cell accepts a missing value. A row that is changed
-# later in a column that is compared is another row, and no longer accepted.
+# numbers, dates as dates, other cells as text; an empty cell equals a missing value. A row that is
+# changed later in a column that is compared is another row, and no longer accepted.
 
 
 # Codes of cells; what an accepted row says has one from 1 on, unless no cell can say it.
-_NEVER, _ANY, _OTHER, _MISSING = -3, -2, -1, 0
+_NEVER, _OTHER, _MISSING = -2, -1, 0
 # Numbers are equal to so many parts of them: files of spreadsheets keep 15 digits.
 CLOSE = 1e-14
 # A table of which more is accepted has no usual rows left to judge the others by.
@@ -441,32 +439,26 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Patterns:
-    """All accepted rows, as codes of what they say in the columns of a table."""
+class _AcceptedCodes:
+    """All accepted rows, as codes of their cells in the columns that both tables have."""
 
     cells: tuple[_Cells, ...]
     codes: IntArray  # (k, columns)
 
     def match(self, table: Table) -> Match:
         """Find them in a table, or in a part of it."""
-        is_accepted = np.zeros(table.frame.height, dtype=bool)
-        counts = np.zeros(len(self.codes), dtype=np.int64)
         said = {
             str(place): cells.codes(table.column(cells.name))
             for place, cells in enumerate(self.cells)
         }
-        rows = pl.DataFrame(said).with_row_index("row")
-        # Those that say something in the same columns are sought together.
-        kinds, kind = np.unique(self.codes != _ANY, axis=0, return_inverse=True)
-        for number, says in enumerate(kinds):
-            entries, names = np.flatnonzero(kind.reshape(-1) == number), list(compress(said, says))
-            wanted = pl.DataFrame(dict(zip(said, self.codes[entries].T, strict=True)))[names]
-            found = rows.join(wanted.unique(), on=names, how="semi")
-            is_accepted[found["row"].to_numpy()] = True
-            n_alike = found.group_by(names).len()
-            alike = wanted.join(n_alike, on=names, how="left", maintain_order="left")
-            counts[entries] = alike["len"].fill_null(0).to_numpy()
-        return Match(is_accepted, counts)
+        names, rows = [*said], pl.DataFrame(said).with_row_index("row")
+        wanted = pl.DataFrame(dict(zip(names, self.codes.T, strict=True)))
+        found = rows.join(wanted.unique(), on=names, how="semi")
+        is_accepted = np.zeros(table.frame.height, dtype=bool)
+        is_accepted[found["row"].to_numpy()] = True
+        n_alike = found.group_by(names).len()
+        counts = wanted.join(n_alike, on=names, how="left", maintain_order="left")["len"]
+        return Match(is_accepted, counts.fill_null(0).to_numpy())
 
 
 def find_accepted(
@@ -481,15 +473,15 @@ def find_accepted(
     """Find the rows of a table that the rows of another one accept.
 
     `specs` say how columns are read. A `hidden` column that is empty in the accepted rows says
-    nothing: that is how scored tables leave it out. InputError if an accepted row says nothing, or
-    if more than the share `most` of the table is accepted, or all of it.
+    nothing: that is how scored tables leave it out. InputError if more than the share `most` of the
+    table is accepted, or all of it.
     """
     name, where = (one_line(one.source.name, 60) for one in (accept, table))
     written, ignored = _written(accept, table.columns)
     columns = {
         other: own
         for other, own in written.items()
-        if other not in hidden or own[0].texts.null_count() < accept.frame.height
+        if other not in hidden or own.texts.null_count() < accept.frame.height
     }
     if not columns:
         raise InputError(
@@ -499,20 +491,14 @@ def find_accepted(
     head = next(table.tables())
     by_name = {spec.name: spec for spec in specs}
     cells, codes = zip(
-        *(_coded(*own, head.column(other), by_name.get(other)) for other, own in columns.items()),
+        *(_coded(own, head.column(other), by_name.get(other)) for other, own in columns.items()),
         strict=True,
     )
-    patterns = _Patterns(cells, np.column_stack(codes))
-    silent = np.flatnonzero((patterns.codes == _ANY).all(axis=1))
-    if silent.size:
-        raise InputError(
-            f"{name}, {_place(accept, silent[0])}: accepts every row; name a value in at least one "
-            f"column of {where}."
-        )
+    wanted = _AcceptedCodes(cells, np.column_stack(codes))
     counts = np.zeros(accept.frame.height, dtype=np.int64)
     marked = []
     work = execution or Execution()
-    for part in each_part(table, "Looking for accepted rows", patterns.match, work):
+    for part in each_part(table, "Looking for accepted rows", wanted.match, work):
         marked.append(part.is_accepted)
         counts += part.counts
     is_accepted = np.concatenate(marked)
@@ -526,13 +512,11 @@ def find_accepted(
     return Accepted(is_accepted, name, tuple(_notes(accept, where, counts, ignored, table)))
 
 
-def _written(
-    accept: Table, names: Sequence[str]
-) -> tuple[dict[str, tuple[Column, Column]], list[str]]:
+def _written(accept: Table, names: Sequence[str]) -> tuple[dict[str, Column], list[str]]:
     """Return the cells of accepted rows in each column of a table, and the other columns' names.
 
-    They come as they stand, and without the apostrophes that were put before text. A column of the
-    name of one of ours has been written with an ending.
+    They come without the apostrophes that were put before text. A column of the name of one of ours
+    has been written with an ending.
     """
     columns = accept.frame.columns
     given = dict(zip(as_written(pl.Series(columns, dtype=pl.String)), columns, strict=True))
@@ -545,13 +529,11 @@ def _written(
             used.add(given[own])
             column = accept.column(given[own])
             is_text = column.cells.dtype == pl.String
-            shared[name] = column, Column(as_written(column.cells)) if is_text else column
+            shared[name] = Column(as_written(column.cells)) if is_text else column
     return shared, [one for one in columns if one not in used and one not in OURS]
 
 
-def _coded(
-    written: Column, own: Column, other: Column, spec: ColumnSpec | None
-) -> tuple[_Cells, IntArray]:
+def _coded(own: Column, other: Column, spec: ColumnSpec | None) -> tuple[_Cells, IntArray]:
     """Return what accepted rows say in a column, and the code of what each says.
 
     `other` holds cells of the table, and tells how they are stored.
@@ -562,20 +544,18 @@ def _coded(
         format = NumberFormat()
     elif format is None and kind in (pl.Date, pl.Datetime):
         format = DateFormat(has_time=kind == pl.Datetime)
-    is_any = (written.texts == ANY).fill_null(False).to_numpy()
-    said = own.take(np.flatnonzero(~is_any))
     in_lower, is_single = spec is not None and spec.is_truth, kind == pl.Float32
-    values, texts = np.empty(0), said.levels.lower().texts if in_lower else said.levels.texts
+    values, texts = np.empty(0), own.levels.lower().texts if in_lower else own.levels.texts
     if format is not None:
-        readings = said.read(format)
+        readings = own.read(format)
         values = np.unique(_rounded(readings.values[~np.isnan(readings.values)], is_single))
         far = np.diff(values, prepend=-np.inf) > CLOSE * np.abs(values)
         values = values[far]
-        texts = said.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
+        texts = own.texts.filter(pl.Series(readings.unreadable)).unique(maintain_order=True)
     cells = _Cells(other.name, format, in_lower, is_single, values, texts)
     codes = cells.codes(own)
     codes[codes == _OTHER] = _NEVER
-    return cells, np.where(is_any, _ANY, codes)
+    return cells, codes
 
 
 def _rounded(values: FloatArray, is_single: bool) -> FloatArray:

@@ -135,21 +135,6 @@ def test_a_list_of_flagged_rows_is_accepted_as_it_is(tmp_path: Path) -> None:
     assert "price" not in read_table(tmp_path / "h.csv").frame.columns
 
 
-def test_a_star_of_the_table_itself_is_no_wildcard_on_the_list(tmp_path: Path) -> None:
-    frame = parcels().with_columns(mark=pl.Series(["*" if row == 20 else "x" for row in range(N)]))
-    frame[21, "weight"] = frame[20, "weight"]
-    first, model = screen(table(frame), options=OPTIONS)
-    for name in ("flagged.csv", "flagged.xlsx"):
-        result = replace(first, flagged_file=name)
-        write_tables(tmp_path, table(frame), result, model.encoder.plan)
-        listed = read_table(tmp_path / name)
-        (place,) = np.flatnonzero(np.array(listed.column("mark").texts.to_list()) == "'*")
-        one = table(listed.frame[[int(place)]].select("weight", "mark"), "fine.csv")
-        again, _ = screen(table(frame), accept=[one], options=OPTIONS)
-        assert again.is_accepted is not None
-        assert np.flatnonzero(again.is_accepted).tolist() == [20]
-
-
 @pytest.mark.release
 def test_cells_of_accepted_rows_are_not_odd_by_themselves() -> None:
     frame = parcels()
