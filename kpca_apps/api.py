@@ -458,7 +458,8 @@ def screen_table(
     positive : str, optional
         Label that means outlier.
     exclude, categorical, numeric : str or sequence of str
-        Columns to leave out, to take as categories, and to take as numbers.
+        Columns to leave out of the model (their values still show: see `hide`), to take as
+        categories, and to take as numbers.
     by : str or sequence of str
         Columns whose groups are judged among themselves: each of 50 rows or more by a model of its
         own, the others by that of the whole table.

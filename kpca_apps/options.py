@@ -132,7 +132,10 @@ class NoveltyOptions(Options):
         "value twice.",
         "COL",
     )
-    exclude: list[str] | None = _column("Leave this column out. Repeatable.", "COL")
+    exclude: list[str] | None = _column(
+        "Leave this column out of the model; its values still show (see --hide). Repeatable.",
+        "COL",
+    )
     categorical: list[str] | None = _column("Treat this column as categorical. Repeatable.", "COL")
     numeric: list[str] | None = _column("Treat this column as numeric. Repeatable.", "COL")
     by: list[str] | None = _column(

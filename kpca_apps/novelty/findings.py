@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kpca_apps.names import in_prose
+from kpca_apps.names import in_prose, listed
 from kpca_apps.novelty.checks.drift import find_drift
 from kpca_apps.novelty.checks.duplicates import find_duplicates
 from kpca_apps.novelty.checks.odd_cells import FILLED
@@ -22,6 +22,7 @@ from kpca_apps.novelty.listed_rows import MAX_CELLS, Lists, list_table
 from kpca_apps.novelty.marks import row_keys
 from kpca_apps.novelty.pictures import draw_rows
 from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.result import (
     AcceptedRows,
     ColumnProfile,
@@ -36,8 +37,9 @@ from kpca_apps.novelty.screening.fit import IN_PARTS
 from kpca_apps.novelty.screening.judge import Verdict
 from kpca_apps.novelty.screening.model import NoveltyModel, ScreeningOptions, library_versions
 
+EXCLUDED = "are left out of the model, not of the results"
 # Words of notes that are true of most tables: no reason to doubt the list.
-ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS)
+ROUTINE = (FILLED, NAMED_BY, TELLS_APART, IN_PARTS, EXCLUDED)
 # What became of accepted rows.
 LEARNED = "; the model learned them as normal"
 LEARNED_OF_DRAWN = "; where it drew them, the model learned them as normal"
@@ -94,13 +96,17 @@ def find_all(
         rows, id_column, clearest(lists.odd_cells), duplicates
     )
     map, contours, plane = draw_rows(model, verdict, lists, columns)
+    # A model that was fitted with the same columns hidden says so of its reference.
+    of_hidden = revealed_notes(rows, options.seed)
     notes = (
+        *(note for note in of_hidden if note not in model.warnings),
         *of_drift,
         *_notes(model, verdict, of_labels, is_fitted_on=is_fitted_on),
         *of_leaders,
         *(() if rows.accepted is None else rows.accepted.notes),
         *of_ids,
         *_bound_notes(verdict, lists),
+        *_excluded_note(columns, options),
     )
     doubts = [note for note in notes if not any(words in note for words in ROUTINE)]
     return ScreeningResult(
@@ -219,6 +225,16 @@ def _notes(
             smallest = 2 / (len(model.detector.calibration_scores) + 1)
             soft += SAME_TABLE_P_VALUES.format(smallest)
         yield soft if model.options.n_components is None else SAME_TABLE_HARD
+
+
+def _excluded_note(columns: Sequence[ColumnProfile], options: ScreeningOptions) -> Iterator[str]:
+    """Say that excluding a column does not hide it."""
+    excluded = options.columns.exclude
+    if shown := [one.name for one in columns if one.name in excluded and not one.hidden]:
+        yield (
+            f"Excluded columns {EXCLUDED}: values of {listed(shown)} are shown; --hide keeps them "
+            "out."
+        )
 
 
 def _bound_notes(verdict: Verdict, lists: Lists) -> Iterator[str]:

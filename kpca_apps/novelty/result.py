@@ -30,6 +30,7 @@ REACH = 2.0  # how far the histogram goes beyond the flagged, in steps from the 
 N_KINDS = 5  # kinds of reason that come first
 # Kinds of odd cell: by other cells of its row, and a level written like a common one.
 CONTRADICTED, MISSPELT = "contradicted", "misspelt"
+REVEALED = "is hidden, but follows from"  # in notes to who may see all, not to who is sent a page
 # Odd cells that a page shows; of one column: one bad column does not fill it.
 MAX_ODD_CELLS, MAX_ODD_CELLS_A_COLUMN = 50, 10
 

@@ -102,9 +102,10 @@ class Tools:
         reference: a table of rows known to be normal; without it the table itself is learned from.
         share, count: flag this share (0 to 1) or number of rows; default share 0.01.
         alpha, fdr: flag at this false-alarm rate or rate of false discoveries; needs a reference.
-        id: the column that names rows. exclude, categorical, numeric: columns left out, taken as
-        categories, as numbers. by: columns whose groups are judged among themselves.
-        hide: columns that are used but whose values are told nowhere, nor written.
+        id: the column that names rows. exclude: columns left out of the model, but shown.
+        categorical, numeric: columns taken as categories, as numbers. by: columns whose groups are
+        judged among themselves. hide: columns that are used but whose values are told nowhere, nor
+        written.
         accept: a table of rows judged fine, as accept_rows writes it.
         seed: of all random draws. top: how many rows are told.
         out: folder to write; by default beside the table. replace: overwrite an earlier run there.

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
@@ -202,10 +202,6 @@ def infer_plan(
             if earlier != spec.name and spec.name not in declared:
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
-    specs = [
-        replace(spec, notes=(*spec.notes, *_shown_elsewhere(column, columns, options.hide)))
-        for column, spec in zip(columns, specs, strict=True)
-    ]
     plan = ColumnPlan(tuple(specs))
     if for_model and not plan.used:
         roles = ", ".join(f"{quoted(spec.name)} is {spec.role}" for spec in specs[:5])
@@ -214,23 +210,6 @@ def infer_plan(
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
-
-
-def _shown_elsewhere(
-    column: Column, columns: Sequence[Column], hidden: Sequence[str]
-) -> Iterator[str]:
-    """Say that other columns show what a hidden one holds."""
-    if column.name in hidden:
-        others = [
-            other.name
-            for other in columns
-            if other.name not in hidden and other.texts.equals(column.texts)
-        ]
-        if others:
-            yield (
-                f"Column {quoted(column.name)} is hidden, but {listed(others)} shows the same "
-                "values: hide it too."
-            )
 
 
 def check_options(

@@ -46,6 +46,7 @@ from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.redact import Note, without_values
+from kpca_apps.novelty.relations.revealed import revealed_notes
 from kpca_apps.novelty.row_values import let_go, row_values
 from kpca_apps.novelty.screening.judge import scores_of
 from kpca_apps.novelty.screening.model import (
@@ -92,7 +93,9 @@ def fit_table(
     """Fit a model to a table, whose rows may be known to be normal; return the rows as well."""
     options, execution = options or ScreeningOptions(), execution or Execution()
     with without_values(options.columns.hide):
-        return fit_planned(plan_fit(table, options, clean, execution), execution)
+        model, rows = fit_planned(plan_fit(table, options, clean, execution), execution)
+        revealed = revealed_notes(rows, options.seed)
+        return replace(model, warnings=(*revealed, *model.warnings)), rows
 
 
 def plan_fit(

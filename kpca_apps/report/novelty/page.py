@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from kpca_apps.novelty.result import (
     N_KINDS,
+    REVEALED,
     ColumnProfile,
     ComparisonResult,
     GroupInfo,
@@ -84,8 +85,11 @@ def render_to_send(result: ScreeningResult, drawn: ScreeningDrawings | None = No
     The rows cannot be marked nor opened: the page holds neither their other cells nor what they
     are known again by.
     """
+    # A note on what reveals hidden values would help the reader to find them.
+    warnings = tuple(note for note in result.warnings if REVEALED not in note)
+    n_doubts = sum(REVEALED not in note for note in result.warnings[: result.n_doubts])
     # Nothing lies beside the page that it could name.
-    alone = replace(result, next_steps=(), flagged_file="")
+    alone = replace(result, warnings=warnings, n_doubts=n_doubts, next_steps=(), flagged_file="")
     return _render_screening(alone, drawn, is_to_send=True)
 
 

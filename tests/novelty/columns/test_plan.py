@@ -204,14 +204,6 @@ def test_plans_survive_a_file() -> None:
     assert from_file(plan) == plan
 
 
-def test_a_hidden_column_that_another_one_repeats_is_said() -> None:
-    names, others = ([f"row {k}" for k in range(start, start + 40)] for start in (0, 1))
-    columns = {"name": names, "other": others, "copy": names}
-    (said,) = plan_of(ColumnOptions(hide=("name",)), **columns).warnings
-    assert '"name" is hidden, but "copy" shows' in said
-    assert plan_of(ColumnOptions(hide=("name", "copy")), **columns).warnings == ()
-
-
 RNG = np.random.default_rng(0)
 SPARSE = RNG.choice(10**9, 60, replace=False)
 DENSE = RNG.choice(900, 300, replace=False)
