@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -376,13 +376,13 @@ def image_metadata() -> None:
 
 
 def compared_runs() -> None:
-    """Two runs beside each other: their names, columns, cells, settings and warnings."""
+    """Runs beside each other: their names, columns, cells, settings and warnings."""
     names = [text for text in TEXTS if text.strip()]
     texts = TEXTS[::2]
     found = cells_of(texts) | columns(6 * len(texts), names[::12])
     Path("runs").mkdir()
     words, runs = ("--id", "id", "--count", len(texts)), list[Path]()
-    for place, folder in enumerate(file_names(names[:2])):
+    for place, folder in enumerate(file_names(names[:3])):
         write_csv(f"{place}.csv", found)
         runs.append(Path("runs", folder))
         kpca("novelty", "screen", f"{place}.csv", *words, "--out", runs[-1])
@@ -392,8 +392,9 @@ def compared_runs() -> None:
         found["number 1"] = [
             value if isinstance(value, str) else value + 9 for value in found["number 1"]
         ]
-    kpca("novelty", "diff", *runs, "--out", OUT / "runs")
-    kpca("novelty", "diff", *runs, "--json", "--out", OUT / "told")
+    for number, pair in enumerate(pairwise(runs)):
+        kpca("novelty", "diff", *pair, "--out", OUT / f"{number} runs")
+        kpca("novelty", "diff", *pair, "--json", "--out", OUT / f"{number} told")
     # Results that a stranger wrote: each text of them is another.
     result, others = runs[1] / "result.json", cycle(TEXTS)
     told = json.loads(result.read_text("utf-8"))
@@ -408,7 +409,7 @@ def compared_runs() -> None:
     for kept in ((), ("kind", "role", "format", "name"), ("kind", "columns"), ("kind", "source")):
         result.write_text(json.dumps(changed(told, *kept)), "utf-8")
         out = OUT / f"{len(kept)} {'-'.join(kept)}"
-        kpca("novelty", "diff", *runs, "--out", out, code=None)
+        kpca("novelty", "diff", *runs[:2], "--out", out, code=None)
 
 
 def words_of_calls() -> None:
