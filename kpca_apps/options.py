@@ -225,9 +225,6 @@ class NoveltyOptions(Options):
         "since the run that was there before.",
         default=False,
     )
-    pdf: bool = files(
-        "Print the report to report.pdf as well, where Chromium or Chrome is found.", default=False
-    )
     to_send: bool = files(
         "Write a folder to-send as well: a page and figures without whole rows, tables or the "
         "model.",
@@ -292,7 +289,7 @@ class NoveltyOptions(Options):
 # Options that name any number of columns.
 LISTS = ("exclude", "categorical", "numeric", "by", "hide")
 # Of the command line alone: where results are written, and what is printed.
-_OF_COMMANDS = "out force each pdf to_send write_to json quiet dry_run config"
+_OF_COMMANDS = "out force each to_send write_to json quiet dry_run config"
 KEYWORDS = {  # the keyword of each option that functions have
     flag_of(name): f"{name}="
     for name in ("reference", *(one.name for one in fields(NoveltyOptions)))

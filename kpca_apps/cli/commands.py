@@ -32,7 +32,7 @@ _IN_RUNS = ("model.kpca", "report-marked.html")
 HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
-    "force pdf to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
+    "force to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
 )
 _PATHS = frozenset("table reference accept marks model per_image out inputs data old new".split())
 

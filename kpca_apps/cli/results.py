@@ -18,7 +18,6 @@ from kpca_apps.report.document import Document
 from kpca_apps.system.stores.addresses import AnyPath, StorePath
 
 if TYPE_CHECKING:
-    from kpca_apps.options import NoveltyOptions
     from kpca_apps.report.result_json import Result
 
 REPORT_FILE = "report.html"
@@ -120,18 +119,6 @@ def write_result(
         write(f"figures/{name}.png", png)
     clock.lap("report")
     write("run.json", clock.to_json())
-
-
-def print_pages(folder: Path, console: Console, options: NoveltyOptions, *pages: str) -> None:
-    """Print pages of a run to PDF beside them, if that is asked for; a note says why none is."""
-    if not options.pdf:
-        return
-    from kpca_apps.system.browser import print_page
-
-    with console.stage("Printing"):
-        notes = [print_page(folder / page, (folder / page).with_suffix(".pdf")) for page in pages]
-    for note in dict.fromkeys(filter(None, notes)):
-        console.say(f"Note: {note}")
 
 
 def print_result(console: Console, folder: AnyPath, result: Result, as_json: bool) -> None:

@@ -59,7 +59,7 @@ OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "
         "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
-        "calibration learn-from seed jobs workers scheduler work-dir out force each pdf to-send "
+        "calibration learn-from seed jobs workers scheduler work-dir out force each to-send "
         "format keep-hidden flagged write-to "
         f"{READING} json quiet dry-run config"
     ),
@@ -70,20 +70,20 @@ OPTIONS = {
     ),
     "novelty score": (
         "share count alpha fdr accept marks label positive id hide explain jobs workers "
-        "scheduler work-dir out force pdf to-send format keep-hidden flagged write-to "
+        "scheduler work-dir out force to-send format keep-hidden flagged write-to "
         f"{READING} json quiet config"
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",
     "novelty compare": (
         "label positive id exclude categorical numeric hide dayfirst monthfirst kernel gamma sigma "
-        f"components ridge landmarks seed jobs out force pdf {READING} json quiet dry-run "
+        f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
     "novelty rules": (
         "rules out format id exclude categorical numeric hide dayfirst monthfirst seed jobs force "
         f"{READING} json quiet dry-run config"
     ),
-    "novelty diff": "out force pdf json quiet config",
+    "novelty diff": "out force json quiet config",
     "denoise run": (
         "sigma noise data-range same-noise profile quality luma chroma strength content kernel "
         "bandwidth per-image stack mask region model out format raw-out reference compare force "

@@ -50,7 +50,7 @@ TOLD_OF_COLUMNS = {
 LABEL = "--label colour --positive red"
 # Of the table, the work and the files; not of what is found.
 OTHERS = (
-    "--reference --accept --marks --workers --scheduler --work-dir --out --force --each --pdf "
+    "--reference --accept --marks --workers --scheduler --work-dir --out --force --each "
     "--to-send --format --keep-hidden "
     "--flagged --write-to --delimiter --encoding --sheet --skip-rows --bad-lines --as-of --query "
     "--table --timeout --json --quiet --dry-run --config"

@@ -11,7 +11,7 @@ import typer
 from kpca_apps.cli.commands import reproduce, without_hidden
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command, whole_number
-from kpca_apps.cli.results import REPORT_FILE, Clock, print_pages, print_result, write_result
+from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
 from kpca_apps.errors import ConfigError, UnlikeFilesError
 from kpca_apps.names import safe_stem
 from kpca_apps.options import NoveltyOptions, RuleFormat
@@ -112,8 +112,7 @@ def screen(
 
 @command(
     app,
-    without="accept marks positive explain out each pdf to_send format keep_hidden flagged "
-    "write_to",
+    without="accept marks positive explain out each to_send format keep_hidden flagged write_to",
 )
 def fit(
     reference: Annotated[
@@ -313,7 +312,6 @@ def compare(
     with folder as building:
         pages = [(REPORT_FILE, render_comparison(result))]
         write_result(building, result, pages, comparison_figures(result), run.clock)
-        print_pages(building, run.console, options, REPORT_FILE)
     for evaluation in result.evaluations:
         run.console.say(evaluation.setting)
         run.console.say(verdict(evaluation))
@@ -367,7 +365,7 @@ def rules(
         raise typer.Exit(RULES_BROKEN)
 
 
-@command(app, only="out force pdf json quiet config")
+@command(app, only="out force json quiet config")
 def diff(
     context: typer.Context,
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
@@ -395,7 +393,6 @@ def diff(
     clock.lap("comparing")
     with folder as building:
         write_result(building, result, [(REPORT_FILE, render_diff(result))], {}, clock)
-        print_pages(building, console, options, REPORT_FILE)
     console.say(diff_headline(result))
     console.lines(diff_lines(result))
     say_warnings(console, result.warnings)

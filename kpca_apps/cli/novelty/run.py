@@ -22,7 +22,6 @@ from kpca_apps.cli.results import (
     REPORT_FILE,
     Clock,
     near,
-    print_pages,
     print_result,
     write_result,
 )
@@ -285,8 +284,6 @@ def write_screening(
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)
-        printed = [REPORT_FILE, *[f"{TO_SEND}/{REPORT_FILE}"] * run.options.to_send]
-        print_pages(building, run.console, run.options, *printed)
     return result
 
 
