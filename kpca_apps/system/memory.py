@@ -21,12 +21,9 @@ ROWS_IN_MEMORY = 100_000
 
 _MEMINFO = "/proc/meminfo"
 
-# Control groups of version 2, then 1: where they are, and the files of a limit and of what is used.
-_OWN_CGROUPS = "/proc/self/cgroup"
-_CGROUPS = {
-    "": ("/sys/fs/cgroup", "memory.max", "memory.current"),
-    "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-}
+# Control groups (version 2) and the file that names this process's group.
+_OWN_CGROUP = "/proc/self/cgroup"
+_CGROUPS = "/sys/fs/cgroup"
 _USED_ADDRESSES = "/proc/self/statm"
 
 _SMALL_MACHINE = 4 << 30  # bytes assumed where the system says nothing
@@ -45,26 +42,19 @@ def available_bytes() -> int:
             bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
         except (AttributeError, ValueError, OSError):
             bounds = [_SMALL_MACHINE]
-    for folder, *files in _cgroups():
-        limit, usage = (_text_of(folder / name).strip() for name in files)
+    for folder in _cgroups():
+        limit, usage = (_text_of(folder / f"memory.{name}").strip() for name in ("max", "current"))
         if limit.isdigit() and usage.isdigit():
             bounds.append(max(int(limit) - int(usage), 0))
     return int(min(*bounds, _left_of_addresses()))
 
 
-def _cgroups() -> Iterator[tuple[Path, str, str]]:
-    """Yield the groups of this process, from its own to the outermost, and their two files."""
-    own = {"": "/", "memory": "/"} | {
-        kind: path
-        for _, kinds, path in (line.split(":", 2) for line in _text_of(_OWN_CGROUPS).splitlines())
-        for kind in kinds.split(",")
-    }
-    for kind, (root, limit, usage) in _CGROUPS.items():
-        inside = Path(root, own[kind].lstrip("/"))
-        # In a container that has no groups of its own to see, its path is not there: the outermost.
-        for folder in (inside, *inside.parents):
-            if folder.is_relative_to(root):
-                yield folder, limit, usage
+def _cgroups() -> Iterator[Path]:
+    """Return the folders of this process's control groups, from its own to the outermost."""
+    found = re.search("^0::/(.*)", _text_of(_OWN_CGROUP), re.MULTILINE)
+    own = Path(_CGROUPS, found[1] if found else "")
+    # A container may not see its own group, only the outermost.
+    return (folder for folder in (own, *own.parents) if folder.is_relative_to(_CGROUPS))
 
 
 def _left_of_addresses() -> float:

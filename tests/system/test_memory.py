@@ -16,12 +16,8 @@ _ASKED = "from kpca_apps.system.memory import available_bytes; print(available_b
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder of the files a system tells its memory in; empty: a system that tells nothing."""
-    groups = {
-        "": (str(tmp_path / "v2"), "limit", "used"),
-        "memory": (str(tmp_path / "v1"), "limit", "used"),
-    }
-    monkeypatch.setattr(memory, "_CGROUPS", groups)
-    monkeypatch.setattr(memory, "_OWN_CGROUPS", str(tmp_path / "own"))
+    monkeypatch.setattr(memory, "_CGROUPS", str(tmp_path / "groups"))
+    monkeypatch.setattr(memory, "_OWN_CGROUP", str(tmp_path / "own"))
     monkeypatch.setattr(memory, "_MEMINFO", str(tmp_path / "meminfo"))
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
@@ -33,20 +29,19 @@ def test_the_machine_tells_what_is_available(machine: Path) -> None:
     assert memory.available_bytes() == 500 * 1024
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("place", [".", "job", "job/step"])
-def test_a_container_or_a_job_bounds_the_machine(machine: Path, version: str, place: str) -> None:
+def test_a_container_or_a_job_bounds_the_machine(machine: Path, place: str) -> None:
     """The group that limits may be the process's own, or any around it."""
     (machine / "meminfo").write_text("MemAvailable: 500 kB\n")
-    (machine / "own").write_text({"v2": "0::/job/step\n", "v1": "4:memory:/job/step\n"}[version])
-    group = machine / version / place
+    (machine / "own").write_text("4:cpu:/other\n0::/job/step\n")
+    group = machine / "groups" / place
     group.mkdir(parents=True)
-    (group / "limit").write_text("5000\n")
-    (group / "used").write_text("2000\n")
+    (group / "memory.max").write_text("5000\n")
+    (group / "memory.current").write_text("2000\n")
     assert memory.available_bytes() == 3000
-    (group / "used").write_text("6000\n")
+    (group / "memory.current").write_text("6000\n")
     assert memory.available_bytes() == 0
-    (group / "limit").write_text("max\n")
+    (group / "memory.max").write_text("max\n")
     assert memory.available_bytes() == 500 * 1024
 
 
