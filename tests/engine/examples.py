@@ -22,8 +22,6 @@ from kpca_apps.engine.kernels import (
     Translated,
 )
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.papers.kernels.composed import Iterated, MappedInputs
-from kpca_apps.papers.kernels.images import ImageIntensity, OverRegions, SmoothedImage
 
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
@@ -46,18 +44,7 @@ PSD_KERNELS: dict[str, Kernel] = {
     "cosine": Cosine(),
     "scaled-inputs": ScaledInputs(Polynomial(2, 1.0, 1.0), (2.0, 0.5, 1.0, 0.0)),
     "sum": RBF(0.3) + 2.0 * Linear(),
-    "mapped-inputs": MappedInputs(Polynomial(2), ((1.0, 0.5, 0.0, -1.0), (0.0, 2.0, 1.0, 0.0))),
     "translated": Translated(Polynomial(2, 1.0, 1.0), (1.0, 0.0, -2.0, 0.5)),
-    "image-intensity": ImageIntensity(Polynomial(2), 2, 2, 3),
-    "smoothed-image": SmoothedImage(Polynomial(2), 2, 2, 0.7),
-    "over-regions": OverRegions(Polynomial(3, 1.0, 1.0), 2, 2, 1, 1),
-    "iterated": Iterated(
-        Sigmoid(0.1, -0.5),
-        (
-            *((0.0, 1.0, 2.0, 0.0), (1.0, 1.0, -1.0, 0.5)),
-            *((-1.0, 0.0, 1.0, 1.0), (0.5, -2.0, 0.0, 1.0)),
-        ),
-    ),
 }
 
 KERNELS: dict[str, Kernel] = {**PSD_KERNELS, "sigmoid": Sigmoid(0.1, -0.5)}

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
-from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import Kernel
-from kpca_apps.engine.kernels.base import as_integer
 from kpca_apps.engine.linalg.gram import gram_matrix
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.papers.data import Labels
-from kpca_apps.papers.methods.iterations import check_count
+from kpca_apps.papers.measuring import components
 from kpca_apps.system.arrays import Matrix
 
 
@@ -93,7 +91,6 @@ def batch_kernel_kmeans(
     """
     # Until no row changes its cluster, as the "once converged" of Scholkopf, Smola and Muller
     # (1996), 7.2, asks. On all components scikit-learn's KMeans does the same.
-    as_integer("max_iter", max_iter, at_least=1)
     gram = gram_matrix(kernel, X)
     k = int(labels.max()) + 1
     gamma = np.zeros((k, len(X)))
@@ -137,9 +134,6 @@ def neighbourhood_components(
     # Locality in input space: each place gets directions of its own, at O(k^3) a place. Scholkopf,
     # Smola and Muller (1996), B.6, after Bottou and Vapnik (1992), Local learning algorithms,
     # Neural Computation 4, 888-900.
-    check_count("n_neighbours", n_neighbours, len(X), least=2)
-    gaps = X - x
-    squared = np.einsum("ij,ij->i", gaps, gaps)
+    squared = ((X - x) ** 2).sum(axis=1)
     nearest = np.sort(np.argsort(squared, kind="stable")[:n_neighbours])
-    rng = np.random.default_rng(0)
-    return fit_exact(kernel, X[nearest], rng=rng, n_components=n_components)
+    return components(kernel, X[nearest], n_components)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import FastICA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
@@ -19,31 +19,14 @@ from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Matrix
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentRegression:
-    """y ~ intercept + sum_a coefficients_a t_a(x), of q components."""
-
-    subspace: KernelSubspace
-    coefficients: Matrix  # (q,)
-    intercept: float
-
-    def predict(self, X: Matrix) -> Matrix:
-        """Return the predictions for rows, shape ``(n,)``."""
-        predictions: Matrix = self.subspace.project(X) @ self.coefficients + self.intercept
-        return predictions
-
-
-def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> ComponentRegression:
-    """Regress on the components of a subspace by least squares; it was fitted on these rows."""
-    # Components are uncorrelated, so that each coefficient is found alone:
+def regress_on_components(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
+    """Regress on the components of a subspace by least squares."""
+    # On the rows of the fit components are uncorrelated, so that each coefficient is found alone:
     #     b_a = 1/n sum_i (y_i - mean(y)) t_a(x_i) / lambda_a.
     # Course notes in Spanish, on y ~ x + x^2; Scholkopf, Smola and Muller (1996), end of 6.3;
     # Rosipal, Girolami, Trejo and Cichocki (2001), Kernel PCA for feature extraction and
     # de-noising in nonlinear regression, Neural Computing and Applications 10, 231-243.
-    target = np.asarray(y, dtype=np.float64)
-    T = subspace.project(X)
-    coefficients = (T * (target - target.mean())[:, None]).mean(axis=0) / subspace.variances
-    return ComponentRegression(subspace, coefficients, float(target.mean()))
+    return _on(subspace, LinearRegression()).fit(X, y)
 
 
 def component_discriminant(subspace: KernelSubspace, X: Matrix, y: ArrayLike) -> Pipeline:
@@ -54,8 +37,11 @@ def component_discriminant(subspace: KernelSubspace, X: Matrix, y: ArrayLike) ->
     # needs the ridge that leaving out components replaces. Scholkopf, Smola and Muller (1996), 7.3,
     # after Swets and Weng (1996), Using discriminant eigenfeatures for image retrieval, IEEE
     # Transactions on Pattern Analysis and Machine Intelligence 18, 831-836.
-    model = make_pipeline(FunctionTransformer(subspace.project), LinearDiscriminantAnalysis())
-    return model.fit(X, np.asarray(y))
+    return _on(subspace, LinearDiscriminantAnalysis()).fit(X, y)
+
+
+def _on(subspace: KernelSubspace, model: BaseEstimator) -> Pipeline:
+    return make_pipeline(FunctionTransformer(subspace.project), model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +79,6 @@ def component_svm(
     #     f(x) = sum_j (W w)_j k(x, z_j) + b - w.offset.
     # Scoring a row takes its p kernel values and p products a class, whatever the number of
     # components is. Scholkopf, Smola and Muller (1996), eq. 28-29.
-    if not len(subspace.variances):
-        raise ValueError("The subspace has no components to train a machine on.")
     scale = float(np.sqrt(subspace.variances[0]))
     machine = LinearSVC(C=C, random_state=random_state, max_iter=20_000)
     machine.fit(subspace.project(X) / scale, y)
@@ -103,33 +87,13 @@ def component_svm(
     return FoldedMachine(subspace, machine.classes_, subspace.weights @ weights, intercept)
 
 
-@dataclass(frozen=True, eq=False)
-class TwoLayerMachines:
-    """One first layer, the components of a subspace, and a machine for each target on top."""
-
-    subspace: KernelSubspace
-    machines: tuple[SVC, ...]
-
-    def predict(self, X: Matrix) -> list[NDArray[np.generic]]:
-        """Return the labels of rows for each target."""
-        hidden = self.subspace.project(X)
-        return [machine.predict(hidden) for machine in self.machines]
-
-
-def two_layer_machines(
-    subspace: KernelSubspace,
-    X: Matrix,
-    targets: Sequence[ArrayLike],
-    kernel: Kernel,
-    *,
-    C: float = 1.0,
-) -> TwoLayerMachines:
-    """Train a machine for each target, of any number of classes, on the components."""
-    # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x): the first
-    # layer is worked out once and shared. Scholkopf, Smola and Muller (1996), eq. 30-31.
-    hidden = subspace.project(X)
-    machines = tuple(SVC(C=C, kernel=kernel).fit(hidden, target) for target in targets)
-    return TwoLayerMachines(subspace, machines)
+def two_layer_machine(
+    subspace: KernelSubspace, X: Matrix, y: ArrayLike, kernel: Kernel, *, C: float = 1.0
+) -> Pipeline:
+    """Train a support vector machine on the components."""
+    # f(x) = sgn(sum_i psi_i K2(g(x_i), g(x)) + b), g(x)_j = sum_k alpha_k^j K1(x_k, x): several
+    # machines could share the first layer. Scholkopf, Smola and Muller (1996), eq. 30-31.
+    return _on(subspace, SVC(C=C, kernel=kernel)).fit(X, y)
 
 
 def component_moments(T: Matrix, order: int) -> Matrix:
@@ -138,26 +102,19 @@ def component_moments(T: Matrix, order: int) -> Matrix:
     # product) is given by its values on the components, 1/M sum_i prod_k t_{jk}(x_i). The second
     # are the variances, all others zero; the third and fourth say how far from Gaussian the images
     # lie. Scholkopf, Smola and Muller (1996), eq. 32-35.
-    letters = "abcdefgh"[: max(order, 0)]
-    if not letters or len(letters) != order:
-        raise ValueError(f"order must be from 1 to 8, got {order!r}.")
+    letters = "abcdefgh"[:order]
     terms = ",".join(f"z{letter}" for letter in letters)
     moments: Matrix = np.einsum(f"{terms}->{letters}", *[T] * order, optimize=True)
     return moments / len(T)
 
 
-class Pursuit(NamedTuple):
-    """Directions in feature space along which the rows are least Gaussian, those first."""
-
-    directions: Matrix  # (q, q) over components of unit variance; orthonormal columns
-    kurtosis: Matrix  # (q,), excess kurtosis of the rows along them: below 0 flat, above 0 peaked
-    values: Matrix  # (n, q), the rows along the directions, of unit variance
-
-
 def projection_pursuit(
     subspace: KernelSubspace, X: Matrix, random_state: int, *, max_iter: int = 2000
-) -> Pursuit:
-    """Return orthogonal directions of extreme kurtosis among the components; X was fitted on."""
+) -> Matrix:
+    """Return the rows of the fit along orthogonal directions of extreme kurtosis, ``(n, q)``.
+
+    Directions are among the components of unit variance, those of the largest kurtosis first.
+    """
     # FastICA with the cubic contrast on components of unit variance: Hyvarinen (1999), Fast and
     # robust fixed-point algorithms for independent component analysis, IEEE Transactions on Neural
     # Networks 10, 626-634. Scholkopf, Smola and Muller (1996), 7.1: q is their M'.
@@ -169,7 +126,6 @@ def projection_pursuit(
         max_iter=max_iter,
         random_state=random_state,
     )
-    values = ica.fit_transform(whitened)
+    values: Matrix = ica.fit_transform(whitened)
     kurtosis = (values**4).mean(axis=0) - 3.0
-    order = np.argsort(-np.abs(kurtosis), kind="stable")
-    return Pursuit(ica.components_.T[:, order], kurtosis[order], values[:, order])
+    return values[:, np.argsort(-np.abs(kurtosis), kind="stable")]

@@ -1,4 +1,4 @@
-"""Components as points of input space: pre-images of eigenvectors, points of a chosen family."""
+"""Components as few points of a chosen family of inputs."""
 
 from __future__ import annotations
 
@@ -11,26 +11,9 @@ from scipy.optimize import minimize
 
 from kpca_apps.engine.compress import JITTER
 from kpca_apps.engine.linalg.gram import about_origin
-from kpca_apps.engine.preimage.ridge import LearnedPreImage
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.blas import one_blas_thread
-
-
-def eigenvector_preimages(
-    subspace: KernelSubspace, learned: LearnedPreImage, deviations: float | None = None
-) -> Matrix:
-    """Return a point of input space for each component, ``(q, d)``: mean + s V_a, approximately.
-
-    s is 1, as the report has it, which with `RBF` lies far from all rows; or so many standard
-    ``deviations`` of the projections, two of which say more. ``learned`` is of that subspace.
-    """
-    # A regression z(t) from projections back to rows is asked for z(s e_a), at the place s on the
-    # axis of component a. Scholkopf, Smola and Muller (1996), 4.6.
-    lengths = np.ones(subspace.n_components)
-    if deviations is not None:
-        lengths = deviations * np.sqrt(subspace.variances)
-    return learned(np.diag(lengths))
 
 
 class ParametrisedSet(NamedTuple):
@@ -58,18 +41,6 @@ def parametrised_set(
     #     sum_a rho_a,  rho_a = |V_a - sum_j beta_ja phi(z(theta_j))|^2;
     # for given points the best beta solve linear equations, so that the search is over theta alone,
     # by L-BFGS with numerical slopes. Scholkopf, Smola and Muller (1996), 4.5 and eq. 25-27.
-    if not subspace.kernel.is_psd:
-        raise ValueError(
-            f"The kernel {subspace.kernel.describe()} is indefinite: it has no distances by which "
-            "points could be judged."
-        )
-    start = np.asarray(start, dtype=np.float64)
-    first = family(start)
-    if first.shape != (len(start), subspace.points.shape[1]):
-        raise ValueError(
-            f"The family must return {len(start)} points of {subspace.points.shape[1]} columns; "
-            f"got shape {first.shape}."
-        )
     # A point stands for its image as it is, not for its difference from the column means.
     kernel = about_origin(subspace.kernel)
     prepared = kernel.against(subspace.points)

@@ -275,17 +275,6 @@ def _nested(depth):
         {"type": "RBF", "gamma": 10**400},
         {"type": "Sum", "kernels": 3},
         {"type": "Scaled", "factor": 1.0, "kernel": {"type": "eval"}},
-        {"type": "SmoothedImage", "kernel": LINEAR, "height": 15_000, "width": 1, "sigma": 1.0},
-        {"type": "SmoothedImage", "kernel": LINEAR, "height": 2, "width": 2, "sigma": math.nan},
-        {"type": "ImageIntensity", "kernel": LINEAR, "height": 1, "width": 4, "resolution": 10_000},
-        {"type": "ImageIntensity", "kernel": LINEAR, "height": 4, "width": 4, "resolution": 10**9},
-        {"type": "ImageIntensity", "kernel": LINEAR, "height": 10**8, "width": 10**8}
-        | {"resolution": 3},
-        {"type": "MappedInputs", "kernel": LINEAR, "matrix": None},
-        {"type": "MappedInputs", "kernel": LINEAR, "matrix": [1, 2]},
-        {"type": "MappedInputs", "kernel": LINEAR, "matrix": [LINEAR]},
-        {"type": "Iterated", "kernel": LINEAR, "points": 3},
-        {"type": "Iterated", "kernel": LINEAR, "points": [[1.0], [1.0, 2.0]]},
         _nested(100),
     ],
 )

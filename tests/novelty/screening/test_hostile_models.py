@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -268,45 +267,3 @@ def test_features_without_columns_get_no_memory(
     write_parts(tmp_path / "bad.kpca", document, bad)
     with pytest.raises(ModelFileError, match=r"bad\.kpca"):
         load_model(tmp_path / "bad.kpca")
-
-
-LINEAR = {"type": "Linear"}
-
-
-def image_state(kind: str, height: int, width: int, **value: float) -> Document:
-    return {"type": kind, "kernel": LINEAR, "height": height, "width": width, **value}
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        lambda d: image_state("ImageIntensity", 1, d, resolution=10_000),
-        lambda d: image_state("ImageIntensity", 1, d, resolution=10**9),
-        lambda d: image_state("ImageIntensity", 10**8, 10**8, resolution=3),
-        lambda d: image_state("SmoothedImage", 15_000, 1, sigma=1.0),
-        lambda d: image_state("SmoothedImage", 1, 2000, sigma=1.0),
-        lambda d: image_state("OverRegions", 10**9, 10**9, size=1, step=1),
-        lambda d: {"type": "MappedInputs", "kernel": LINEAR, "matrix": None},
-        lambda d: {"type": "MappedInputs", "kernel": LINEAR, "matrix": [[1e300] * d]},
-        lambda d: {"type": "Iterated", "kernel": LINEAR, "points": [1.0, 2.0]},
-        lambda d: {"type": "Iterated", "kernel": LINEAR, "points": [[1e200] * d]},
-    ],
-)
-def test_a_kernel_that_asks_for_too_much_is_refused_before_it_gets_any(
-    state: Callable[[int], Document], archives: list[tuple[Document, Arrays]], tmp_path: Path
-) -> None:
-    """Refused where it is made, or where its first score is no number; without a warning."""
-    document, arrays = archives[0]
-    width = arrays["detector.subspace.points"].shape[1]
-    path = tmp_path / "m.kpca"
-    bad = changed(document, ("model", "detector", "subspace", "kernel"), state(width))
-    write_parts(path, bad, arrays)
-    tracemalloc.start()
-    try:
-        with pytest.raises(ModelFileError) as caught:
-            load_model(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert "\n" not in str(caught.value)
-    assert peak < 20e6

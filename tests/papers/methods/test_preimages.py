@@ -1,4 +1,4 @@
-"""Pre-images of eigenvectors, and components as points of a family."""
+"""Components as points of a family."""
 
 from __future__ import annotations
 
@@ -7,49 +7,18 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from kpca_apps.engine.exact import fit_exact
-from kpca_apps.engine.kernels import RBF, Linear, Polynomial, Sigmoid
-from kpca_apps.engine.preimage.ridge import learn_preimage
-from kpca_apps.papers.methods.preimages import eigenvector_preimages, parametrised_set
+from kpca_apps.engine.kernels import RBF, Linear, Polynomial
+from kpca_apps.papers.methods.preimages import parametrised_set
 from tests.engine.examples import exact, normal_rows
-
-
-def test_of_the_linear_kernel_are_the_principal_axes():
-    X = normal_rows(50) * [3.0, 2.0, 1.0, 0.5]
-    X -= X.mean(axis=0)
-    subspace = exact(Linear(), X, n_components=3)
-    found = eigenvector_preimages(subspace, learn_preimage(subspace, 1e-9))
-    axes = PCA(3).fit(X).components_
-    assert_allclose(np.abs(np.einsum("ij,ij->i", found, axes)), 1.0, rtol=1e-6)
-    assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
-
-
-def test_opposite_places_of_two_clusters_lie_in_one_each():
-    rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(-3.0, 0.3, size=(40, 2)), rng.normal(3.0, 0.3, size=(40, 2))])
-    subspace = fit_exact(RBF(0.1), X, rng=rng, n_components=1)
-    learned = learn_preimage(subspace, 1e-6)
-    ends = [eigenvector_preimages(subspace, learned, side)[0] for side in (-1.0, 1.0)]
-    ends.sort(key=lambda point: point[0])
-    assert_allclose(ends[0], [-3.0, -3.0], atol=0.3)
-    assert_allclose(ends[1], [3.0, 3.0], atol=0.3)
-
-
-PLACES = np.linspace(0.0, 1.0, 40)
 
 
 def direction(angle):
     return np.hstack([np.cos(angle), np.sin(angle)])
 
 
-def bump(place):
-    """A signal of 40 samples with one bump: what is moved is its place."""
-    return np.exp(-0.5 * ((PLACES - place) / 0.08) ** 2)
-
-
 def test_of_the_linear_kernel_it_finds_the_principal_axis():
     X = normal_rows(60, 2) @ [[2.0, 1.0], [0.0, 0.7]]
-    found = parametrised_set(exact(Linear(), X, 1), direction, [[0.0]])
+    found = parametrised_set(exact(Linear(), X, 1), direction, np.array([[0.0]]))
     axis = PCA(1).fit(X).components_[0]
     assert abs(found.points[0] @ axis) == pytest.approx(1.0, abs=1e-9)
     assert_allclose(found.rho, 0.0, atol=1e-9)
@@ -59,7 +28,7 @@ def test_two_directions_make_any_component_of_the_square_kernel():
     """A component of (x.y)^2 in the plane is a symmetric matrix: sum of two dyads, rho = 0."""
     X = normal_rows(50, 2)
     subspace = exact(Polynomial(2), X, 1, center=False)
-    found = parametrised_set(subspace, direction, [[0.2], [1.5]])
+    found = parametrised_set(subspace, direction, np.array([[0.2], [1.5]]))
     assert_allclose(found.rho, 0.0, atol=1e-7)
     matrix = np.einsum("j,ja,jb->ab", subspace.weights[:, 0], X, X)
     rebuilt = np.einsum("j,ja,jb->ab", found.coefficients[:, 0], found.points, found.points)
@@ -77,11 +46,3 @@ def test_distances_are_those_of_the_definition():
         rho = 1.0 + np.diag(own) - 2.0 * np.diag(cross @ subspace.weights)
         assert_allclose(part.rho, rho, atol=1e-7)
     assert found.rho.sum() < part.rho.sum()
-
-
-def test_refuses_what_has_no_distance_or_no_points():
-    X = normal_rows(20, 2)
-    with pytest.raises(ValueError, match="indefinite"):
-        parametrised_set(exact(Sigmoid(0.2), X, 1), direction, [[0.0]])
-    with pytest.raises(ValueError, match=r"1 points of 2 columns; got shape \(1, 3\)"):
-        parametrised_set(exact(Linear(), X, 1), lambda t: np.zeros((1, 3)), [[0.0]])

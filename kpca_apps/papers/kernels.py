@@ -1,0 +1,98 @@
+"""Kernels of the papers: of images seen at a resolution, smoothed or part by part; iterated ones.
+
+A row holds the pixels of one image, row of the image after row. `sampled` and `smoothed` are linear
+maps: any kernel of the mapped rows is a kernel of images. Equations are those of Scholkopf, Smola
+and Muller (1996), MPI technical report 44.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kpca_apps.engine.kernels import RBF, Kernel, Scaled
+from kpca_apps.system.arrays import Matrix
+from kpca_apps.system.blas import one_blas_thread
+
+
+def sampled(X: Matrix, height: int, width: int, q: int) -> Matrix:
+    """Return images (n, height width) as intensity distributions at q x q points, ``(n, q^2)``.
+
+    Inner products stay of one size as q changes; for height = width = q they are those of pixels.
+    """
+    # A row becomes a function f on the unit square, linear between the centres of pixels, and the
+    # inner product the midpoint sum of the integral, with Polynomial(d) (f_x.f_y)^d:
+    #     height width / q^2  sum_ij f_x((i - 1/2)/q, (j - 1/2)/q) f_y((i - 1/2)/q, (j - 1/2)/q).
+    # Eq. 66-68 and B.5; eq. 68 is the sum, the factor before it is ours.
+    return _mapped(X, _sampling(height, q), _sampling(width, q))
+
+
+def smoothed(X: Matrix, height: int, width: int, sigma: float) -> Matrix:
+    """Return images whose inner products x.y are sum_uv x_u c(u, v) y_v of the given ones.
+
+    ``sigma`` is the standard deviation of c in pixels: s sqrt(2) for images filtered with a
+    Gaussian of width s before they are compared.
+    """
+    # c is the Gaussian of the distance between pixels u and v, scaled so that far from the border
+    # the weights of a pixel sum to 1 (eq. 70).
+    return _mapped(X, _smoothing_root(height, sigma), _smoothing_root(width, sigma))
+
+
+def over_regions(
+    kernel: Kernel, X: Matrix, Z: Matrix, height: int, width: int, *, size: int, step: int
+) -> Matrix:
+    """Return the sum of a kernel over square regions, k = sum_i k(x_i, z_i), shape ``(n, m)``.
+
+    With `Polynomial(d)`: correlations of d pixels, but only of pixels in one region (eq. 71-72).
+    """
+    pixels = np.arange(height * width).reshape(height, width)
+    windows = np.lib.stride_tricks.sliding_window_view(pixels, (size, size))[::step, ::step]
+    regions = windows.reshape(-1, size * size)
+    total: Matrix = np.sum([kernel(X[:, region], Z[:, region]) for region in regions], axis=0)
+    return total
+
+
+def iterated(kernel: Kernel, points: Matrix, X: Matrix, Z: Matrix) -> Matrix:
+    """Return the mean over points p (m, d) of k(x, p) k(p, z), for symmetric k a kernel again."""
+    # Two rows are alike if the kernel finds them alike to the same third points; sum_ij c_i c_j
+    # k2(x_i, x_j) is the integral of (sum_i c_i k(x_i, p))^2. (The report writes positive; where
+    # the integral operator of k has a null space, semi-definite is what remains true.) Eq. 73-74.
+    gram: Matrix = kernel(X, points) @ kernel(Z, points).T / len(points)
+    return gram
+
+
+def iterated_gaussian(gamma: float, n_features: int) -> Scaled:
+    """Return exp(-gamma |x - y|^2) iterated over all of R^d: a Gaussian again, of half the gamma.
+
+    Components do not change with the factor before it, and projections by its root alone.
+    """
+    # int exp(-g |x - z|^2) exp(-g |z - y|^2) dz = (pi / (2 g))^(d/2) exp(-g/2 |x - y|^2): the same,
+    # eq. 73. Over the rows' own distribution, as in `iterated`, it is no longer Gaussian.
+    return Scaled((np.pi / (2.0 * gamma)) ** (0.5 * n_features), RBF(0.5 * gamma))
+
+
+def _mapped(X: Matrix, rows: Matrix, columns: Matrix) -> Matrix:
+    """Turn each image F into R F C', with R (r, height) and C (c, width)."""
+    images = X.reshape(len(X), rows.shape[1], columns.shape[1])
+    mapped: Matrix = (rows @ images @ columns.T).reshape(len(X), -1)
+    return mapped
+
+
+def _sampling(side: int, q: int) -> Matrix:
+    """Return the weights (q, side) of linear interpolation at q midpoints, times sqrt(side / q).
+
+    Beyond the centres of the outermost pixels the image is constant.
+    """
+    places = (np.arange(q) + 0.5) * side / q - 0.5
+    weights = [np.interp(places, np.arange(side), pixel) for pixel in np.eye(side)]
+    scaled: Matrix = np.column_stack(weights) * np.sqrt(side / q)
+    return scaled
+
+
+def _smoothing_root(side: int, sigma: float) -> Matrix:
+    """Return the symmetric root (side, side) of exp(-(i - j)^2 / (2 sigma^2)) over its mass."""
+    reach, lag = np.arange(-200, 201), np.arange(side, dtype=np.float64)
+    mass = np.exp(-0.5 * (reach / sigma) ** 2).sum()
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(np.exp(-0.5 * ((lag[:, None] - lag) / sigma) ** 2) / mass)
+        root: Matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
