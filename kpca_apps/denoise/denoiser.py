@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,8 @@ __all__ = [
     "measure_noise",
 ]
 
+Parameters = ParamSpec("Parameters")
+Denoised = TypeVar("Denoised")
 Noise = Literal["auto", "gaussian", "poisson", "speckle", "impulse", "camera"]
 
 COLOURS = (1, 3, 4)  # channels that are grey, or red, green and blue, with alpha perhaps
@@ -45,7 +48,7 @@ SIGMA_A_CHANNEL = ("gaussian", "poisson")  # noise whose level may differ betwee
 MOST_RELATIVE = 2.0  # noise level, in terms of the intensity
 
 
-def denoise_kpca(
+def denoise_with_info(
     image: NDArray[Any],
     *,
     sigma: float | Sequence[float] | None = None,
@@ -63,7 +66,61 @@ def denoise_kpca(
     chroma: float = 1.0,
     strength: float = 1.0,
     n_jobs: int | None = None,
-) -> NDArray[np.floating]:
+) -> tuple[NDArray[np.floating], DenoiseInfo]:
+    """Denoise an image and say what noise was removed.
+
+    Parameters
+    ----------
+    image, sigma, data_range, channel_axis, stack_axis, mask, region
+        As for `denoise_kpca`.
+    quality, noise, kernel, bandwidth, content, luma, chroma, strength, n_jobs
+        As for `denoise_kpca`.
+
+    Returns
+    -------
+    denoised : ndarray
+        As from `denoise_kpca`.
+    info : DenoiseInfo
+        What was found out on the way.
+
+    Examples
+    --------
+    >>> denoised, info = denoise_with_info(np.zeros((8, 8), np.uint8), sigma=3, quality="fast")
+    >>> info.noise, info.sigma, info.estimated, info.data_range
+    ('gaussian', 3.0, False, 255.0)
+    """
+    options = Options(
+        quality=quality,
+        noise=noise,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        content=content,
+        luma=luma,
+        chroma=chroma,
+        strength=strength,
+        n_jobs=n_jobs,
+    )
+    # The caller's settings for floats out of range are for the caller's own sums.
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
+
+
+def _called_as(
+    other: Callable[Parameters, Any],
+) -> Callable[[Callable[..., Denoised]], Callable[Parameters, Denoised]]:
+    """Give a function the parameters of another one."""
+
+    def decorate(function: Callable[..., Denoised]) -> Callable[Parameters, Denoised]:
+        returned = signature(function).return_annotation
+        own = signature(other).replace(return_annotation=returned)
+        function.__signature__ = own  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+@_called_as(denoise_with_info)
+def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     """Denoise a grey or colour image by kernel PCA on groups of similar patches.
 
     Parameters
@@ -167,23 +224,10 @@ def denoise_kpca(
     >>> bool(np.std(denoised - clean) < 0.03)
     True
     """
-    options = Options(
-        quality=quality,
-        noise=noise,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        content=content,
-        luma=luma,
-        chroma=chroma,
-        strength=strength,
-        n_jobs=n_jobs,
-    )
-    with _float_warnings():
-        denoised, info = _denoised(
-            image, options, sigma, data_range, channel_axis, stack_axis, mask, region
-        )
+    denoised, info = denoise_with_info(image, **options)
     # Who asks for the image alone learns it nowhere else.
-    asked = strength > 0.0 and (sigma is None or np.any(sigma))
+    sigma = options.get("sigma")
+    asked = options.get("strength", 1.0) > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
         warn_caller(
             "Single pixels stand out as impulse noise (salt and pepper) makes them: "
@@ -195,67 +239,6 @@ def denoise_kpca(
             "may be texture, or is too faint to be seen. If there is noise, give its sigma."
         )
     return denoised
-
-
-def denoise_with_info(
-    image: NDArray[Any],
-    *,
-    sigma: float | Sequence[float] | None = None,
-    data_range: float | None = None,
-    channel_axis: int | None = None,
-    stack_axis: int | None = None,
-    mask: ArrayLike | None = None,
-    region: Region | None = None,
-    quality: Quality = "balanced",
-    noise: Noise = "auto",
-    kernel: KernelName = "auto",
-    bandwidth: float | None = None,
-    content: Content = "photo",
-    luma: float = 1.0,
-    chroma: float = 1.0,
-    strength: float = 1.0,
-    n_jobs: int | None = None,
-) -> tuple[NDArray[np.floating], DenoiseInfo]:
-    """Denoise an image and say what noise was removed.
-
-    Parameters
-    ----------
-    image, sigma, data_range, channel_axis, stack_axis, mask, region
-        As for `denoise_kpca`.
-    quality, noise, kernel, bandwidth, content, luma, chroma, strength, n_jobs
-        As for `denoise_kpca`.
-
-    Returns
-    -------
-    denoised : ndarray
-        As from `denoise_kpca`.
-    info : DenoiseInfo
-        What was found out on the way.
-
-    Examples
-    --------
-    >>> denoised, info = denoise_with_info(np.zeros((8, 8), np.uint8), sigma=3, quality="fast")
-    >>> info.noise, info.sigma, info.estimated, info.data_range
-    ('gaussian', 3.0, False, 255.0)
-    """
-    options = Options(
-        quality=quality,
-        noise=noise,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        content=content,
-        luma=luma,
-        chroma=chroma,
-        strength=strength,
-        n_jobs=n_jobs,
-    )
-    with _float_warnings():
-        return _denoised(image, options, sigma, data_range, channel_axis, stack_axis, mask, region)
-
-
-def _float_warnings() -> np.errstate:
-    """Leave the caller's settings for floats out of range to the caller's own sums."""
-    return np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 
 
 def _denoised(

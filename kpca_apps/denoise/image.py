@@ -243,6 +243,15 @@ def _check_range(data_range: Any, low: float, high: float) -> None:
         )
 
 
+def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return an image without its alpha channel."""
+    if pixels.ndim == 3 and pixels.shape[2] == 2:
+        return pixels[..., 0]
+    if pixels.ndim == 3 and pixels.shape[2] == 4:
+        return pixels[..., :3]
+    return pixels
+
+
 def as_stored(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values in the type of a file: of integers rounded, and within its range."""
     if dtype.kind not in "ui":

@@ -11,7 +11,7 @@ from PIL import Image
 
 from kpca_apps.denoise.batch.examine.previews import encoded
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
-from kpca_apps.denoise.batch.one_image.pages import colours_of
+from kpca_apps.denoise.image import colours_of
 from kpca_apps.denoise.result import ComponentView, DictionaryView, ImageOutcome, Preview
 from kpca_apps.errors import InputError
 from kpca_apps.images.files import read_image

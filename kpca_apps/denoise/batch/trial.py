@@ -14,7 +14,6 @@ from kpca_apps.denoise.batch.denoisers import CleanedMosaic, GroupDenoiser
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.examine.previews import make_previews, places_for, turned
 from kpca_apps.denoise.batch.one_image.pages import (
-    colours_of,
     data_of,
     grey_of,
     read_mask,
@@ -22,7 +21,7 @@ from kpca_apps.denoise.batch.one_image.pages import (
 )
 from kpca_apps.denoise.denoiser import Cleaned
 from kpca_apps.denoise.estimate.info import DenoiseInfo
-from kpca_apps.denoise.image import as_stored
+from kpca_apps.denoise.image import as_stored, colours_of
 from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.options import Options, Window
 from kpca_apps.denoise.result import STRONGER, WEAKER, Preview, Trial, TrialResult

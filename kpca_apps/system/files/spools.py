@@ -6,12 +6,12 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from kpca_apps.errors import InputError, storage_error, storage_named
 from kpca_apps.names import one_line
@@ -67,24 +67,14 @@ def spilled(
     import numpy as np  # not above: the command's help is to come without it
 
     sides = (shape,) if isinstance(shape, int) else shape
-    n_bytes = math.prod(sides) * np.dtype(dtype).itemsize
-    with spool_file(n_bytes, label or f"A table of {sides[0]:,} rows", folder) as file:
-        return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
-
-
-@contextmanager
-def spool_file(n_bytes: int, label: str, folder: Path | None = None) -> Iterator[BinaryIO]:
-    """Open a file of so many bytes without a name, for what is labelled so, or InputError."""
-    folder = folder or _temporary_folder()
-    require_disk(folder, n_bytes, label)
+    n_bytes, folder = math.prod(sides) * np.dtype(dtype).itemsize, folder or _temporary_folder()
+    require_disk(folder, n_bytes, label or f"A table of {sides[0]:,} rows")
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             # Without space of its own, writing to an array would end the process on a full disk.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
-            else:
-                file.truncate(n_bytes)
-            yield file
+            return np.memmap(file, dtype=dtype, mode="w+", shape=sides)
     except OSError as error:
         raise unusable(error) from None
 

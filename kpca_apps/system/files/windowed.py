@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kpca_apps.system.files.spools import spool_file
+from kpca_apps.system.files.spools import spilled
 from kpca_apps.system.memory import drop_pages
 
 
@@ -21,15 +19,13 @@ class WindowedArray:
         self, shape: tuple[int, ...], dtype: DTypeLike, *, label: str, folder: Path
     ) -> None:
         self.shape = shape
-        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-        with spool_file(n_bytes, label, folder) as file:
-            self._map = mmap.mmap(file.fileno(), n_bytes)
-        self._values = np.frombuffer(self._map, dtype).reshape(shape)
+        values: Any = spilled(shape, dtype, label=label, folder=folder)
+        self._values, self._map = values, values.base
 
     def __getitem__(self, window: Any) -> NDArray[Any]:
         """Return a copy of a part."""
         # Pages are dropped, else all that was ever touched would count as memory of this process.
-        part: NDArray[Any] = self._values[window].copy()
+        part = np.array(self._values[window])
         drop_pages(self._map)
         return part
 

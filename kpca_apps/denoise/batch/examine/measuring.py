@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.examine.evidence import evidence_of
 from kpca_apps.denoise.batch.inputs import Planned, named_reason
-from kpca_apps.denoise.batch.one_image.pages import colours_of, data_of, kind_of, read_mask
+from kpca_apps.denoise.batch.one_image.pages import data_of, kind_of, read_mask
 from kpca_apps.denoise.denoiser import measure_noise
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.image import colours_of
 from kpca_apps.denoise.masks import both
 from kpca_apps.denoise.mosaic import measure_mosaic
 from kpca_apps.denoise.result import Evidence

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.batch.one_image.pages import colours_of
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import Light
-from kpca_apps.denoise.image import SCALE, Axes, Picture, as_stored, value_range
+from kpca_apps.denoise.image import SCALE, Axes, Picture, as_stored, colours_of, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.noise import gaussian, poisson
 from kpca_apps.denoise.noise.choose import GOLDEN, MEASURED_PAGES

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
-from kpca_apps.denoise.image import as_stored
+from kpca_apps.denoise.image import as_stored, colours_of
 from kpca_apps.denoise.masks import Mask, both
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import InputError
@@ -34,15 +35,6 @@ from kpca_apps.system.stores.buckets import here
 MIDDLE = 1024  # pixels either way from the middle of a large page
 _MOST_NAMED = 5  # pages
 Denoised = tuple[Any, DenoiseInfo]  # pixels, or bands of them
-
-
-def colours_of(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return an image without its alpha channel."""
-    if pixels.ndim == 3 and pixels.shape[2] == 2:
-        return pixels[..., 0]
-    if pixels.ndim == 3 and pixels.shape[2] == 4:
-        return pixels[..., :3]
-    return pixels
 
 
 def data_of(pixels: NDArray[Any]) -> Mask | None:
@@ -196,8 +188,6 @@ def _singly(image: ImageFile, denoise: Any, folder: Path) -> Iterator[Denoised]:
             yield made.pop(number), wholes[image.copies[number]][1]
             continue
         if page.is_large:
-            from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
-
             bands, info = denoised_in_bands(image, number, denoise, folder)
             beside = [one for one, whole in image.copies.items() if whole == number]
             made |= zip(beside, bands.copies[len(bands.copies) - len(beside) :], strict=True)
