@@ -145,7 +145,8 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     weights, sums = gaussian_filter(share, REACH), gaussian_filter(values, REACH)
     near = ~data & (weights >= ENOUGH)
     # Of data, the mean of those around without the pixel itself, and that mean's variance.
-    centre, of_squares = _kernel_sums()
+    row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
+    centre, of_squares = float(row.max() ** 2), float(np.sum(row**2) ** 2)  # of the kernel
     weights, sums = weights - centre * share, sums - centre * values
     squares = of_squares * gaussian_filter(share, REACH / 2**0.5) - centre**2 * share
     known = data & (weights >= ENOUGH / 2)
@@ -168,12 +169,6 @@ def imputed(page: NDArray[Any], data: Mask) -> NDArray[Any]:
     place = tuple(holes[:, within])
     filled[place], known[place] = found[within], True
     return mirrored(filled, known)
-
-
-def _kernel_sums() -> tuple[float, float]:
-    """Return the middle of the continuation's Gaussian, and the sum of its squares."""
-    row = gaussian_filter([0.0] * 8 + [1.0] + [0.0] * 8, REACH)
-    return float(row.max() ** 2), float(np.sum(row**2) ** 2)
 
 
 def mirrored(page: NDArray[Any], data: Mask) -> NDArray[Any]:

@@ -469,7 +469,8 @@ def _write_page(
         if isinstance(pixels, Bands):
             small = pixels.copies[len(places)]
         else:
-            small = smaller_copy(pixels, page, times_smaller(page, _page_of(pixels)))
+            whole = replace(page, height=pixels.shape[0], width=pixels.shape[1])
+            small = smaller_copy(pixels, page, times_smaller(page, whole))
         places.append(_write_directory(file, _write_pixels(file, small, tags, label), label))
     if not places:
         return directory
@@ -482,11 +483,6 @@ def _write_directory(file: IO[bytes], directory: Directory, label: str) -> int:
     block, start = pack_tags(directory, _append(file, b"", directory, label))
     _append(file, block, directory, label)
     return start
-
-
-def _page_of(pixels: NDArray[Any]) -> Page:
-    height, width, *channels = pixels.shape
-    return Page(height, width, channels[0] if channels else 1, pixels.dtype)
 
 
 def _write_pixels(

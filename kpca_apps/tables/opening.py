@@ -154,7 +154,9 @@ def open_table(
     if len(paths) > 1:
         return _open_several(paths, options)
     (path,) = paths
-    return _open(path, options)
+    if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
+        return _open_file(path, options)
+    return _open_folder(Path(path), options)
 
 
 def read_table(
@@ -450,13 +452,6 @@ def _which(files: Sequence[str], n_files: int) -> str:
     if len(files) == 1:
         return first
     return f"All {n_files} files" if len(files) == n_files else f"{first} and {len(files) - 1} more"
-
-
-def _open(path: str | Path, options: ReadOptions) -> Table | PartedTable:
-    """Open a file, or a folder that is one table."""
-    if str(path) == "-" or scheme_of(path) is not None or not Path(path).is_dir():
-        return _open_file(path, options)
-    return _open_folder(Path(path), options)
 
 
 def _open_folder(

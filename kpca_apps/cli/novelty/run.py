@@ -112,7 +112,9 @@ class Run:
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
     elsewhere = on_dask(options.workers, options.scheduler)
-    jobs = options.jobs or (None if elsewhere else _n_worthwhile())
+    jobs = options.jobs
+    if jobs is None and not elsewhere:
+        jobs = max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
     run = Run(options, Console(options.quiet), Clock())
     with (
         work_folder(options.work_dir, on_dask=elsewhere) as finished,
@@ -120,11 +122,6 @@ def running(options: NoveltyOptions) -> Iterator[Run]:
     ):
         run.execution = Execution(workers, run.timed_pass, finished)
         yield run
-
-
-def _n_worthwhile() -> int:
-    """Return how many workers the cores and the memory of this machine allow."""
-    return max(1, min(int(cpu_count()), available_bytes() // A_WORKER))
 
 
 def _folder_of(tables: list[str]) -> str:

@@ -129,17 +129,6 @@ def _is_sound(one: KindNoise) -> bool:
 
 def _law(kept: FoundLaw) -> NoiseLaw:
     """Return a law as it was found, but for what only the finding needed."""
-    return NoiseLaw(
-        gain=kept.gain,
-        constant=kept.constant,
-        blur=kept.blur,
-        interval=kept.interval,
-        established=kept.established,
-        clipped=kept.clipped,
-        log_odds_flat=kept.log_odds_flat,
-        log_odds_white=kept.log_odds_white,
-        brightness=np.array(kept.brightness),
-        variances=np.array(kept.variances),
-        share=0.0,
-        unevenness=0.0,
-    )
+    found = {name: value for name, value in vars(kept).items() if name not in ("rises", "shared")}
+    points = {name: np.array(found[name]) for name in ("brightness", "variances")}
+    return NoiseLaw(**found | points, share=0.0)

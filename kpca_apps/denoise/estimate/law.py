@@ -138,9 +138,6 @@ class NoiseLaw:
         What was seen: variance of the quietest patches of each level of brightness, ascending.
     share : float
         Least share of the noise in the energy of those, the median over levels.
-    unevenness : float
-        How much their energies differ, in terms of what those of noise do, in the most even quarter
-        of the levels.
     log_odds_speckle : float
         Log odds of noise whose deviation is a share of the brightness against all laws, with this
         blur.
@@ -157,7 +154,6 @@ class NoiseLaw:
     brightness: Array = field(repr=False, compare=False)
     variances: Array = field(repr=False, compare=False)
     share: float
-    unevenness: float
     log_odds_speckle: float = -math.inf
 
     @property
@@ -388,6 +384,7 @@ class _Fit:
         quiet = classes.quietest
         found = classes.energies[quiet] @ COEFFICIENTS / (noise @ COEFFICIENTS)
         seen = low * (dark + (light - dark) * self.place[quiet]) / found
+        # How much the energies differ, relative to noise, in the most even quarter of the levels.
         uneven = float(np.quantile(np.sqrt(classes.scatter[quiet] / EVEN), 0.25))
         gain, rounding = (light - dark) / self.span, step**2 / 12
         share = float(np.median(seen))
@@ -404,7 +401,6 @@ class _Fit:
             brightness=classes.brightness[quiet],
             variances=found + rounding,
             share=share,
-            unevenness=uneven,
         )
 
 

@@ -141,7 +141,8 @@ def block_krylov(
         doubtful |= invariant
         full = size + b > limit
         if size >= q and (size >= next_check or invariant or full):
-            values, vectors = _ritz_pairs(ritz[:size, :size], by_modulus)
+            values, vectors = eigh(ritz[:size, :size], check_finite=False)
+            values, vectors = _leading(values, vectors, size, by_modulus)
             if (_estimates(rest, vectors[-b:, :q]) <= allowed(values[:q])).all():
                 pairs = _refined(spanned, images[:, :size], vectors[:, :q], by_modulus)
                 believed = not doubtful or (invariant and _same(pairs[0], settled, tolerance))
@@ -176,12 +177,6 @@ def _orthonormal(block: Values, basis: Values) -> Values:
         if np.abs(np.diag(triangle)).min() > 0.1 * longest:
             break
     return np.ascontiguousarray(block)
-
-
-def _ritz_pairs(ritz: Matrix, by_modulus: bool) -> tuple[Matrix, Matrix]:
-    """Return all Ritz pairs in the coordinates of the basis, the leading ones first."""
-    values, vectors = eigh(ritz, check_finite=False)
-    return _leading(values, vectors, len(values), by_modulus)
 
 
 def _estimates(rest: Values, last_rows: Matrix) -> Matrix:

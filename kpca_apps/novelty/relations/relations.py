@@ -182,7 +182,12 @@ class Relations:
             holding = [rule.columns for rule, holds in formulas if holds[row]]
             while left:
                 counts = {
-                    name: _evidence(name, left, holding, (row, name) in known)
+                    # Broken rules and levels against a column, and formulas for it.
+                    name: (
+                        sum(name in one.held.rule.columns for one, _ in left)
+                        + ((row, name) in known),
+                        -sum(name in columns for columns in holding),
+                    )
                     for of, _ in left
                     for name in of.held.rule.columns
                 }
@@ -294,17 +299,6 @@ class _Broken:
                 return f"a code like {rule.form}"
             case _:
                 return phrase(rule, columns)
-
-
-def _evidence(
-    name: str,
-    broken: Sequence[tuple[_Broken, int]],
-    holding: Sequence[tuple[str, ...]],
-    is_known: bool,
-) -> tuple[int, int]:
-    """Count what a row has against a column: broken rules and levels; and for it, formulas."""
-    n_broken = sum(name in of.held.rule.columns for of, _ in broken) + is_known
-    return n_broken, -sum(name in columns for columns in holding)
 
 
 def _of_levels(cell: JudgedCell) -> Contradiction:

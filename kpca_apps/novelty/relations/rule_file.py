@@ -265,15 +265,10 @@ def _check_rule(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> None:
             raise ValueError("one exponent is needed for each column but the first")
         case PositiveOnlyIf() if not rule.values:
             raise ValueError("it names no value")
-        case Code() if not rule.form or _form(rule.form) != rule.form:
+        case Code() if not rule.form or code_forms(pl.Series([rule.form]))[0] != rule.form:
             raise ValueError("its form has letters other than A, or digits other than 9")
         case Within():
             low = -math.inf if rule.low is None else rule.low
             high = math.inf if rule.high is None else rule.high
             if not low <= high or (low, high) == (-math.inf, math.inf):
                 raise ValueError("its bounds allow nothing, or everything")
-
-
-def _form(text: str) -> str:
-    form: str = code_forms(pl.Series([text]))[0]
-    return form

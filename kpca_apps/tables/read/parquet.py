@@ -65,7 +65,7 @@ _MOST_TEXT = 1 << 30
 
 def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
     """Name the Parquet files of a folder, and the values that folders in it are named after."""
-    found = list(filter(_is_parquet, unhidden(path)))
+    found = [item for item in unhidden(path) if item.suffix.lower() in PARQUET_SUFFIXES]
     if not found and is_partitioned(path):
         named = partitioned_files(path, PARQUET_SUFFIXES)
         return [item for item, _ in named], frame_of_values([values for _, values in named])
@@ -76,10 +76,6 @@ def _folder_files(path: Path) -> tuple[list[Path], pl.DataFrame]:
         )
     refuse_folders_beside(path, PARQUET_SUFFIXES)
     return found, pl.DataFrame()
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in PARQUET_SUFFIXES
 
 
 def _known(path: Path) -> KnownFile:
