@@ -228,13 +228,14 @@ def _write_scores(
     but = f"{one_line(str(near(folder.path)), 200)} is written, and the table is not"
     try:
         with run.console.stage(f"Writing {one_line(name)}"):
-            write_rows(uri, name, scores_of_rows(table, result), force=run.options.force)
+            rows = scores_of_rows(table, result)
+            n_written = write_rows(uri, name, rows, force=run.options.force)
     except KeyboardInterrupt:
         raise StoppedError(f"interrupted; {but}: run again with --force") from None
     except KpcaError as error:
         error.args = (f"{error.args[0]} The folder {but}: run again with --force", *error.args[1:])
         raise
-    run.console.say(f"The scores of {result.n_rows:,} rows are in the table {one_line(name)}.")
+    run.console.say(f"The scores of {n_written:,} rows are in the table {one_line(name)}.")
 
 
 def write_screening(

@@ -62,7 +62,7 @@ class Database(Protocol):
         """Name the tables that can be read."""
 
     def columns(self, table: TableName) -> Sequence[str]:
-        """Name the columns of a table; none if there is no such table."""
+        """Name the columns of a table; none if there is no such table, or it is temporary."""
 
     def key(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table's primary key, if it has one."""

@@ -26,8 +26,9 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
   AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1 NULLS FIRST, 2"""
 _COLUMNS = """
-SELECT attname::text FROM pg_attribute
-WHERE attrelid = to_regclass({0}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.oid = to_regclass({0}) AND c.relpersistence <> 't' AND a.attnum > 0
+  AND NOT a.attisdropped ORDER BY a.attnum"""
 _KEY = """
 SELECT a.attname::text FROM pg_index i
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)

@@ -63,11 +63,11 @@ class SQLite:
 
     def columns(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table."""
-        return self._of_table("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)
+        return self._of_table("SELECT name FROM pragma_table_info(?, 'main') ORDER BY cid", table)
 
     def key(self, table: TableName) -> Sequence[str]:
         """Name the columns of a table's primary key."""
-        sql = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
+        sql = "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk"
         return self._of_table(sql, table)
 
     def select(self, query: str) -> Selected:
@@ -116,7 +116,7 @@ class SQLite:
 
     def _of_table(self, query: str, table: TableName) -> list[str]:
         *schema, name = table
-        return self._texts(query, name) if schema in ([], ["main"]) else []
+        return self._texts(query, name) if [*map(str.lower, schema)] in ([], ["main"]) else []
 
     def _texts(self, query: str, *parameters: str) -> list[str]:
         return [str(text) for (text,) in self._connection.execute(query, parameters)]

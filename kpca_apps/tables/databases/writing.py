@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import polars as pl
 import pyarrow as pa
 
-from kpca_apps.errors import OptionError, RefusedError, about
+from kpca_apps.errors import InputError, OptionError, RefusedError, about
 from kpca_apps.names import one_line
 from kpca_apps.tables.databases.address import (
     Address,
     TableName,
     database_address,
     is_database,
+    sql_name,
     table_name,
 )
 from kpca_apps.tables.databases.database import Database
@@ -32,28 +34,57 @@ def check_new_table(uri: str, table: str, *, force: bool) -> None:
     """Refuse a table that may not be made or replaced, before any work."""
     address, name = _target(uri, table)
     with about(address.uri), connected(address, None, reading=False) as (database, waiting):
-        is_there = _refuse(name, database, waiting, force)
-        # It is made and not kept: who may not write is told so now.
-        reader = pa.RecordBatchReader.from_batches(_TRIED, [])
-        waiting(partial(database.write, name, reader, replace=is_there))
+        # Never committed: this only tries whether the table can be made.
+        _write(name, pa.RecordBatchReader.from_batches(_TRIED, []), database, waiting, force)
 
 
-def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: bool) -> None:
-    """Write rows into a new table, in one transaction; with `force` scores are replaced."""
+def write_rows(uri: str, table: str, rows: Iterator[pl.DataFrame], *, force: bool) -> int:
+    """Write rows into a new table, in one transaction; with `force` scores are replaced.
+
+    Returns the rows that another connection counts in it.
+    """
     address, name = _target(uri, table)
-    first = as_arrow(next(rows))
+    first, n_rows = as_arrow(next(rows)), 0
 
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from first.to_batches()
-        for more in rows:
-            yield from as_arrow(more).cast(first.schema).to_batches()
+        nonlocal n_rows
+        for part in chain([first], (as_arrow(more).cast(first.schema) for more in rows)):
+            n_rows += part.num_rows
+            yield from part.to_batches()
 
-    with about(address.uri), connected(address, None, reading=False) as (database, waiting):
-        is_there = _refuse(name, database, waiting, force)
-        reader = pa.RecordBatchReader.from_batches(first.schema, batches())
-        waiting(partial(database.write, name, reader, replace=is_there))
-        # A call of its own: where this is interrupted, one before may still go on to its end.
-        waiting(database.commit)
+    with about(address.uri):
+        with connected(address, None, reading=False) as (database, waiting):
+            reader = pa.RecordBatchReader.from_batches(first.schema, batches())
+            _write(name, reader, database, waiting, force)
+            # A call of its own: where this is interrupted, one before may still go on to its end.
+            waiting(database.commit)
+        with connected(address, None) as (database, waiting):
+            count = f"SELECT count(*) AS n FROM {sql_name(name)}"
+            counted = waiting(partial(database.select, count))
+            n_found = int(waiting(partial(next, counted.batches)).column(0)[0].as_py())
+        if n_found != n_rows:
+            raise InputError(
+                f"{_shown(name)} has {n_found:,} of {n_rows:,} rows after they were written; "
+                "write to another table."
+            )
+    return n_found
+
+
+def _write(
+    name: TableName,
+    rows: pa.RecordBatchReader,
+    database: Database,
+    waiting: Waiting,
+    force: bool,
+) -> None:
+    """Write rows into a table that may be made or replaced, and that outlives the connection."""
+    is_there = _refuse(name, database, waiting, force)
+    waiting(partial(database.write, name, rows, replace=is_there))
+    if not waiting(partial(database.columns, name)):
+        raise RefusedError(
+            f"{_shown(name)} would be temporary, and gone at the end of the connection; name one "
+            "of a schema that stays."
+        )
 
 
 def _target(uri: str, table: str) -> tuple[Address, TableName]:
@@ -74,7 +105,7 @@ def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) 
     columns = waiting(partial(database.columns, name))
     if not columns:
         return False
-    shown = f'the table "{one_line(".".join(name))}"'
+    shown = _shown(name)
     if not set(OF_SCORES) <= set(columns):
         raise RefusedError(
             f"{shown} holds something other than the scores of an earlier run; name another."
@@ -82,3 +113,7 @@ def _refuse(name: TableName, database: Database, waiting: Waiting, force: bool) 
     if not force:
         raise RefusedError(f"{shown} is there already; replace it with --force, or name another.")
     return True
+
+
+def _shown(name: TableName) -> str:
+    return f'the table "{one_line(".".join(name))}"'

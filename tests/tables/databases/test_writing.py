@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import polars as pl
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from kpca_apps import screen_table
 from kpca_apps.errors import ConfigError, InputError, RefusedError
 from kpca_apps.tables.databases.address import sql_name
+from kpca_apps.tables.databases.sqlite import SQLite
 from kpca_apps.tables.databases.writing import check_new_table, write_rows
 from kpca_apps.tables.opening import read_table
 from tests.tables.databases.conftest import Make
@@ -93,6 +95,35 @@ def test_who_may_not_write_is_told_before_the_work(make: Make) -> None:
         read_table(uri, table_name="scores")
     with pytest.raises(InputError, match="says"):
         check_new_table(uri, "nowhere.scores", force=False)
+
+
+def test_a_table_that_ends_with_the_connection_is_refused(make: Make, kind: str) -> None:
+    uri = make(FRAME)
+    # DuckDB does not make such a table without the word TEMPORARY.
+    refused = (InputError, "says") if kind == "duckdb" else (RefusedError, "temporary")
+    for table in ("pg_temp.scores",) if kind == "postgresql" else ("temp.scores", "TEMP.scores"):
+        for attempt in (check_new_table, partial(write_rows, rows=iter([SCORES]))):
+            with pytest.raises(refused[0], match=refused[1]):
+                attempt(uri, table, force=True)
+    assert write_rows(uri, "scores", iter([SCORES, SCORES]), force=False) == 8
+    if kind != "postgresql":
+        assert write_rows(uri, "MAIN.scores", iter([SCORES]), force=True) == 4
+
+
+def test_rows_that_are_not_there_are_not_said_to_be(
+    make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind != "sqlite":
+        pytest.skip("the count is the same for all")
+    uri = make(FRAME)
+
+    def losing(database: SQLite) -> None:
+        database._connection.execute("DELETE FROM scores WHERE row > 0")
+        database._connection.execute("COMMIT")
+
+    monkeypatch.setattr(SQLite, "commit", losing)
+    with pytest.raises(InputError, match="has 1 of 4 rows after they were written"):
+        write_rows(uri, "scores", iter([SCORES]), force=False)
 
 
 @pytest.mark.release
