@@ -45,24 +45,24 @@ DECIMAL_MARKS = (".", ",")
 THOUSANDS_MARKS = (",", ".", " ", "'")
 # Decimal mark and thousands separator; earlier wins where two read the same number of cells.
 _CANDIDATES = ((".", ","), (".", " "), (".", "'"), (",", "."), (",", " "), (",", "'"))
-_UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
+UNIT = r"(?:\p{Sc}|%|EUR|USD|GBP|CHF|JPY)"
 # A word behind a number, "109 min" or "80 sq ft", but no ending of an ordinal; and a time of day or
 # a duration, in hours, minutes and perhaps seconds.
 _WORD = r"[\p{L}\x{B0}\x{B5}][\p{L}\x{B0}\x{B2}\x{B3}/.]*(?: \p{L}[\p{L}\x{B2}\x{B3}.]*)?"
 _ORDINAL = r"^(?:st|nd|rd|th)\b"
 _NO_UNIT = r"^(?:k|Ti?|[Mm]io|[Mm]rd|[Bb]n|[Mm]n|[Mm]illions?|[Bb]illions?|[AaPp]\.?[Mm])\.?$"
 _LETTERED = r"\d\p{Lu}$"
-_CLOCK = (
+CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
-_DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
-_SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
+DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
+SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<name>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))\.?"
@@ -75,7 +75,7 @@ _TIME = (
 )
 _DAY, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<year>[0-9]{4}|[0-9]{2})"
 # Shapes a cell may have. "first" and "second_part" are day and month in an order yet to be decided.
-_SHAPES = (
+DATE_SHAPES = (
     rf"^(?P<year>[0-9]{{4}})[-/.](?P<month>[0-9]{{1,2}})[-/.]{_DAY}{_TIME}$",
     rf"^(?P<first>[0-9]{{1,2}})(?P<mark>[-/.])(?P<second_part>[0-9]{{1,2}})[-/.]{_YEAR}{_TIME}$",
     rf"^{_WEEKDAY}{_DAY}(?:st|nd|rd|th|\.)?[-/\s]*{_MONTH}[-/,\s]*{_YEAR}{_TIME}$",
@@ -87,7 +87,7 @@ _PARTS = (
 )
 # What a library reads many times faster than the shapes above.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
-_PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
+PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def infer_number_format(
     words = unit_words(cells["text"], cells["n"].to_numpy())
     word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
     cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
-    reads = [cells["bare"].str.contains(_pattern(*pair)) for pair in _CANDIDATES]
+    reads = [cells["bare"].str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
     best = max(n_read)
     if _n_clock_times(cells["text"], cells["n"]) > best:
@@ -148,9 +148,9 @@ def infer_number_format(
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
-    unit = cells["text"].str.extract(f"({_UNIT})").fill_null("").alias("unit")
+    unit = cells["text"].str.extract(f"({UNIT})").fill_null("").alias("unit")
     if word:
-        has_word = cells["text"].str.contains(_ending(word))
+        has_word = cells["text"].str.contains(unit_ending(word))
         unit = pl.select(
             pl.when(has_word).then(pl.lit(word)).otherwise(unit).alias("unit")
         ).to_series()
@@ -189,7 +189,7 @@ def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
     return dict(sorted(found.values(), key=lambda one: -one[1]))
 
 
-def _ending(word: str) -> str:
+def unit_ending(word: str) -> str:
     """Return the regular expression of a number's last digit and its unit behind it."""
     return rf"(\d[.,]?)\s*{re.escape(_stem(word))}s?\.?$"
 
@@ -205,17 +205,8 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     if format.clock:
         return _clock_seconds(texts)
     bare = _bare(texts, format.word)
-    pattern = _pattern(format.decimal, format.thousands)
-    fits = bare.str.contains(pattern).fill_null(False)
-    if not format.thousands and not fits.all():
-        # Cells the format is not of may be large enough for a separator: 1.234,50 reads one way.
-        mark = "." if format.decimal == "," else ","
-        is_separated = ~fits & bare.str.contains(_separated(format.decimal, mark))
-        without = bare.str.replace_all(mark, "", literal=True)
-        bare = pl.select(pl.when(is_separated).then(without).otherwise(bare)).to_series()
-        fits |= is_separated.fill_null(False)
-    if format.thousands:
-        bare = bare.str.replace_all(format.thousands, "", literal=True)
+    fits = bare.str.contains(number_pattern(format.decimal, format.thousands)).fill_null(False)
+    bare = bare.str.replace_all(thousands_mark(format), "", literal=True)
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
     return np.where(fits.to_numpy(), finite(bare), np.nan)
@@ -252,7 +243,7 @@ def _n_clock_times(texts: pl.Series, counts: pl.Series) -> int:
 
 def _clock_seconds(texts: pl.Series) -> FloatArray:
     """Seconds of times like 14:05, 14:05:30 and 2:05 pm; NaN for all else."""
-    parts = texts.str.extract_groups(_CLOCK).struct.unnest()
+    parts = texts.str.extract_groups(CLOCK_SHAPE).struct.unnest()
     hour, minute, second = (
         parts[name].str.replace(",", ".", literal=True).cast(pl.Float64).to_numpy()
         for name in ("hour", "minute", "second")
@@ -267,27 +258,33 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
 def _bare(texts: pl.Series, word: str) -> pl.Series:
     """Cells with one kind of minus, space and apostrophe, and without signs and words of units."""
     if word:
-        texts = texts.str.replace(_ending(word), "$1")
+        texts = texts.str.replace(unit_ending(word), "$1")
     return (
-        texts.str.replace_all(_DASHES, "-")
-        .str.replace_all(_SPACES, " ")
+        texts.str.replace_all(DASHES, "-")
+        .str.replace_all(SPACES, " ")
         .str.replace_all(r"\x{2019}", "'")
         .str.replace(r"^\(([^-()]+)\)$", "-$1")
-        .str.replace(rf"^([+-]?)\s*{_UNIT}\s*([+-]?)", "$1$2")
-        .str.replace(rf"\s*{_UNIT}$", "")
+        .str.replace(rf"^([+-]?)\s*{UNIT}\s*([+-]?)", "$1$2")
+        .str.replace(rf"\s*{UNIT}$", "")
     )
 
 
-def _pattern(decimal: str, thousands: str) -> str:
-    """Return the regular expression of a number; thousands may be separated, but only in threes."""
-    point, mark = rf"\{decimal}", r"\." if thousands == "." else thousands
-    groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+|" if thousands else ""
-    return rf"^[+-]?(?:(?:{groups}\d+){point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$"
+def number_pattern(decimal: str, thousands: str) -> str:
+    """Return the regular expression of a number; thousands may be separated, but only in threes.
+
+    Where they are not, cells may still be large enough for a separator: 1.234,50 reads one way.
+    """
+    point, other = rf"\{decimal}", r"\." if decimal == "," else ","
+    mark = other if thousands in ("", ".") else thousands
+    groups = rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}})+"
+    whole = rf"(?:{groups}|\d+)" if thousands else r"\d+"
+    plain = rf"(?:{whole}{point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?"
+    return rf"^[+-]?(?:{plain})$" if thousands else rf"^[+-]?(?:{plain}|{groups}{point}\d*)$"
 
 
-def _separated(decimal: str, thousands: str) -> str:
-    """Return the regular expression of numbers in which thousands are separated beyond doubt."""
-    return rf"^[+-]?[1-9]\d{{0,2}}(?:\{thousands}\d{{3}})+\{decimal}\d*$"
+def thousands_mark(format: NumberFormat) -> str:
+    """Return what separates thousands where anything does."""
+    return format.thousands or ("." if format.decimal == "," else ",")
 
 
 @dataclass(frozen=True)
@@ -387,7 +384,7 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
     """
     parts = {name: np.full(texts.len(), np.nan) for name in _PARTS}
     left = np.flatnonzero(texts.is_not_null().to_numpy())
-    for shape in _SHAPES:
+    for shape in DATE_SHAPES:
         hit = texts.gather(left).str.contains(shape).to_numpy()
         if hit.any():
             rows, left = left[hit], left[~hit]
@@ -401,12 +398,12 @@ def _parts(texts: pl.Series) -> dict[str, FloatArray]:
 def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
     """Turn a captured group into numbers under the names of `_PARTS`."""
     if name == "name":
-        order = {month: float(i) for i, month in enumerate(_MONTHS, start=1)}
+        order = {month: float(i) for i, month in enumerate(MONTHS, start=1)}
         lower = text.str.slice(0, 3).str.to_lowercase()
         return {"month": lower.replace_strict(order, return_dtype=pl.Float64)}
     if name == "year":
         year, short = text.cast(pl.Float64), (text.str.len_chars() == 2).cast(pl.Float64)
-        century = 1900 + 100 * (year < _PIVOT).cast(pl.Float64)
+        century = 1900 + 100 * (year < PIVOT).cast(pl.Float64)
         return {"year": year + short * century, "short": short}
     if name == "mark":
         return {"dots": (text == ".").cast(pl.Float64)}

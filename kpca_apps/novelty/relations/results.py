@@ -49,10 +49,10 @@ class Rules(HeldRules):
     >>> rules
     1 rule of table, 200 rows
     low <= high in all of 200 rows
-    >>> print(rules.to_sql("prices").split("\n", 4)[-1])
+    >>> print(rules.to_sql("prices").rpartition("\n\n")[2])
+    -- low <= high in all of 200 rows
     SELECT * FROM "prices"
-    WHERE ("low" > "high")
-      AND ("low" < 1e100);
+    WHERE kpca_number("low") > kpca_number("high");
     """
 
     @property
@@ -81,7 +81,7 @@ class Rules(HeldRules):
         Returns
         -------
         str
-            Queries, each under its rule as a comment.
+            Macros that read cells, and queries, each under its rule as a comment.
         """
         return rules_as_sql(self, safe_stem(self.table) if table is None else table)
 

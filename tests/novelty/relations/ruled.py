@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import math
+from collections.abc import Callable, Iterator
+from datetime import date, time, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,6 +37,7 @@ RULES: tuple[AnyRule, ...] = (
     Equal(columns=("code", "other")),
     Order(columns=("start", "end")),
     Order(columns=("net", "tax"), strict=True),
+    Order(columns=("open", "close")),
     Linear(columns=("total", "net", "tax"), coefficients=(1.0, 1.0), tolerance=1e-9),
     Linear(columns=("days", "end", "start"), coefficients=(1 / DAY, -1 / DAY), tolerance=1e-6),
     Linear(columns=("end", "start", "days"), coefficients=(1.0, DAY), tolerance=1.0),
@@ -54,11 +58,19 @@ RULES: tuple[AnyRule, ...] = (
     EmptyUnless(columns=(ODD, "sex"), values=("F",)),
     EmptyUnless(columns=("sex", ODD)),
     EmptyUnless(columns=("sex", ODD), values=("1", "2")),
+    EmptyUnless(columns=("net", "sex"), values=("F",)),
+    EmptyUnless(columns=("city", "net"), values=("1.25", "0", "3")),
+    EmptyUnless(columns=("city", "net")),
+    EmptyUnless(columns=("sex", "net"), values=("1e-07",)),
     PositiveOnlyIf(columns=(ODD, "sex"), values=("F",)),
+    PositiveOnlyIf(columns=("net", "sex"), values=("F",)),
     Code(columns=("code",), form="AA-99"),
     Code(columns=("code",), form="A.[]^%_-9"),
+    Code(columns=("city",), form="AAAA 9"),
+    Code(columns=("number",), form="999"),
     Within(columns=("net",), low=1.0, high=20.0),
     Within(columns=("start",), low=1.58e9),
+    Equal(columns=("zip", "code")),
 )
 
 
@@ -86,6 +98,8 @@ def ruled_frame(n: int = 200, seed: int = 0) -> pl.DataFrame:
         "code": rng.choice(codes, n),
         "other": rng.choice(codes, n),
         ODD: rng.integers(0, 5, n),
+        "open": [time(int(k) // 4, int(k) % 4 * 15) for k in rng.integers(0, 60, n)],
+        "close": [time(int(k) // 4, int(k) % 4 * 15) for k in rng.integers(30, 96, n)],
     }
     frame = pl.DataFrame(columns)
     gaps = [pl.Series(rng.random(n) < 0.05) for _ in columns]
@@ -106,9 +120,89 @@ def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def held(frame: pl.DataFrame, rules: tuple[AnyRule, ...] = RULES) -> HeldRules:
-    """How rules hold in a frame, by `check`."""
-    table = table_from_frame(frame, "ruled")
+# Cells as they come, in text files, and floats of typed columns.
+TEXT_CELLS: dict[str, Callable[[str], str | None]] = {
+    "as it is": lambda cell: cell,
+    "null": lambda cell: None,
+    "empty": lambda cell: "",
+    "spaces only": lambda cell: " \t\u00a0",
+    "NaN": lambda cell: "NaN",
+    "word for missing": lambda cell: "\tN/A\n",
+    "infinity": lambda cell: "inf",
+    "minus infinity": lambda cell: "-Infinity",
+    "beyond 1e100": lambda cell: "-1e101",
+    "beyond floats": lambda cell: "1e999",
+    "tab": lambda cell: f"\t{cell}\t",
+    "line break before": lambda cell: f"\r\n{cell}",
+    "line break behind": lambda cell: f"{cell}\n",
+    "spaces": lambda cell: f"  {cell} ",
+    "spaces of Unicode": lambda cell: f"\u00a0\u2003{cell}\x85\v",
+    "underscore": lambda cell: f"{cell[:1]}_{cell[1:]}",
+    "plus": lambda cell: f"+{cell}",
+    "minus": lambda cell: f"-{cell}",
+    "dash": lambda cell: f"\u2212{cell}",
+    "two signs": lambda cell: f"+-{cell}",
+    "brackets": lambda cell: f"({cell}.25)",
+    "percent": lambda cell: f"{cell} %",
+    "currency": lambda cell: f"-\u20ac {cell}",
+    "currency behind": lambda cell: f"{cell}USD",
+    "separated": lambda cell: f"1,{cell.zfill(3)[:3]}.5",
+    "exponent": lambda cell: f"{cell}e+1",
+    "hexadecimal": lambda cell: "0x1F",
+    "of Java": lambda cell: f"{cell}d",
+    "true": lambda cell: "true",
+    "digits of Arabic": lambda cell: "\u0663",
+}
+FLOAT_CELLS: dict[str, Callable[[float], float | None]] = {
+    "as it is": lambda cell: cell,
+    "null": lambda cell: None,
+    "NaN": lambda cell: math.nan,
+    "infinity": lambda cell: math.inf,
+    "minus infinity": lambda cell: -math.inf,
+    "beyond 1e100": lambda cell: -1e101,
+    "minus zero": lambda cell: -0.0,
+    "minus": lambda cell: -cell,
+}
+
+
+def with_cells(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """A frame for each kind of cell, in which a tenth of all cells is written so."""
+    is_typed = frame.schema["start"] != pl.String
+    for kind in FLOAT_CELLS if is_typed else TEXT_CELLS:
+        yield kind, mixed_cells(frame, kind, share=0.1)
+
+
+def mixed_cells(frame: pl.DataFrame, *kinds: str, share: float = 0.5) -> pl.DataFrame:
+    """A frame in which a share of the cells is written in one of some ways, or of all."""
+    rng, columns = np.random.default_rng(2), []
+    is_typed = frame.schema["start"] != pl.String
+    for column in frame.iter_columns():
+        writers: dict[str, Callable[[Any], Any]] = FLOAT_CELLS if is_typed else TEXT_CELLS
+        if is_typed and not column.dtype.is_float():
+            writers = dict.fromkeys(writers, lambda cell: cell) | {"null": lambda cell: None}
+        drawn = rng.choice(kinds or [*writers], frame.height)
+        is_other = (rng.random(frame.height) < share) & column.is_not_null().to_numpy()
+        cells = [
+            writers[kind](cell) if other else cell
+            for cell, kind, other in zip(column, drawn, is_other, strict=True)
+        ]
+        columns.append(pl.Series(column.name, cells, dtype=column.dtype))
+    return pl.DataFrame(columns)
+
+
+def cells_of(frame: pl.DataFrame, like: pl.DataFrame | None = None) -> Cells:
+    """The cells of a frame, read as those of a table that it is `like`."""
+    table = table_from_frame(frame if like is None else like, "ruled")
     cells = Cells.of(table, infer_plan(table, for_model=False))
+    return cells if like is None else Cells(table_from_frame(frame, "ruled"), cells.formats)
+
+
+def held(
+    frame: pl.DataFrame,
+    rules: tuple[AnyRule, ...] = RULES,
+    like: pl.DataFrame | None = None,
+) -> HeldRules:
+    """How rules hold in a frame, by `check`."""
+    cells = cells_of(frame, like)
     found = tuple(check(rule, cells).summary(rule) for rule in rules)
     return HeldRules("ruled", frame.height, columns_of(found, cells), found)

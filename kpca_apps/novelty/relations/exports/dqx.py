@@ -7,18 +7,30 @@ said. Texts are quoted as JSON and YAML both read them, so that no name can end 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
 
 from kpca_apps.names import one_line
-from kpca_apps.novelty.relations.exports.sql import Dialect, SqlWriter, code_pattern
-from kpca_apps.novelty.relations.rule import AnyRule, Determines, HeldRule, Sorted, Unique
+from kpca_apps.novelty.relations.exports.cells import Dialect, SqlCells, why_left_out
+from kpca_apps.novelty.relations.exports.sql import SqlWriter, code_pattern
+from kpca_apps.novelty.relations.rule import AnyRule, Sorted
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 
 _LINE = 1_000  # characters of a comment
 _HEAD = """\
 # Rules between the columns of {table}, for dqx of Databricks Labs (checks: a list of dicts).
+"""
+_CHECK = """\
+# {}
+- name: {}
+  criticality: warn
+  check:
+    function: sql_expression
+    arguments:
+      expression: {}
+      negate: true
+      msg: {}
 """
 
 
@@ -35,13 +47,17 @@ def _has_form(text: str, form: str) -> str:
     return f"{text} RLIKE {_spark_literal(whole)}"
 
 
+def _replaced(text: str, pattern: str, by: str) -> str:
+    groups = re.sub(r"\\\\([0-9])", r"$\1", by)  # in Java \1 is $1
+    return f"REGEXP_REPLACE({text}, {pattern}, {groups})"
+
+
 SPARK = Dialect(
     name=_spark_name,
     literal=_spark_literal,
-    double="DOUBLE",
     text="STRING",
-    moment=lambda cell: f"CAST({cell} AS TIMESTAMP)",  # a date has no seconds
-    seconds=lambda moment: f"CAST({moment} AS DOUBLE)",
+    replaced=_replaced,
+    seconds=lambda date: f"CAST(CAST({date} AS TIMESTAMP) AS DOUBLE)",  # a date has no seconds
     has_form=_has_form,
 )
 
@@ -54,8 +70,12 @@ def rules_as_dqx(rules: HeldRules) -> str:
         if why := _why_left_out(held.rule, rules.by_name):
             parts.append(f"# {said}: left out, {why}\n")
         else:
-            parts.append(f"# {said}\n- {_yaml(_check(held, rules.by_name), 1)}")
-    return "".join(parts) if len(parts) > 1 else f"{parts[0]}[]\n"
+            expression = SqlWriter(SqlCells(rules.by_name, SPARK)).broken(held.rule)
+            name = one_line(phrase(held.rule, rules.by_name), _LINE)
+            texts = map(_quoted, (name, expression, f"breaks: {name}"))
+            parts.append(_CHECK.format(said, *texts))
+    text = "".join(parts)
+    return text if "\n- " in text else f"{text}[]\n"
 
 
 def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
@@ -64,48 +84,7 @@ def _why_left_out(rule: AnyRule, columns: Mapping[str, RuleColumn]) -> str:
     numbers = [columns[name].numbers for name in rule.columns]
     if any(format is not None and format.clock for format in numbers):
         return "as Spark has no times of day"
-    return ""
-
-
-def _check(held: HeldRule, columns: Mapping[str, RuleColumn]) -> dict[str, Any]:
-    said = one_line(phrase(held.rule, columns), _LINE)
-    arguments = {
-        "expression": _broken(held.rule, SqlWriter(columns, SPARK)),
-        "negate": True,
-        "msg": f"breaks: {said}",
-    }
-    call = {"function": "sql_expression", "arguments": arguments}
-    return {"name": said, "criticality": "warn", "check": call}
-
-
-def _broken(rule: AnyRule, writer: SqlWriter) -> str:
-    """Write when a row breaks a rule; rows are compared by windows over those alike."""
-    if not isinstance(rule, Unique | Determines):
-        return writer.broken(rule)
-    cells = [*map(writer.key, rule.columns)]
-    known, of_row = " AND ".join(map(writer.has_key, rule.columns)), ", ".join(cells)
-    if isinstance(rule, Unique):
-        return f"{known} AND COUNT(*) OVER (PARTITION BY {of_row}) > 1"
-    n_alike = f"COUNT(*) OVER (PARTITION BY {of_row})"
-    has_value = f"CASE WHEN {writer.has_key(rule.columns[-1])} THEN 1 END"
-    n_of_key = f"COUNT({has_value}) OVER (PARTITION BY {', '.join(cells[:-1])})"
-    return f"{known} AND 2 * {n_alike} <= {n_of_key}"
-
-
-def _yaml(value: Any, depth: int) -> str:
-    """Write dicts, lists, texts and Booleans as YAML, dicts and lists a line an entry."""
-    indent = "  " * depth
-    if isinstance(value, dict):
-        entries = [f"{key}:{_entry(of, depth + 1)}" for key, of in value.items()]
-        return f"\n{indent}".join(entries) + ("\n" if depth == 1 else "")
-    if isinstance(value, list):
-        return f"\n{indent}".join(f"- {_yaml(of, depth)}" for of in value)
-    return ("false", "true")[value] if isinstance(value, bool) else _quoted(value)
-
-
-def _entry(value: Any, depth: int) -> str:
-    gap = f"\n{'  ' * depth}" if isinstance(value, dict | list) else " "
-    return f"{gap}{_yaml(value, depth)}"
+    return why_left_out(rule, columns)
 
 
 def _quoted(text: str) -> str:

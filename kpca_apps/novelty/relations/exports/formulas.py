@@ -14,9 +14,9 @@ NumberRule = Equal | Order | Linear | Product | Within
 class Language:
     """How a language writes the parts of a formula."""
 
-    number: Callable[[str], str]  # a column as a floating-point number; dates in seconds
-    value: Callable[[str], str]  # a column as what is compared
-    known: Callable[[str], str]  # that a column is no NaN; "" where comparisons with NaN are false
+    # A column as a floating-point number, dates in seconds. Where there is none it is NULL or NaN,
+    # with which no comparison is true.
+    number: Callable[[str], str]
     constant: Callable[[float], str]
     absolute: str  # the name of a function, as are the next
     power: str
@@ -26,10 +26,7 @@ class Language:
 
 def broken(rule: NumberRule, language: Language) -> str:
     """Write when a row breaks a rule; where a cell is missing it is not true."""
-    conditions = [*_conditions(rule, language)]
-    # NaN is the largest number in SQL: of an order only the first column can break it by that.
-    names = rule.columns[:1] if isinstance(rule, Order) else rule.columns
-    conditions += filter(None, map(language.known, names))
+    conditions = _conditions(rule, language)
     return conditions[0] if len(conditions) == 1 else language.both.join(map(_bracket, conditions))
 
 
@@ -37,7 +34,7 @@ def _conditions(rule: NumberRule, language: Language) -> Sequence[str]:
     first, *others = rule.columns
     if isinstance(rule, Order):
         sign = ">=" if rule.strict else ">"
-        return [f"{language.value(first)} {sign} {language.value(others[0])}"]
+        return [f"{language.number(first)} {sign} {language.number(others[0])}"]
     if isinstance(rule, Within):
         number = language.number(first)
         bounds = (("<", rule.low), (">", rule.high))
@@ -57,7 +54,7 @@ def _conditions(rule: NumberRule, language: Language) -> Sequence[str]:
 
 def _domain(name: str, exponent: float, language: Language) -> str:
     """Write that a number has this power; of others, a rule says nothing."""
-    value = language.value(name)
+    value = language.number(name)
     if exponent == round(exponent):
         return f"{language.absolute}({value}) > 0" if exponent < 0 else ""
     return f"{value} {'>' if exponent < 0 else '>='} 0"

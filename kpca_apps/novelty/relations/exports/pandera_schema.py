@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from kpca_apps.names import one_line
+from kpca_apps.novelty.relations.exports.cells import why_left_out
 from kpca_apps.novelty.relations.exports.formulas import Language, broken
 from kpca_apps.novelty.relations.rule import (
     AnyRule,
@@ -29,56 +30,156 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
-from kpca_apps.tables.values import MISSING_WORDS, NumberFormat
+from kpca_apps.tables.values import (
+    CLOCK_SHAPE,
+    DASHES,
+    DATE_SHAPES,
+    MISSING_WORDS,
+    MONTHS,
+    PIVOT,
+    SPACES,
+    UNIT,
+    NumberFormat,
+    number_pattern,
+    thousands_mark,
+    unit_ending,
+)
 
 _LINE = 1_000  # characters of a comment
-_HEAD = '''\
-# Rules between the columns of {table}, for pandera (pip install "pandera[pandas]").
+_PLAIN = number_pattern(".", "")
+# White space of Unicode. Python strips four more characters, of which polars knows nothing.
+_WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_SIGNS = {
+    chr(int(code, 16)): sign
+    for signs, sign in ((DASHES, "-"), (SPACES, " "), (r"\x{2019}", "'"))
+    for code in re.findall(r"\{(\w+)\}", signs)
+}
+# How cells are read, as `tables.values` has it; a currency is a dollar in these patterns.
+_CONSTANTS = {
+    "missing": ascii(sorted(MISSING_WORDS)),
+    "spaces": ascii(_WHITE),
+    "signs": ascii(_SIGNS),
+    "unit": ascii(UNIT.replace(r"\p{Sc}", r"\$")),
+    "number": ascii(_PLAIN),
+    "clock": ascii(CLOCK_SHAPE),
+    "months": ascii(MONTHS),
+    "dates": ascii(DATE_SHAPES),
+}
+_HEAD = r'''# Rules between the columns of {table}, for pandera (pip install "pandera[pandas]").
 #
 # schema.validate(frame, lazy=True) raises pandera.errors.SchemaErrors where a row breaks a rule;
-# its failure_cases name the rule and the row.
+# its failure_cases name the rule and, unless labels of the index repeat, the row.
+import datetime as dt
+import re
+import unicodedata
+
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 MISSING = {missing}
+SPACES = {spaces}
+SIGNS = {signs}
+UNIT = {unit}
+NUMBER = {number}
+CLOCK = {clock}
+MONTHS = {months}
+DATES = {dates}
 
 
 def texts(cells):
     """Return cells as stripped text, NA where they are missing."""
-    written = cells.astype("string").str.strip()
-    if pd.api.types.is_float_dtype(cells.dtype):
+    is_float = pd.api.types.is_float_dtype(cells.dtype)
+    written = (cells + 0.0 if is_float else cells).astype("string").str.strip(SPACES)
+    if is_float:
         written = written.str.removesuffix(".0")
+    elif pd.api.types.infer_dtype(cells, skipna=True) == "boolean":
+        written = written.str.lower()
     return written.mask(written.str.lower().isin(MISSING))
 
 
-def numbers(cells, decimal=".", thousands="", unit=""):
+def read(cells, value, *marks):
+    """Return texts as numbers, NaN where they are none."""
+    found = texts(cells).map(lambda text: value(text, *marks), na_action="ignore")
+    return found.astype("Float64").astype("float64")
+
+
+def number(text, shape, decimal, thousands, word):
+    """Return a number without its unit."""
+    plain = "".join("$" if unicodedata.category(x) == "Sc" else SIGNS.get(x, x) for x in text)
+    plain = re.sub(word, r"\1", plain) if word else plain
+    plain = re.sub(r"^\(([^-()]+)\)\Z", r"-\1", plain)
+    plain = re.sub(rf"^([+-]?)\s*{{UNIT}}\s*([+-]?)", r"\1\2", plain)
+    plain = re.sub(rf"\s*{{UNIT}}\Z", "", plain)
+    if not re.fullmatch(shape, plain, re.ASCII):
+        return np.nan
+    return float(plain.replace(thousands, "").replace(decimal, "."))
+
+
+def numbers(cells, shape=NUMBER, decimal=".", thousands=",", word=""):
     """Return cells as numbers, NaN where they are none."""
-    if not pd.api.types.is_numeric_dtype(cells.dtype):
-        cells = texts(cells)
-        if unit:
-            cells = cells.str.replace(unit, "", regex=True).str.strip()
-        if thousands:
-            cells = cells.str.replace(thousands, "", regex=False)
-        cells = pd.to_numeric(cells.str.replace(decimal, ".", regex=False), errors="coerce")
-    read = cells.astype("Float64").astype("float64")
-    return read.where(read.abs() <= 1e100)
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        found = cells.astype("Float64").astype("float64")
+    else:
+        found = read(cells, number, shape, decimal, thousands, word)
+    return found.where(found.abs() <= 1e100)
+
+
+def hours(hour, half):
+    """Return the hours of a time, of a half of the day if one is named; NaN for 13 pm."""
+    if not half:
+        return int(hour)
+    return int(hour) % 12 + 12 * (half.lower()[0] == "p") if 1 <= int(hour) <= 12 else np.nan
+
+
+def date(text, dayfirst):
+    """Return a date in seconds since 1970 UTC."""
+    found = next(filter(None, (re.fullmatch(shape, text) for shape in DATES)), None)
+    if not found:
+        return np.nan
+    part = found.groupdict(default="")
+    year, month, day = part["year"], part.get("month"), part.get("day")
+    if "name" in part:
+        month = MONTHS.index(part["name"][:3].lower()) + 1
+    elif "first" in part:
+        order = 1 if dayfirst else -1
+        day, month = (part["first"], part["second_part"])[::order]
+    century = 0 if len(year) == 4 else 1900 if int(year) >= {pivot} else 2000
+    hour, minute = hours(part["hour"] or 0, part["half"]), int(part["minute"] or 0)
+    second = float(part["second"].replace(",", ".") or 0)
+    zone = [*re.findall("[0-9]{{2}}", part["zone"]), 0, 0]
+    ahead = (3600 * int(zone[0]) + 60 * int(zone[1])) * (-1 if "-" in part["zone"] else 1)
+    try:
+        days = (dt.date(century + int(year), int(month), int(day)) - dt.date(1970, 1, 1)).days
+    except ValueError:
+        return np.nan
+    seconds = 86400 * days + 3600 * hour + 60 * minute + second - ahead
+    return seconds if hour < 24 and minute < 60 and second < 60 else np.nan
 
 
 def dates(cells, dayfirst=False):
     """Return dates in seconds since 1970 UTC, NaN where they are none."""
     if not pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        cells = texts(cells)
-    read = pd.to_datetime(cells, errors="coerce", utc=True, format="mixed", dayfirst=dayfirst)
+        return read(cells, date, dayfirst)
     # Not Timestamp(0), whose nanoseconds reach from 1678 to 2262 only.
-    return (read - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(seconds=1)
+    since = pd.to_datetime(cells, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
+    return since / pd.Timedelta(seconds=1)
+
+
+def time(text):
+    """Return a time of day, or a duration, in seconds."""
+    found = re.fullmatch(CLOCK, text)
+    if not found:
+        return np.nan
+    hour, minute, second, half = found.groups(default="")
+    return 3600 * hours(hour, half) + 60 * int(minute) + float(second.replace(",", ".") or 0)
 
 
 def clock(cells):
     """Return times of day in seconds, NaN where they are none."""
-    written = texts(cells)
-    written = written.where(written.str.count(":") > 1, written + ":00")
-    return pd.to_timedelta(written, errors="coerce") / pd.Timedelta(seconds=1)
+    return read(cells, time)
 
 
 def form(cells):
@@ -96,30 +197,22 @@ def differ(cells, others):
     return (cells != others).fillna(False).astype(bool)
 
 
-def keys(*columns):
-    """Return a number for each row, equal where rows are equal; -1 where a cell is missing."""
-    numbered = [pd.factorize(column)[0].astype("int64") for column in columns]
-    known = np.all([codes >= 0 for codes in numbered], axis=0)
-    row = np.unique(np.column_stack(numbered), axis=0, return_inverse=True)[1].reshape(-1)
-    return np.where(known, row, -1)
-
-
-def counts(row):
-    """Return for each row how many have its number."""
-    return np.bincount(row + 1)[row + 1]
+def counts(*columns):
+    """Return for each row how many have its values, 0 where one is missing."""
+    frame = pd.concat(columns, axis=1, ignore_index=True)
+    return frame.groupby([*frame])[0].transform("size").fillna(0).astype("int64")
 
 
 def unique(*columns):
     """Return whether a row is the only one with its values."""
-    row = keys(*columns)
-    return pd.Series((row < 0) | (counts(row) == 1), index=columns[0].index)
+    return counts(*columns) <= 1
 
 
 def determines(*columns):
     """Return whether the last column has the value of more than half of the rows alike."""
-    row = keys(*columns)
-    key = np.where(row < 0, -1, keys(*columns[:-1]))
-    return pd.Series((row < 0) | (2 * counts(row) > counts(key)), index=columns[0].index)
+    keys = [column.where(columns[-1].notna()) for column in columns[:-1]]
+    n_alike = counts(*columns)
+    return (n_alike == 0) | (2 * n_alike > counts(*keys))
 
 
 def in_order(cells):
@@ -154,10 +247,12 @@ _TAIL = """\
 
 def rules_as_pandera(rules: HeldRules) -> str:
     """Write Python source whose `schema` is a ``pandera.pandas.DataFrameSchema``."""
-    missing = ascii(sorted(MISSING_WORDS))
-    parts = [_HEAD.format(table=one_line(rules.table), missing=missing)]
+    parts = [_HEAD.format(table=one_line(rules.table), pivot=PIVOT, **_CONSTANTS)]
     for held in rules.rules:
         said = one_line(sentence(held, rules.by_name), _LINE)
+        if why := why_left_out(held.rule, rules.by_name, has_texts=True):
+            parts.append(f"        # {said}: left out, {why}\n")
+            continue
         name = ascii(phrase(held.rule, rules.by_name))
         holds = _Writer(rules.by_name).holds(held.rule)
         parts.append(_CHECK.format(said=said, name=name, holds=holds))
@@ -216,6 +311,7 @@ class _Writer:
         return self.text(name) if self.columns[name].format is None else self.number(name)
 
     def _is_none_of(self, name: str, values: tuple[str, ...]) -> str:
+        """Write that a cell holds something, but none of some values."""
         text = self.text(name)
         return f"{text}.notna() & ~{text}.isin({_list(values)})"
 
@@ -223,8 +319,6 @@ class _Writer:
     def _language(self) -> Language:
         return Language(
             number=self.number,
-            value=self.number,
-            known=lambda name: "",
             constant=repr,
             absolute="np.abs",
             power="np.power",
@@ -245,7 +339,11 @@ def _marks(format: NumberFormat | None) -> list[str]:
     """Write how numbers stand in text, where not as Python writes them."""
     if format is None:
         return []
-    units = [re.escape(unit) for unit in (*format.units, format.word) if unit]
-    marks = {"decimal": format.decimal, "thousands": format.thousands, "unit": "|".join(units)}
-    plain = {"decimal": "."}
-    return [f"{key}={x!a}" for key, x in marks.items() if x != plain.get(key, "")]
+    marks = {
+        "shape": number_pattern(format.decimal, format.thousands),
+        "decimal": format.decimal,
+        "thousands": thousands_mark(format),
+        "word": unit_ending(format.word) if format.word else "",
+    }
+    plain = {"shape": _PLAIN, "decimal": ".", "thousands": ",", "word": ""}
+    return [f"{key}={x!a}" for key, x in marks.items() if x != plain[key]]

@@ -1,0 +1,193 @@
+"""What programs find that run exported rules; the matrix of rules, cells and programs.
+
+Each program takes pairs of a frame and its rules, and returns for each rule the rows that break it,
+from 1, or None where the rule is left out of the export. Printed, with the Python of an environment
+that has dqx (``pip install databricks-labs-dqx pyspark pandas pyarrow``, and Java) or without::
+
+    KPCA_DQX=DQX/bin/python python -m tests.novelty.relations.exports.engines
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from kpca_apps.names import one_line
+from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
+from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
+from kpca_apps.novelty.relations.exports.sql import rules_as_sql
+from kpca_apps.novelty.relations.rules import HeldRules
+from kpca_apps.novelty.relations.sentences import phrase, sentence
+from tests.novelty.relations.ruled import as_texts, held, ruled_frame, with_cells
+
+Broken = list[tuple[int, ...] | None]
+Given = list[tuple[pl.DataFrame, HeldRules]]
+
+
+def by_sql(given: Given) -> list[Broken]:
+    """Run the script in DuckDB."""
+    return [_in_duckdb(frame, rules) for frame, rules in given]
+
+
+def _in_duckdb(frame: pl.DataFrame, rules: HeldRules) -> Broken:
+    head, *parts = re.split(r"\n\n(?=-- )", rules_as_sql(rules, 'a "b'))
+    said = [one_line(sentence(of, rules.by_name), 1_000) for of in rules.rules]
+    assert [part.split("\n")[0] for part in parts] == [f"-- {one}".rstrip() for one in said]
+    with duckdb.connect() as database:
+        database.register("given", frame.to_arrow())
+        database.execute('CREATE TABLE "a ""b" AS SELECT * FROM given')
+        database.execute(head)
+        found: Broken = []
+        for part in parts:
+            if "\n-- left out, " in part:
+                found.append(None)
+            else:
+                rows = database.execute(part.replace("SELECT *", "SELECT rowid + 1", 1)).fetchall()
+                found.append(tuple(sorted(row for (row,) in rows)))
+    return found
+
+
+# In a process of its own, as a user would: pandera changes how others read times with zones.
+_VALIDATE = """
+import json, pickle, sys
+import pandera.errors
+for schema, frame in pickle.load(sys.stdin.buffer):
+    names, cases = {}, []
+    exec(compile(schema, "schema.py", "exec"), names)
+    checks = [check.name for check in names["schema"].checks]
+    try:
+        names["schema"].validate(frame, lazy=True)
+    except pandera.errors.SchemaErrors as error:
+        found = error.failure_cases
+        cases = [*zip(found["check"], found["index"].astype(int).tolist())]
+    print(json.dumps([checks, cases]))
+"""
+
+
+def by_pandera(given: Given, *, of_arrow: bool = False) -> list[Broken]:
+    """Validate frames of pandas, of its own types or of Arrow's."""
+    frames = [
+        (rules_as_pandera(rules), frame.to_pandas(use_pyarrow_extension_array=of_arrow))
+        for frame, rules in given
+    ]
+    command = [sys.executable, "-W", "ignore", "-c", _VALIDATE]
+    done = subprocess.run(command, input=pickle.dumps(frames), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-2_000:]
+    found = []
+    for line, (_, rules) in zip(done.stdout.splitlines(), given, strict=True):
+        checks, cases = json.loads(line)
+        said = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        assert {check for check, _ in cases} <= {*checks} <= {*said}
+        places = [sorted({place for check, place in cases if check == one}) for one in said]
+        found.append(
+            [
+                tuple(place + 1 for place in of) if one in checks else None
+                for one, of in zip(said, places, strict=True)
+            ]
+        )
+    return found
+
+
+# Prints as JSON the checks of each file, and the rows that they find, from 1.
+_IN_SPARK = """
+import json, sys
+from pathlib import Path
+from unittest.mock import MagicMock
+import yaml
+from databricks.labs.dqx.engine import DQEngine
+from databricks.sdk import WorkspaceClient
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+engine = DQEngine(MagicMock(spec=WorkspaceClient), spark)
+for file in sorted(Path(sys.argv[1]).glob("*.yml")):
+    checks = yaml.safe_load(file.read_text("utf-8"))
+    status = DQEngine.validate_checks(checks)
+    assert not status.has_errors, status.to_string()
+    frame = spark.read.parquet(str(file.with_suffix(".parquet")))
+    found = {check["name"]: [] for check in checks}
+    for row in engine.apply_checks_by_metadata(frame, checks).collect():
+        for warning in row["_warnings"] or []:
+            found[warning["name"]].append(row["its row"] + 1)
+    print("found", json.dumps({name: sorted(rows) for name, rows in found.items()}))
+"""
+
+
+def by_dqx(given: Given) -> list[Broken]:
+    """Apply checks to frames of Spark, in the environment of the Python that KPCA_DQX names."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (frame, rules) in enumerate(given):
+            file = Path(folder, f"{number:04}.yml")
+            file.write_text(rules_as_dqx(rules), encoding="utf-8")
+            # Spark has no times of day.
+            frame.with_row_index("its row").cast({pl.Time: pl.String}).write_parquet(
+                file.with_suffix(".parquet")
+            )
+        command = [os.environ["KPCA_DQX"], "-c", _IN_SPARK, folder]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("found ")]
+    found = []
+    for line, (_, rules) in zip(lines, given, strict=True):
+        rows = json.loads(line.removeprefix("found "))
+        said = [phrase(of.rule, rules.by_name) for of in rules.rules]
+        found.append([tuple(rows[one]) if one in rows else None for one in said])
+    return found
+
+
+ENGINES: dict[str, Callable[[Given], list[Broken]]] = {
+    "DuckDB": by_sql,
+    "pandera": by_pandera,
+    "pandera on types of Arrow": lambda given: by_pandera(given, of_arrow=True),
+    "dqx": by_dqx,
+}
+
+
+def tables() -> dict[str, tuple[pl.DataFrame, HeldRules]]:
+    """A table for each kind of cell, typed and as text, and how the rules hold in it."""
+    found = {}
+    for kind, frame in (("typed", ruled_frame()), ("text", as_texts(ruled_frame()))):
+        for cell, other in with_cells(frame):
+            found[f"{kind}, {cell}"] = other, held(other, like=frame)
+    return found
+
+
+def differences(engine: str) -> tuple[Counter[str], list[str]]:
+    """Count what became of each rule and kind of cell, and name those that differ."""
+    given, counts, named = tables(), Counter[str](), []
+    for (cell, (_, rules)), found in zip(
+        given.items(), ENGINES[engine]([*given.values()]), strict=True
+    ):
+        for of, rows in zip(rules.rules, found, strict=True):
+            result = "left out" if rows is None else "same" if rows == of.broken else "differs"
+            counts[result] += 1
+            if result == "differs":
+                apart = sorted({*(rows or ())} ^ {*of.broken})
+                named.append(f"{cell}: {phrase(of.rule, rules.by_name)}: {apart}")
+    return counts, named
+
+
+def main(engines: Iterable[str]) -> int:
+    """Print the matrix; return how many differ."""
+    n_differ = 0
+    for engine in engines:
+        counts, named = differences(engine)
+        n_differ += counts["differs"]
+        print(f"{engine}: {dict(sorted(counts.items()))}")
+        print(*named, sep="\n")
+    return n_differ
+
+
+if __name__ == "__main__":
+    sys.exit(main(one for one in ENGINES if one != "dqx" or "KPCA_DQX" in os.environ))
