@@ -17,10 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
-from kpca_apps.names import one_line
+from kpca_apps.names import name_key, one_line
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
-from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.marks import Marks, marks_of, read_marks
+from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.relations.results import RuleCheck, Rules
 from kpca_apps.novelty.relations.rule_file import read_rules
 from kpca_apps.novelty.relations.rules import HeldRules
@@ -546,10 +547,10 @@ def screen_table(
             reference=clean.table if clean else None,
             accept=judged,
             options=options,
-            command=_call(screen_table, tables, asked),
             execution=work,
         )
-    return _screening(result, model, opened)
+        call = _call(screen_table, tables, masked(asked, result))
+    return _screening(result, model, opened, call)
 
 
 def fit_model(
@@ -715,6 +716,7 @@ def score_table(
         options = inherit_options(
             model,
             opened.table,
+            work,
             **{name: asked[name] for name in (*RULES, "positive", "explain", "jobs")},
             id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
@@ -726,10 +728,10 @@ def score_table(
             opened.table,
             accept=_judged(accept, marks, opened.id is not None),
             options=options,
-            command=_call(score_table, tables, asked),
             execution=work,
         )
-    return _screening(result, model, opened)
+        call = _call(score_table, tables, masked(asked, result))
+    return _screening(result, model, opened, call)
 
 
 def find_rules(
@@ -797,12 +799,7 @@ def find_rules(
     >>> rules.sentences
     ('gross = net + tax in 199 of 200 rows',)
     """
-    asked = {
-        "exclude": exclude, "categorical": categorical, "numeric": numeric, "hide": hide,
-        "dayfirst": dayfirst, "seed": seed, "delimiter": delimiter, "encoding": encoding,
-        "sheet": sheet, "skip_rows": skip_rows, "bad_lines": bad_lines, "as_of": as_of,
-        "query": query,        "table_name": table_name, "timeout": timeout,
-    }  # fmt: skip
+    asked = {name: value for name, value in locals().items() if name in ASKED}
     with _in_python():
         check_limits(SimpleNamespace(seed=seed))
         opened = _opened(table, id, _reading(asked, table))
@@ -880,11 +877,8 @@ def check_rules(
         known = read_rules(rules) if isinstance(rules, str | Path) else rules
         opened = _opened(table, id, _reading(asked, table))
         shown = ColumnOptions(id=opened.id, hide=_names(hide))
-        check_options(shown, opened.table.columns, opened.table.source.name)
-        checked, rows = check_table_rules(
-            known, opened.table, execution or Execution(), id=shown.id, hidden=shown.hide
-        )
-    return RuleCheck(**_fields_of(checked), rows=rows, _frame=opened.given, _hidden=shown.hide)
+        checked, rows = check_table_rules(known, opened.table, shown, execution or Execution())
+    return RuleCheck(**_fields_of(checked), rows=rows, _frame=opened.given)
 
 
 def _fields_of(rules: HeldRules) -> dict[str, Any]:
@@ -953,8 +947,9 @@ def _options(
     """Gather options; columns that were given as categories are, unless anything else is said."""
     names = {name: _names(asked[name]) for name in LISTS}
     label = None if asked["label"] is None else column_name(asked["label"])
-    spoken_for = {id, label, *(name for use in LISTS if use != "hide" for name in names[use])}
-    names["categorical"] += tuple(sorted(set(categories) - spoken_for))
+    spoken_for = {*names["exclude"], *names["numeric"], *names["categorical"], *names["by"]}
+    keys = set(map(name_key, filter(None, {id, label, *spoken_for})))
+    names["categorical"] += tuple(sorted(n for n in categories if name_key(n) not in keys))
     return ScreeningOptions.of(NoveltyOptions(**{**asked, **names, "id": id, "label": label}))
 
 
@@ -1033,8 +1028,9 @@ def _in_python() -> Iterator[None]:
         raise
 
 
-def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame) -> Screening:
+def _screening(result: ScreeningResult, model: NoveltyModel, opened: Frame, call: str) -> Screening:
     found = {one.name: getattr(result, one.name) for one in fields(ScreeningResult)}
+    found["command"] = call
     notes = tuple(map(in_keywords, result.source.notes))
     found["source"] = replace(result.source, notes=notes)
     found["warnings"] = tuple(map(in_keywords, result.warnings))

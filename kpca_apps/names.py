@@ -23,6 +23,15 @@ _LISTED = 5  # names quoted in one sentence
 # code points; and letters and marks that have no width.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+# What two names may differ in and still look the same, beside controls, formats and separators:
+# white space, variation selectors, letters without width and what Unicode keeps as ignorable.
+_UNSEEN = re.compile(
+    r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    r"\U000e0000-\U000e0fff]"
+)
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+# Quotes and a colon.
+_AROUND_NAMES = "\"'`\u00b4\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a:"
 # Languages put up to three marks on a letter; more pile up over the lines around.
 _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
@@ -123,11 +132,25 @@ def is_pattern(name: str) -> bool:
     return name.startswith("^") and name.endswith("$")
 
 
-def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
+def name_key(name: str) -> str:
+    r"""Return what names that look the same share, to compare names of columns by.
+
+    Case, composed or combining accents, white space, characters without width, and quotes or a
+    colon around a name make no difference; a name of nothing else is its own key.
+
+    >>> name_key(" Cle\u0301\u200b:") == name_key('"CL\u00c9"')
+    True
+    """
+    folded = _UNSEEN.sub("", unicodedata.normalize("NFD", name).casefold())
+    seen = (sign for sign in folded if unicodedata.category(sign) not in _UNSEEN_CATEGORIES)
+    return unicodedata.normalize("NFC", "".join(seen)).strip(_AROUND_NAMES) or name
+
+
+def unique_names(names: Iterable[str]) -> tuple[list[str], list[str], dict[str, str]]:
     """Make column names distinct and not empty: ``x_2`` for a second ``x``, ``column_3`` for "".
 
     A pattern gets an underscore at its end. Returns them with a sentence for each that was changed;
-    of many, one says how many more.
+    of many, one says how many more; and what the header calls these.
     """
     given = list(names)
     taken = set(given)
@@ -135,6 +158,7 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
     counters: dict[str, int] = {}
     result: list[str] = []
     notes: list[str] = []
+    renamed: dict[str, str] = {}
     for position, name in enumerate(given, 1):
         final = f"{name}{'_' * is_pattern(name)}" if name.strip() else f"column_{position}"
         if final in used or (final != name and final in taken):
@@ -150,13 +174,14 @@ def unique_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
             notes.append(
                 f'Column {position} has {what} in the header: read as "{one_line(final)}".'
             )
+            renamed[final] = name
         used.add(final)
         taken.add(final)
         result.append(final)
     if len(notes) > _MAX_NOTES:
         rest = len(notes) - _MAX_NOTES
         notes[_MAX_NOTES:] = [f"{rest} more names in the header are repeated, empty or patterns."]
-    return result, notes
+    return result, notes, renamed
 
 
 def without_password(text: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +347,28 @@ def test_hidden_values_are_nowhere_to_be_seen(tmp_path: Path) -> None:
     kept = found.flagged(keep_hidden=True)
     assert kept.loc["secret 07", "bill"] == found.to_frame(keep_hidden=True).iloc[7]["bill"]
     assert kept.loc["secret 07", "bill"] == 77777.125
+
+
+def test_a_call_cites_no_hidden_value(tmp_path: Path) -> None:
+    frame = frame_of(60, odd=3)
+    asked = {"label": "kind", "positive": "odd", "count": 3}
+    seen = screen_table(frame, **asked)  # type: ignore[arg-type]
+    assert "positive='odd'" in seen.command
+    hidden = screen_table(frame, **asked, hide="KIND")  # type: ignore[arg-type]
+    assert "positive='(hidden)'" in hidden.command and "hide='KIND'" in hidden.command
+    hidden.save_report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "(hidden)" in page and "&#39;odd&#39;" not in page
+    scored = score_table(hidden.model, frame, label="kind", positive="odd")
+    assert "positive='(hidden)'" in scored.command
+    other = screen_table(frame, **asked, hide="colour")  # type: ignore[arg-type]
+    assert "positive='odd'" in other.command
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
+        frame.to_pandas().to_sql("birds", shop, index=False)
+    query, uri = "SELECT * FROM birds WHERE kind <> 'QZsecret'", f"sqlite:///{tmp_path}/shop.db"
+    assert "QZsecret" in screen_table(uri, query=query).command
+    command = screen_table(uri, query=query, hide="mass").command
+    assert "QZsecret" not in command and "query='(hidden)'" in command
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "file"])

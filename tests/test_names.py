@@ -65,10 +65,11 @@ def test_suggest_looks_past_case_and_spaces() -> None:
 
 @given(st.lists(st.sampled_from(["", " ", "x", "x_2", "column_1", "column_2", "y"]), max_size=8))
 def test_unique_names_are_unique_and_change_no_more_than_needed(names: list[str]) -> None:
-    result, notes = unique_names(names)
+    result, notes, renamed = unique_names(names)
     assert len(result) == len(names) == len(set(result))
     assert all(name.strip() for name in result)
     assert len(notes) == sum(new != old for new, old in zip(result, names, strict=True))
+    assert [renamed.get(new, new) for new in result] == names
     for name in {name for name in names if name.strip()}:
         assert result[names.index(name)] == name
 

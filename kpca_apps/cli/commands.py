@@ -10,26 +10,23 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kpca_apps.errors import flag_of
-from kpca_apps.names import safe_stem, without_password
+from kpca_apps.names import name_key, safe_stem, without_password
 from kpca_apps.options import READING, NoveltyOptions
 from kpca_apps.tables.read.uri import scheme_of, with_file
 
 if TYPE_CHECKING:
-    from kpca_apps.novelty.result import ComparisonResult, ScreeningResult
-
-Result = TypeVar("Result", "ScreeningResult", "ComparisonResult")
+    from kpca_apps.novelty.result import ScreeningResult
 
 # What stands for a table that came from standard input, which no later command can read again.
 PIPED = "TABLE.csv"
 _IN_RUNS = ("model.kpca", "report-marked.html")
-HIDDEN = "(hidden)"  # as `kpca_apps.novelty.redact` has it, which takes long to import
 # Options that change no number in a result: left out of the command that reproduces it.
 _NO_NUMBER = frozenset(
     "force to_send json quiet config dry_run preview jobs workers scheduler work_dir".split()
@@ -37,17 +34,18 @@ _NO_NUMBER = frozenset(
 _PATHS = frozenset("table reference accept marks model per_image out inputs data old new".split())
 
 
-def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any) -> str:
-    """Write the command line of a run as it was understood, with some options changed.
+def reproduce(
+    context: typer.Context, params: Mapping[str, Any] | None = None, *, replacing: bool = False
+) -> str:
+    """Write the command line of a run as it was understood, or with other parameters.
 
     What a config file said stands in it; with `replacing` it replaces the result it repeats.
     """
+    params = context.params if params is None else params
     words, options = context.command_path.split(), []
-    if context.params.get("query") and context.params.get("hide"):
-        changes = {"query": HIDDEN, **changes}
     for parameter in context.command.params:
         name = str(parameter.name)
-        value = changes.get(name, context.params.get(name))
+        value = params.get(name)
         if name in _NO_NUMBER or value is None or value == parameter.default:
             continue
         flag = max(parameter.opts, key=len)
@@ -62,26 +60,6 @@ def reproduce(context: typer.Context, *, replacing: bool = False, **changes: Any
     return command_line([*words, *options, *["--force"] * replacing])
 
 
-def _hidden(context: typer.Context, result: Result, *, to_send: bool = False) -> dict[str, Any]:
-    """Return what stands in a command for a label's value that is hidden, and for a query.
-
-    A query may say what is in any column.
-    """
-    changes, params = dict[str, Any](), context.params
-    if params.get("positive") and any(one.positive == HIDDEN for one in result.evaluations):
-        changes["positive"] = "VALUE"
-    if params.get("query") and (to_send or any(column.hidden for column in result.columns)):
-        changes["query"] = HIDDEN
-    return changes
-
-
-def without_hidden(context: typer.Context, result: Result, *, to_send: bool = False) -> Result:
-    """Take what is hidden, or is not for those it is sent to, out of the command of a result."""
-    if changes := _hidden(context, result, to_send=to_send):
-        return replace(result, command=reproduce(context, replacing=True, **changes))
-    return result
-
-
 def next_steps(
     context: typer.Context, result: ScreeningResult, *, folder: str, saved: str | None
 ) -> tuple[tuple[str, str], ...]:
@@ -89,7 +67,9 @@ def next_steps(
 
     `folder` is where the result was written, `saved` the name of the model in it, if it was saved.
     """
-    params, top = context.params, result.ranked[0]
+    from kpca_apps.novelty.redact import masked
+
+    params, top = masked(context.params, result), result.ranked[0]
     table, out = [*params["table"]], str(params["out"] or folder)
     model = str(params["model"]) if saved is None else f"{out}/{saved}"
     where = "" if saved is None else ", saved beside the report (it holds rows of the table)"
@@ -102,22 +82,16 @@ def next_steps(
     if saved is not None and top.reasons and sum(column.used for column in result.columns) > 1:
         odd = top.reasons[0].column
         beside = f"{out}-without-{safe_stem(odd)}"
-        kept: dict[str, Any] = {
-            name: [column for column in params[name] or () if column != odd]
+        changed: dict[str, Any] = {
+            name: [column for column in params[name] or () if name_key(column) != name_key(odd)]
             for name in ("categorical", "numeric")
         }
+        changed |= {"exclude": [*(params["exclude"] or ()), odd], "out": beside, "write_to": None}
         steps.append(
             (
                 "Screen again without the column that made the first row odd"
                 + _missing(*table, beside),
-                reproduce(
-                    context,
-                    **kept,
-                    **_hidden(context, result),
-                    exclude=[*(params["exclude"] or ()), odd],
-                    out=beside,
-                    write_to=None,
-                ),
+                reproduce(context, params | changed),
             )
         )
     # --row looks for an id first and for a number then.
@@ -126,10 +100,9 @@ def next_steps(
     words = ["kpca", "novelty", "explain", portable(model), *map(portable, table)]
     by_line = top.line is not None and result.source.file_column is None
     words += ["--line", str(top.line)] if by_line else ["--row", row]
-    given = params | _hidden(context, result)
     for name in READING:
-        if given[name] != getattr(NoveltyOptions, name):
-            words += [flag_of(name), str(given[name])]
+        if params[name] != getattr(NoveltyOptions, name):
+            words += [flag_of(name), str(params[name])]
     if saved is None:  # the model does not have them
         words += ["--id", params["id"]] if params["id"] else []
         words += [word for column in params["hide"] or () for word in ("--hide", column)]
@@ -145,13 +118,7 @@ def next_steps(
             (
                 "Mark rows in this page, save it, and screen again with what you marked"
                 + _missing(*table, beside),
-                reproduce(
-                    context,
-                    **_hidden(context, result),
-                    marks=marked,
-                    out=beside,
-                    write_to=None,
-                ),
+                reproduce(context, params | {"marks": marked, "out": beside, "write_to": None}),
             )
         )
     return tuple(steps)

@@ -67,7 +67,6 @@ def find_all(
     verdict: Verdict,
     options: ScreeningOptions,
     fitted_on: Encoded | None,
-    command: str,
 ) -> ScreeningResult:
     """Put a scored table into words and pictures.
 
@@ -127,7 +126,6 @@ def find_all(
         n_doubts=len(doubts),
         settings=_settings(model, verdict, len(columns), lists),
         versions=library_versions(),
-        command=command,
         rules=rows.encoder.relations.found(rows.sample_table, rows.sample_index),
         usual_rows=lists.usual,
         odd_cells=lists.odd_cells,

@@ -12,7 +12,7 @@ are no values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -162,6 +162,27 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         marks=result.marks if has_id else tuple(replace(one, id="") for one in result.marks),
         row_files={} if result.source.file_column in hidden else result.row_files,
     )
+
+
+def masked(
+    given: Mapping[str, Any],
+    result: ScreeningResult | ComparisonResult | None,
+    *,
+    to_send: bool = False,
+) -> dict[str, Any]:
+    """Return the options of a command or call, with those masked that cite hidden values.
+
+    These are the value of a hidden label, and, where any column is hidden or the command is to be
+    sent to others, a query, which may cite any. Without a result, of many tables, both are masked
+    where anything is hidden.
+    """
+    if result is None:
+        hides_label = hides_any = bool(given.get("hide"))
+    else:
+        hides_label = any(one.positive == HIDDEN for one in result.evaluations)
+        hides_any = to_send or any(column.hidden for column in result.columns)
+    cites = [*["positive"] * hides_label, *["query"] * hides_any]
+    return {**given, **{name: HIDDEN for name in cites if given.get(name)}}
 
 
 def _without(findings: tuple[Finding, ...], hidden: Collection[str]) -> tuple[Finding, ...]:

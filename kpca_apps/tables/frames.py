@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kpca_apps.errors import InputError, KpcaError, about
-from kpca_apps.names import listed, one_line, unique_names
+from kpca_apps.names import listed, name_key, one_line, unique_names
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.tables.input_file import ReadOptions, first_line
 from kpca_apps.tables.read.arrow import read_batches
@@ -115,7 +115,7 @@ def read_frame(
         index: list[tuple[Hashable, Any]] = []
         if _is_pandas(frame, "DataFrame") and (by_index or id is not None):
             index = _index_of(frame.index, id, {column_name(label) for label, _ in columns})
-        cells = _read_columns([*columns, *index], notes)
+        cells, renamed = _read_columns([*columns, *index], notes)
         id_column = None if id is None else column_name(id)
         if index:
             cells, id_column = [cells[-1], *cells[:-1]], cells[-1].name
@@ -126,6 +126,7 @@ def read_frame(
             if _is_pandas(values, "Series") and _holds_codes(values.dtype)
         )
         table = table_from_frame(pl.DataFrame(cells), name, notes)
+        table = replace(table, source=replace(table.source, renamed=tuple(renamed.items())))
     return Frame(table.frame if frame is None else frame, table, id_column, categories)
 
 
@@ -333,10 +334,10 @@ def _index_of(index: Any, id: Hashable | None, names: set[str]) -> list[tuple[Ha
         if index.nlevels == 1:
             return [(label, index)]
         return [(label, [" / ".join(map(_index_text, key)) for key in index])]
-    levels = list(map(column_name, index.names))
-    if column_name(id) in names or column_name(id) not in levels:
+    key, levels = name_key(column_name(id)), [name_key(column_name(one)) for one in index.names]
+    if key in map(name_key, names) or levels.count(key) != 1:
         return []
-    return [(id, index.get_level_values(levels.index(column_name(id))))]
+    return [(id, index.get_level_values(levels.index(key)))]
 
 
 def _index_text(value: Any) -> str:
@@ -347,10 +348,12 @@ def _index_text(value: Any) -> str:
     return value.date().isoformat() if is_day else str(value)
 
 
-def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl.Series]:
-    """Return columns by names of their own; notes tell what was renamed, and how cells are read."""
-    names, renamed = unique_names(column_name(label) for label, _ in data)
-    notes += renamed
+def _read_columns(
+    data: list[tuple[Hashable, Any]], notes: list[str]
+) -> tuple[list[pl.Series], dict[str, str]]:
+    """Return columns by names of their own, and what was renamed; notes tell how cells are read."""
+    names, of_names, renamed = unique_names(column_name(label) for label, _ in data)
+    notes += of_names
     read_as: dict[str, list[str]] = {}  # names of columns by what a note says of them
     columns: list[pl.Series] = []
     for name, (_, values) in zip(names, data, strict=True):
@@ -378,7 +381,7 @@ def _read_columns(data: list[tuple[Hashable, Any]], notes: list[str]) -> list[pl
                 f"{len(columns[0]):,}: give one for each row."
             )
     notes += _notes(read_as)
-    return columns
+    return columns, renamed
 
 
 def _notes_of_types(schema: pa.Schema) -> list[str]:

@@ -442,6 +442,7 @@ def _combined(
         (f'Read from {len(tables)} files, named in the column "{file_column}"{order}.', *notes),
         file_column,
         hashlib.sha256("".join(t.source.fingerprint for t in tables).encode()).hexdigest(),
+        renamed=tuple(dict.fromkeys(pair for t in tables for pair in t.source.renamed)),
     )
     return Rows(pieces(), [*names, *of_files.columns], [], has_lines), source
 

@@ -25,6 +25,8 @@ class SourceInfo:
     reading: str = ""  # what else decided which cells were read: sheet, lines skipped
     version: str = ""  # of a table that has several, such as one of Delta
     key_columns: tuple[str, ...] = ()  # the primary key of a table of a database
+    # Columns whose name in the header was empty, a pattern or a repetition: (column, that name).
+    renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def key_column(self) -> str | None:

@@ -166,6 +166,7 @@ class Rows:
     names: list[str]  # complete with the first piece
     notes: list[str]  # complete with the last
     has_lines: bool
+    renamed: dict[str, str] = field(default_factory=dict)  # see `unique_names`; complete as `names`
 
 
 def part_size(n_columns: int) -> int:
@@ -235,6 +236,7 @@ def collect(
     require_cells(n_rows, n_columns)
     notes = (*source.notes, *rows.notes)
     source = replace(source, sha256=sha256(), n_rows=n_rows, n_columns=n_columns, notes=notes)
+    source = replace(source, renamed=(*source.renamed, *rows.renamed.items()))
     if stored is not None:
         return parted_table(source, rows.names, stored[1], size, stored[0])
     require_table(n_rows, n_columns)

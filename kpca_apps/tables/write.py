@@ -140,7 +140,7 @@ def scored_part(
 
 def csv_bytes(frame: pl.DataFrame, *, header: bool = True, style: CsvStyle = PLAIN) -> bytes:
     """Write rows as CSV in which nothing is run as a formula, with the header a mark of UTF-8."""
-    names, _ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
+    names, *_ = unique_names(neutralise(pl.Series(frame.columns, dtype=pl.String)).to_list())
     safe = [
         # Null is written as nothing; "" would be written as a pair of quotes.
         (neutralise(cells).replace("", None) if cells.dtype == pl.String else cells).alias(name)

@@ -233,6 +233,7 @@ def _rules(path: Path) -> None:
     """Read rules, check a table against them and write them in all formats."""
     from kpca_apps.cli.novelty.rules import _EXPORTS, broken_lines, reading_lines
     from kpca_apps.novelty.columns.encoded import Execution
+    from kpca_apps.novelty.columns.plan import ColumnOptions
     from kpca_apps.novelty.relations.rule_file import read_rules
     from kpca_apps.novelty.relations.table_rules import check_table_rules
 
@@ -240,8 +241,8 @@ def _rules(path: Path) -> None:
     reading_lines(rules)
     for export in _EXPORTS.values():
         export(rules)
-    checked, broken = check_table_rules(rules, ruled_table(), Execution())
-    broken_lines(checked, broken, ())
+    checked, broken = check_table_rules(rules, ruled_table(), ColumnOptions(), Execution())
+    broken_lines(checked, broken)
 
 
 @cache

@@ -31,7 +31,7 @@ NAMES = {
 # Where nothing is a value of a cell, or what follows from one. A new field stands here or is
 # redacted: the test below fails until either is so.
 FREE = {
-    "SourceInfo": "name format sha256 encoding delimiter reading version",
+    "SourceInfo": "name format sha256 encoding delimiter reading version renamed",
     "ThresholdInfo": "rule setting value calibration statement",
     "TailShare": "share words",
     "ScoreMark": "score words",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kpca_apps.cli.commands import reproduce, without_hidden
+from kpca_apps.cli.commands import reproduce
 from kpca_apps.cli.console import Console
 from kpca_apps.cli.options import command, whole_number
 from kpca_apps.cli.results import REPORT_FILE, Clock, print_result, write_result
@@ -103,7 +103,6 @@ def screen(
                 reference=clean,
                 accept=judged,
                 options=chosen,
-                command=reproduce(context, replacing=True),
                 execution=run.execution,
             )
         run.clock.lap("screening")
@@ -156,7 +155,7 @@ def fit(
     save_model(fitted, model)
     console = run.console
     console.say(learned(fitted))
-    say_warnings(console, visible_notes(fitted.warnings, chosen.columns.hide))
+    say_warnings(console, visible_notes(fitted.warnings, fitted.options.columns.hide))
     console.say(f"The model {held(fitted)}")
     if options.json:
         content = {"model": model, "columns": fitted.encoder.plan.specs}
@@ -188,16 +187,11 @@ def score(
         rows = run.read(table)
         refuse_too_wide(options, rows)
         judged = run.read_judged()
-        chosen = adjusted(loaded, rows, options)
+        chosen = adjusted(run, loaded, rows)
         run.clock.lap("reading")
         with run.working("Scoring", rows):
             result = score_rows(
-                loaded,
-                rows,
-                accept=judged,
-                options=chosen,
-                command=reproduce(context, replacing=True),
-                execution=run.execution,
+                loaded, rows, accept=judged, options=chosen, execution=run.execution
             )
         run.clock.lap("scoring")
         finish(run, context, folder, rows, result, loaded, save=False)
@@ -240,7 +234,7 @@ def explain(
     with running(options) as run:
         loaded = load_model(model)
         rows = run.read(table)
-        chosen = adjusted(loaded, rows, options)
+        chosen = adjusted(run, loaded, rows)
         with run.working("Explaining", rows):
             found, result = explain_row(
                 loaded,
@@ -294,12 +288,12 @@ def compare(
             print_plan(run, rows, chosen)
             return
         from kpca_apps.novelty.compare.comparison import compare_table
+        from kpca_apps.novelty.redact import masked
 
         with run.console.stage("Comparing"):
-            result = compare_table(
-                rows, chosen, command=reproduce(context, replacing=True), execution=run.execution
-            )
-        result = without_hidden(context, result)
+            result = compare_table(rows, chosen, execution=run.execution)
+        command = reproduce(context, masked(context.params, result), replacing=True)
+        result = replace(result, command=command)
     run.clock.lap("comparing")
     from kpca_apps.cli.novelty.lines import say_warnings
     from kpca_apps.report.novelty.figures import comparison_figures

@@ -26,6 +26,7 @@ from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable
 from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import Marks
+from kpca_apps.novelty.redact import masked
 from kpca_apps.novelty.result import ScreenedTable, ScreenedTables, ScreeningResult, Setting
 from kpca_apps.novelty.screening.model import ScreeningOptions, library_versions
 from kpca_apps.novelty.screening.run import screen
@@ -87,7 +88,7 @@ def screen_each(
                 tuple(made),
                 _asked(options, reference) | {"tables": len(paths)},
                 library_versions(),
-                reproduce(context, replacing=True),
+                reproduce(context, masked(context.params, None), replacing=True),
             )
             pages = [(INDEX, render_index(index))]
             write_result(building, index, pages, {}, run.clock, data=INDEX_DATA)
@@ -159,7 +160,6 @@ def _screened(
             reference=work.reference,
             accept=work.judged,
             options=work.chosen,
-            command=reproduce(own, replacing=True),
             execution=run.execution,
         )
     run.clock.lap("screening")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from kpca_apps.cli.novelty.run import print_plan, running
 from kpca_apps.cli.results import near
 from kpca_apps.errors import ConfigError, OptionError
 from kpca_apps.names import one_line, safe_stem
-from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.relations.exports.dqx import rules_as_dqx
 from kpca_apps.novelty.relations.exports.pandera_schema import rules_as_pandera
 from kpca_apps.novelty.relations.exports.sql import rules_as_sql
@@ -113,7 +113,7 @@ def find(table: list[str], options: NoveltyOptions, target: Target) -> None:
             return
         with run.working("Finding rules", rows):
             found = find_table_rules(rows, chosen, seed=options.seed, execution=run.execution)
-            first = listed_rows(found, rows, FIRST, run.execution, hidden=chosen.hide)
+            first = listed_rows(found, rows, FIRST, run.execution)
     console, name = run.console, one_line(rows.source.name)
     n = len(found.rules)
     noun = "1 rule holds" if n == 1 else f"{n:,} rules hold" if n else "No rule holds"
@@ -132,25 +132,21 @@ def run_check(path: Path, table: list[str], options: NoveltyOptions, target: Tar
     if options.dry_run:
         Console(options.quiet).data_lines(reading_lines(known))
         return False
-    hidden = tuple(options.hide or ())
     with running(options) as run:
         rows = run.read(table)
-        shown = ColumnOptions(id=options.id, hide=hidden)
-        check_options(shown, rows.columns, rows.source.name)
+        shown = ColumnOptions(id=options.id, hide=tuple(options.hide or ()))
         with run.working("Checking rules", rows):
-            checked, broken = check_table_rules(
-                known, rows, run.execution, id=options.id, hidden=hidden
-            )
+            checked, broken = check_table_rules(known, rows, shown, run.execution)
     console, name = run.console, one_line(rows.source.name)
     n_broken, n = sum(held.n_broken > 0 for held in checked.rules), len(checked.rules)
     verb, noun = "is" if n_broken == 1 else "are", "rule" if n == 1 else "rules"
     console.say(f"{n_broken:,} of {n:,} {noun} of {near(path)} {verb} broken in {name}.")
-    for line in unjudged_lines(checked, hidden):
+    for line in unjudged_lines(checked):
         console.say(line)
     say_warnings(console, checked.notes)
-    text = broken_lines(checked, broken, hidden)
-    found = result_json.to_json(RULE_CHECK, check_result(checked, broken, hidden))
-    target.write(console, without_values(checked, hidden), text, found)
+    text = broken_lines(checked, broken)
+    found = result_json.to_json(RULE_CHECK, check_result(checked, broken))
+    target.write(console, without_values(checked), text, found)
     return n_broken > 0
 
 
@@ -166,7 +162,7 @@ def found_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> li
     return lines
 
 
-def unjudged_lines(rules: HeldRules, hidden: Collection[str]) -> list[str]:
+def unjudged_lines(rules: HeldRules) -> list[str]:
     """Tell of rules between columns how many rows they say nothing about, for want of a value."""
     lacking = [
         held
@@ -178,22 +174,20 @@ def unjudged_lines(rules: HeldRules, hidden: Collection[str]) -> list[str]:
     for held in lacking[:FIRST]:
         left = rules.n_rows - held.n_rows
         noun = "row lacks" if left == 1 else "rows lack"
-        said = phrase(held.rule, rules.by_name, hidden)
+        said = phrase(held.rule, rules.by_name, rules.hidden)
         lines += _wrapped(f"Not judged, as {left:,} {noun} a value: {said}")
     if (more := len(lacking) - FIRST) > 0:
         lines.append(f"  ... and {more:,} more rules that some rows lack a value of")
     return lines
 
 
-def broken_lines(
-    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
-) -> list[str]:
+def broken_lines(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> list[str]:
     """Lay out the rules that a table breaks, each with its rows and what they hold."""
     lines = []
     for held, found in zip(rules.rules, rows, strict=True):
         if not held.n_broken:
             continue
-        lines += _wrapped(f"{phrase(held.rule, rules.by_name, hidden)}: {broken_in(held)}")
+        lines += _wrapped(f"{phrase(held.rule, rules.by_name, rules.hidden)}: {broken_in(held)}")
         for row in found[:ROWS]:
             cells = (
                 f"{one_line(name, _CELL)} {one_line(cell, _CELL) or 'missing'}"
@@ -206,9 +200,7 @@ def broken_lines(
     return lines
 
 
-def check_result(
-    rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...], hidden: Collection[str]
-) -> dict[str, Any]:
+def check_result(rules: HeldRules, rows: tuple[tuple[BrokenRow, ...], ...]) -> dict[str, Any]:
     """Return what a check found, for JSON."""
     return {
         "table": rules.table,
@@ -217,7 +209,7 @@ def check_result(
         "n_broken_rules": sum(held.n_broken > 0 for held in rules.rules),
         "rules": [
             {
-                "says": phrase(held.rule, rules.by_name, hidden),
+                "says": phrase(held.rule, rules.by_name, rules.hidden),
                 "columns": held.rule.columns,
                 "n_rows": held.n_rows,
                 "n_broken": held.n_broken,

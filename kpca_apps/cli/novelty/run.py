@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 from joblib import cpu_count
 
-from kpca_apps.cli.commands import next_steps, without_hidden
+from kpca_apps.cli.commands import next_steps, reproduce
 from kpca_apps.cli.console import Console, row_progress
 from kpca_apps.cli.novelty.documents import COLUMN_PLAN
 from kpca_apps.cli.novelty.lines import held, plan_lines, say_findings, sent
@@ -29,7 +29,8 @@ from kpca_apps.cli.workers import quiet_workers
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
-from kpca_apps.novelty.columns.plan import check_options, infer_plan
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
@@ -172,9 +173,9 @@ def refuse_too_wide(options: NoveltyOptions, table: AnyTable) -> None:
 def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     """Print what every column becomes, as data."""
     console = run.console
-    check_options(options.columns, table.columns, table.source.name)
+    columns = resolve_columns(options.columns, table, run.execution)
     sample = draw_sample(table, options.seed, run.execution)
-    plan = infer_plan(sample.table, options.columns)
+    plan = infer_plan(sample.table, columns)
     if len(sample.index) < table.source.n_rows:
         console.say(
             f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
@@ -187,13 +188,14 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
         console.data_lines(plan_lines(plan))
 
 
-def adjusted(model: NoveltyModel, table: AnyTable, options: NoveltyOptions) -> ScreeningOptions:
+def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:
     """Options of a model, changed by those of a command."""
     from kpca_apps.novelty.screening.run import inherit_options
 
-    hide = tuple(options.hide or ()) or None
-    columns = {"label": options.label, "id": options.id, "hide": hide}
-    return inherit_options(model, table, **options.given(ScreeningOptions), **columns)
+    asked = run.options
+    columns = {"label": asked.label, "id": asked.id, "hide": tuple(asked.hide or ())}
+    changes = asked.given(ScreeningOptions) | columns
+    return inherit_options(model, table, run.execution, **changes)
 
 
 def finish(
@@ -249,15 +251,20 @@ def write_screening(
     save: bool,
 ) -> ScreeningResult:
     """Write the folder of a screening, and return what it holds."""
+    from kpca_apps.novelty.redact import masked
     from kpca_apps.novelty.screening.model import save_model
     from kpca_apps.novelty.written_tables import write_tables
     from kpca_apps.report.drawing import house_style
     from kpca_apps.report.novelty.figures import ScreeningDrawings, screening_figures
     from kpca_apps.report.novelty.page import render_screening, render_to_send
 
-    result = without_hidden(context, result)
     steps = next_steps(context, result, folder=folder.path.name, saved=MODEL_FILE if save else None)
-    result = replace(result, next_steps=steps, flagged_file=f"flagged.{run.options.flagged}")
+    result = replace(
+        result,
+        command=reproduce(context, masked(context.params, result), replacing=True),
+        next_steps=steps,
+        flagged_file=f"flagged.{run.options.flagged}",
+    )
     with run.working("Writing", table), folder as building:
         notes = write_tables(
             building,
@@ -277,8 +284,10 @@ def write_screening(
             pages = [(REPORT_FILE, render_screening(result, drawn))]
             figures = screening_figures(drawn)
             if run.options.to_send:
-                sent_on = without_hidden(context, result, to_send=True)
-                _write_to_send(building / TO_SEND, render_to_send(sent_on, drawn), figures)
+                sent_on = masked(context.params, result, to_send=True)
+                command = reproduce(context, sent_on, replacing=True)
+                page = render_to_send(replace(result, command=command), drawn)
+                _write_to_send(building / TO_SEND, page, figures)
         if table.source.version:
             run.clock.details["version of the table"] = table.source.version
         write_result(building, result, pages, figures, run.clock)

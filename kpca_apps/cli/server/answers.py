@@ -119,13 +119,12 @@ def rules(found: HeldRules) -> Answer:
 def rule_check(
     checked: HeldRules,
     rows: tuple[tuple[BrokenRow, ...], ...],
-    hidden: Sequence[str],
     top: int,
 ) -> Answer:
     """Tell which rules a table breaks, each with its first rows."""
     broken = [
         {
-            "rule": _said(phrase(held.rule, checked.by_name, hidden)),
+            "rule": _said(phrase(held.rule, checked.by_name, checked.hidden)),
             "says": _said(broken_in(held)),
             "rows": [
                 {

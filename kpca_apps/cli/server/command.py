@@ -25,7 +25,8 @@ def mcp(
         list[str] | None,
         typer.Option(
             "--hide",
-            help="Column whose values are never told or written, whatever the table. Repeatable.",
+            help="Column whose values are never told or written; a table without it is refused. "
+            "Repeatable.",
             metavar="COL",
         ),
     ] = None,

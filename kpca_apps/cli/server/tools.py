@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -21,9 +20,10 @@ from kpca_apps.cli.server import answers
 from kpca_apps.cli.server.answers import Answer
 from kpca_apps.cli.server.roots import Roots
 from kpca_apps.errors import ConfigError, InputError, RefusedError, flag_of
-from kpca_apps.names import one_line, safe_stem
+from kpca_apps.names import name_key, one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, row_count, take_rows
-from kpca_apps.novelty.columns.plan import ColumnOptions, check_options
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import diff as runs
 from kpca_apps.novelty.marks import KEY, row_keys
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, save_rules
@@ -52,6 +52,8 @@ MOST_ROWS = 50  # of an answer
 MOST_ACCEPTED = 1_000  # rows in one call
 LARGEST_IMAGE = 50_000_000  # pixels
 _ACCEPTED = "accepted"
+# Parameters of tools that are options of a screening, but for those that name files.
+_OPTIONS = "share count alpha fdr id exclude categorical numeric by seed".split()
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,7 @@ class Tools:
         seed: of all random draws. top: how many rows are told.
         out: folder to write; by default beside the table. replace: overwrite an earlier run there.
         """
-        asked = {
-            "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "by": by,
-            "exclude": exclude, "categorical": categorical, "numeric": numeric, "seed": seed,
-        }  # fmt: skip
+        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
         return self._screen(table, reference, accept, hide, asked, _top(top), out, replace)
 
     def accept_rows(
@@ -147,18 +146,14 @@ class Tools:
         Give all other parameters as for screen_table; `out` must be another folder than that of the
         first run, or `replace` true.
         """
+        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
         path = self.roots.file(table)
         name = accepted or str(path.with_name(f"kpca-accepted-{safe_stem(path.name)}.csv"))
         target = self.roots.new(name)
         opened = open_table(path)
-        hidden = self._hidden(hide, opened)
-        check_options(ColumnOptions(hide=hidden), opened.columns, opened.source.name)
+        hidden = resolve_columns(ColumnOptions(hide=self._hidden(hide)), opened).hide
         self._folder(path, out, replace, _ACCEPTED)  # refused before a row is accepted
         self._accept(opened, rows, hidden, target)
-        asked = {
-            "share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id, "by": by,
-            "exclude": exclude, "categorical": categorical, "numeric": numeric, "seed": seed,
-        }  # fmt: skip
         answer = self._screen(
             table, reference, str(target), hide, asked, _top(top), out, replace, suffix=_ACCEPTED
         )
@@ -184,21 +179,16 @@ class Tools:
         model: the folder of the run, or a model file. Everything else is as for screen_table; what
         the model hides stays hidden.
         """
+        asked = {name: value for name, value in locals().items() if name in _OPTIONS}
         loaded = self._model(model)
         path = self.roots.file(table)
         folder = self._folder(path, out, replace)
-        asked = {"share": share, "count": count, "alpha": alpha, "fdr": fdr, "id": id}
         opened, accepted, chosen = self._adjusted(loaded, path, hide, accept, asked)
         clock = Clock()
         words = ["kpca", "novelty", "score", MODEL, path.name, *_flags(asked, hide, accept)]
-        result = screening.score(
-            loaded,
-            opened,
-            accept=[] if accepted is None else [accepted],
-            options=chosen,
-            command=shlex.join(words),
-        )
-        result = _write_run(folder, opened, result, loaded, clock, save=False)
+        judged = [] if accepted is None else [accepted]
+        result = screening.score(loaded, opened, accept=judged, options=chosen)
+        result = _write_run(folder, opened, result, loaded, clock, words, save=False)
         return self._answer(result, folder, _top(top))
 
     def explain_row(
@@ -271,9 +261,8 @@ class Tools:
         target = None if out is None else self.roots.new(out)
         if target is not None:
             check_target(target, force=replace)
-        hidden = self._hidden(hide, opened)
-        options = ColumnOptions(id=id, exclude=tuple(exclude or ()), hide=hidden)
-        found = find_table_rules(opened, options, seed=0, execution=Execution())
+        columns = ColumnOptions(id=id, exclude=tuple(exclude or ()), hide=self._hidden(hide))
+        found = find_table_rules(opened, columns, seed=0, execution=Execution())
         answer = answers.rules(found)
         if target is not None:
             save_rules(found, target)
@@ -295,10 +284,9 @@ class Tools:
         """
         known = read_rules(self.roots.file(rules))
         opened = open_table(self.roots.file(table))
-        hidden = self._hidden(hide, opened)
-        check_options(ColumnOptions(id=id, hide=hidden), opened.columns, opened.source.name)
-        checked, rows = check_table_rules(known, opened, Execution(), id=id, hidden=hidden)
-        return answers.rule_check(checked, rows, hidden, _top(top))
+        shown = ColumnOptions(id=id, hide=self._hidden(hide))
+        checked, rows = check_table_rules(known, opened, shown, Execution())
+        return answers.rule_check(checked, rows, _top(top))
 
     def denoise_preview(
         self,
@@ -371,12 +359,7 @@ class Tools:
         accepted = None if accept is None else read_table(self.roots.file(accept))
         opened, learned = open_table(path), None if clean is None else open_table(clean)
         given = {name: value for name, value in asked.items() if value is not None}
-        hidden = [*self._hidden(hide, opened)]
-        if learned is not None and (more := {*self._hidden(None, learned)} - {*opened.columns}):
-            raise RefusedError(
-                f"{one_line(learned.source.name)}: has the column {one_line(min(more))}, which "
-                "this server hides and the table lacks; take it out of the reference"
-            )
+        hidden = [*self._hidden(hide)]
         options = ScreeningOptions.of(NoveltyOptions(**given, hide=hidden))
         resolve_rule(options, clean=clean is not None)
         words = ["kpca", "novelty", "screen", path.name, *_flags(asked, hidden, accept)]
@@ -387,9 +370,8 @@ class Tools:
             reference=learned,
             accept=[] if accepted is None else [accepted],
             options=options,
-            command=shlex.join(words),
         )
-        result = _write_run(folder, opened, result, model, clock, save=True)
+        result = _write_run(folder, opened, result, model, clock, words, save=True)
         return self._answer(result, folder, top)
 
     def _answer(self, result: ScreeningResult, folder: OutputFolder, top: int) -> Answer:
@@ -408,16 +390,21 @@ class Tools:
         folder.check()
         return folder
 
-    def _hidden(self, hide: Sequence[str] | None, table: AnyTable) -> tuple[str, ...]:
-        """Return the columns to hide: those asked for, and those of the server."""
-        wanted = {_plain(name) for name in self.hide}
-        served = [name for name in table.columns if _plain(name) in wanted]
-        return tuple(dict.fromkeys([*(hide or ()), *served]))
+    def _hidden(self, hide: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the names of columns to hide: those asked for, and those of the server."""
+        return tuple(dict.fromkeys([*(hide or ()), *self.hide]))
 
     def _refuse_shown(self, run: Path) -> None:
         """Refuse a run that shows what the server hides."""
-        wanted, hidden = {_plain(name) for name in self.hide}, _columns_of(run)
-        if shown := [name for name in hidden if _plain(name) in wanted and not hidden[name]]:
+        is_hidden, renamed = _columns_of(run)
+        for path in run.glob("scored.*") if is_hidden else ():
+            scored = open_table(self.roots.file(str(path)))
+            # The scored table does not say what the header of the input called its columns.
+            scored = replace(scored, source=replace(scored.source, renamed=renamed))
+            named = resolve_columns(ColumnOptions(), scored, also_hidden=self.hide).hide
+            shown = [one for one in named if not is_hidden.get(name_key(one), one in runs.FOUND)]
+            if not shown:
+                continue
             raise RefusedError(
                 f"{run.name}: was made without hiding {one_line(shown[0])}, which this server "
                 "hides; screen the table again"
@@ -440,9 +427,7 @@ class Tools:
         accepted = None if accept is None else read_table(self.roots.file(accept))
         opened = open_table(path)
         given = {name: value for name, value in asked.items() if value is not None}
-        options = screening.inherit_options(
-            model, opened, **given, hide=self._hidden(hide, opened) or None
-        )
+        options = screening.inherit_options(model, opened, **given, hide=self._hidden(hide) or None)
         return opened, accepted, options
 
     def _accept(
@@ -470,25 +455,27 @@ class Tools:
             file.write(before + csv_bytes(frame, header=False))
 
 
-def _plain(name: str) -> str:
-    """Return a name without what no one sees of it: other spellings are hidden as well."""
-    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
-    return " ".join(seen.casefold().split())
-
-
 def _top(top: int) -> int:
     if not 1 <= top <= MOST_ROWS:
         raise ConfigError(f"top is {top:,}; give a number of rows from 1 to {MOST_ROWS}")
     return top
 
 
-def _columns_of(run: Path) -> dict[str, bool]:
-    """Say of each column of a run whether it is hidden; what is no run is refused later."""
+def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]]:
+    """Say by `name_key` which columns of a run are hidden, and which the header calls otherwise.
+
+    What is no run is refused later.
+    """
     try:
         result = json.loads((run / "result.json").read_text(encoding="utf-8"))
-        return {str(one["name"]): bool(one["hidden"]) for one in result["columns"]}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}
+        is_hidden: dict[str, bool] = {}
+        for one in result["columns"]:
+            key = name_key(str(one["name"]))
+            is_hidden[key] = is_hidden.get(key, True) and bool(one["hidden"])
+        pairs = result["source"].get("renamed", ())
+        return is_hidden, tuple((str(name), str(given)) for name, given in pairs)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}, ()
 
 
 def _flags(asked: dict[str, Any], hide: Iterable[str] | None, accept: str | None) -> list[str]:
@@ -509,11 +496,12 @@ def _write_run(
     result: ScreeningResult,
     model: NoveltyModel,
     clock: Clock,
+    words: Sequence[str],
     *,
     save: bool,
 ) -> ScreeningResult:
-    """Write the folder of a run as the command does, but for the files of its figures."""
-    result = replace(result, flagged_file="flagged.csv")
+    """Write the folder of a run as a command of these words does, but for files of figures."""
+    result = replace(result, command=shlex.join(words), flagged_file="flagged.csv")
     with folder as building:
         notes = write_tables(building, table, result, model.encoder.plan)
         result = replace(result, warnings=(*result.warnings, *notes))

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
@@ -33,8 +32,8 @@ import numpy as np
 import polars as pl
 from msgspec import Meta
 
-from kpca_apps.errors import ConfigError, InputError, OptionError, flag_of
-from kpca_apps.names import listed, one_line, quoted, suggest
+from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
@@ -166,7 +165,7 @@ OF_KEYS = "the primary key of the table"
 def infer_plan(
     table: Table, options: ColumnOptions | None = None, *, for_model: bool = True
 ) -> ColumnPlan:
-    """Decide what each column becomes; `check_options` comes before it.
+    """Decide what each column becomes; `resolve_columns` comes before it.
 
     ConfigError for a column that is not what it is declared to be; InputError for too few rows, or
     if no column is left for a model where the plan is for one.
@@ -210,41 +209,6 @@ def infer_plan(
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
-
-
-def check_options(
-    options: ColumnOptions, names: Sequence[str], where: str, beside: Collection[str] = ()
-) -> None:
-    """Refuse names the table does not have, and two uses of one column.
-
-    It takes the names alone: they are known before any row of a large table is read. Other columns,
-    of a table `beside` it, are none of its business.
-    """
-    uses = {
-        "label": (options.label,) if options.label is not None else (),
-        "id": (options.id,) if options.id is not None else (),
-        "exclude": options.exclude,
-        "categorical": options.categorical,
-        "numeric": options.numeric,
-        "by": options.by,
-    }
-    taken: dict[str, str] = {}
-    for option, columns in (*uses.items(), ("hide", options.hide)):
-        for name in columns:
-            if name not in names and name in beside:
-                continue
-            if name not in names:
-                raise OptionError(
-                    option,
-                    f"names a column {quoted(name)} that the table does not "
-                    f"have.{suggest(name, names)}",
-                    where,
-                )
-            if option != "hide" and taken.setdefault(name, option) != option:
-                raise ConfigError(
-                    f"{where}: column {quoted(name)} is given to both {flag_of(taken[name])} and "
-                    f"{flag_of(option)}; keep one of them."
-                )
 
 
 def _content(column: Column, spec: ColumnSpec) -> object:

@@ -24,7 +24,7 @@ from kpca_apps.novelty.columns.encoded import (
     in_parts,
     rows_of,
 )
-from kpca_apps.novelty.columns.plan import check_options
+from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.profiles import column_profiles
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
@@ -134,28 +134,26 @@ def compare_table(
     table: AnyTable,
     options: ScreeningOptions | None = None,
     *,
-    command: str = "",
     execution: Execution | None = None,
 ) -> ComparisonResult:
     """Compare our detector with the baselines on a table with a label column, in two settings.
 
     All methods fitted on all rows and judged on them; all fitted on a drawn half of the normal rows
     and judged on all others. Of more than 100,000 rows so many are drawn with the seed and compared
-    on. `command` is what reproduces the result, for the report.
+    on.
     """
     options = options or ScreeningOptions()
     if options.columns.label is None:
         raise ConfigError("a comparison needs known labels: name the label column")
+    execution = execution or Execution()
+    options = replace(options, columns=resolve_columns(options.columns, table, execution))
     hidden = options.columns.hide
     with without_values(hidden):
-        return redact(_compared(table, options, command, execution or Execution()), hidden)
+        return redact(_compared(table, options, execution), hidden)
 
 
-def _compared(
-    table: AnyTable, options: ScreeningOptions, command: str, execution: Execution
-) -> ComparisonResult:
+def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) -> ComparisonResult:
     assert options.columns.label is not None
-    check_options(options.columns, table.columns, table.source.name)
     whole = in_parts(table)
     table = draw_sample(whole, options.seed, execution).table
     labels = read_labels(table, options.columns.label, options.positive)
@@ -192,7 +190,6 @@ def _compared(
             "seed": options.seed,
         },
         versions=library_versions(),
-        command=command,
     )
 
 

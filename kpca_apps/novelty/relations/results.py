@@ -40,6 +40,8 @@ class Rules(HeldRules):
         The column that names the rows.
     notes : tuple of str
         What to know before relying on them.
+    hidden : tuple of str
+        The columns of the table whose values are not shown.
 
     Examples
     --------
@@ -117,7 +119,7 @@ class RuleCheck(HeldRules):
 
     Attributes
     ----------
-    table, n_rows, rules, columns, id, notes
+    table, n_rows, rules, columns, id, notes, hidden
         As of `Rules`, counted in this table.
     rows : tuple of tuple of BrokenRow
         For each rule the rows that break it, at most 1,000: `row` (from 1), `line`, `file`, `id`
@@ -135,7 +137,6 @@ class RuleCheck(HeldRules):
 
     rows: tuple[tuple[BrokenRow, ...], ...] = ()
     _frame: Any = None  # that was given; None for a path or a table
-    _hidden: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -150,7 +151,7 @@ class RuleCheck(HeldRules):
         DataFrame
             Of the library of the table, with the columns rule, row, line, file, id and cells.
         """
-        said = [phrase(held.rule, self.by_name, self._hidden) for held in self.rules]
+        said = [phrase(held.rule, self.by_name, self.hidden) for held in self.rules]
         found = [
             (says, held.rule.columns, row)
             for says, held, rows in zip(said, self.rules, self.rows, strict=True)
@@ -180,7 +181,7 @@ class RuleCheck(HeldRules):
             f"{self.n_rows:,} rows"
         )
         said = (
-            f"{phrase(held.rule, self.by_name, self._hidden)}: {broken_in(held)}" for held in broken
+            f"{phrase(held.rule, self.by_name, self.hidden)}: {broken_in(held)}" for held in broken
         )
         return _few([title, *said])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,6 +59,7 @@ class HeldRules:
     rules: tuple[HeldRule, ...]
     id: str | None = None  # the column that names the rows
     notes: tuple[str, ...] = ()  # sentences a reader should know
+    hidden: tuple[str, ...] = ()  # columns of the table whose values are not shown
 
     @cached_property
     def by_name(self) -> dict[str, RuleColumn]:
@@ -91,9 +91,11 @@ def cites_values(rule: AnyRule) -> tuple[str, ...]:
     return rule.columns if isinstance(rule, Within | Code | Equal | Linear | Product) else ()
 
 
-def without_values(rules: HeldRules, hidden: Collection[str]) -> HeldRules:
+def without_values(rules: HeldRules) -> HeldRules:
     """Leave out rules that quote values of hidden columns, and note how many they were."""
-    kept = tuple(held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(hidden))
+    kept = tuple(
+        held for held in rules.rules if {*cites_values(held.rule)}.isdisjoint(rules.hidden)
+    )
     n = len(rules.rules) - len(kept)
     left_out = "1 rule is" if n == 1 else f"{n:,} rules are"
     note = f"{left_out} left out for quoting values of hidden columns."

@@ -23,7 +23,8 @@ from kpca_apps.novelty.columns.encoded import (
     row_count,
     take_rows,
 )
-from kpca_apps.novelty.columns.plan import ColumnOptions, check_options, infer_plan
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.columns.profiles import naming_identifier
 from kpca_apps.novelty.redact import HIDDEN
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
@@ -52,7 +53,7 @@ def find_table_rules(
     table: AnyTable, options: ColumnOptions, *, seed: int, execution: Execution
 ) -> HeldRules:
     """Find the rules of a table; those that quote values of hidden columns are left out."""
-    check_options(options, table.columns, table.source.name)
+    options = resolve_columns(options, table, execution)
     sample = draw_sample(table, seed, execution)
     table = sample.whole
     plan = infer_plan(sample.table, options, for_model=False)
@@ -60,17 +61,15 @@ def find_table_rules(
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
     name, notes = one_line(table.source.name), table.source.notes
-    rules = HeldRules(name, row_count(table), columns, found, id, notes)
+    rules = HeldRules(name, row_count(table), columns, found, id, notes, options.hide)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)
         held = (of for of in rules.rules if of.n_broken <= (1 - NEARLY) * of.n_rows)
         rules = replace(rules, rules=tuple(held))
-    return without_values(rules, options.hide)
+    return without_values(rules)
 
 
-def count_rows(
-    rules: HeldRules, table: AnyTable, execution: Execution, hidden: Collection[str] = ()
-) -> HeldRules:
+def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldRules:
     """Check rules on all rows of a table; InputError where it lacks a column of theirs.
 
     Notes say which rules are about no row of it, without values of hidden columns.
@@ -92,24 +91,22 @@ def count_rows(
         cells = Cells(_columns_of(table, together, execution), formats)
         counted |= {rule: check(rule, cells).summary(rule) for rule in together}
     held = tuple(counted[rule] for rule in known)
-    silent = [phrase(of.rule, rules.by_name, hidden) for of in held if not of.n_rows]
+    silent = [phrase(of.rule, rules.by_name, rules.hidden) for of in held if not of.n_rows]
     notes = (*table.source.notes, *(f"No row has what this rule is about: {s}." for s in silent))
     name, n_rows = one_line(table.source.name), row_count(table)
     return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
 
 
 def check_table_rules(
-    rules: HeldRules,
-    table: AnyTable,
-    execution: Execution,
-    *,
-    id: str | None = None,
-    hidden: Collection[str] = (),
+    rules: HeldRules, table: AnyTable, options: ColumnOptions, execution: Execution
 ) -> tuple[HeldRules, tuple[tuple[BrokenRow, ...], ...]]:
-    """Check rules on all rows of a table; return the first 1,000 that break each, too."""
-    checked = count_rows(rules, table, execution, hidden)
-    rows = listed_rows(checked, table, LISTED_ROWS, execution, id=id, hidden=hidden)
-    return checked, rows
+    """Check rules on all rows of a table; return the first 1,000 that break each, too.
+
+    Of the `options`, `id` names the rows, and values of `hide` are not shown.
+    """
+    options = resolve_columns(options, table, execution)
+    checked = count_rows(replace(rules, hidden=options.hide), table, execution)
+    return checked, listed_rows(checked, table, LISTED_ROWS, execution, id=options.id)
 
 
 def _count(
@@ -158,7 +155,6 @@ def listed_rows(
     execution: Execution,
     *,
     id: str | None = None,
-    hidden: Collection[str] = (),
 ) -> tuple[tuple[BrokenRow, ...], ...]:
     """Fetch the first rows that break each rule of a table; cells of hidden columns are not shown.
 
@@ -172,7 +168,7 @@ def listed_rows(
     names = table.columns
     named = id or (rules.id if rules.id in names else None)
     texts = {
-        name: _texts(rows, name, hidden)
+        name: _texts(rows, name, rules.hidden)
         for name in {named, table.source.file_column, *(column.name for column in rules.columns)}
         if name is not None
     }

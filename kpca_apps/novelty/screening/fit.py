@@ -33,12 +33,8 @@ from kpca_apps.novelty.columns.encoded import (
     take_rows,
 )
 from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
-from kpca_apps.novelty.columns.plan import (
-    ColumnPlan,
-    ColumnSpec,
-    check_options,
-    infer_plan,
-)
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroup, LargeGroups, find_large_group
@@ -92,6 +88,7 @@ def fit_table(
 ) -> tuple[NoveltyModel, Encoded]:
     """Fit a model to a table, whose rows may be known to be normal; return the rows as well."""
     options, execution = options or ScreeningOptions(), execution or Execution()
+    options = replace(options, columns=resolve_columns(options.columns, table, execution))
     with without_values(options.columns.hide):
         model, rows = fit_planned(plan_fit(table, options, clean, execution), execution)
         revealed = revealed_notes(rows, options.seed)
@@ -99,23 +96,15 @@ def fit_table(
 
 
 def plan_fit(
-    table: AnyTable,
-    options: ScreeningOptions,
-    clean: bool,
-    execution: Execution,
-    beside: Collection[str] = (),
+    table: AnyTable, options: ScreeningOptions, clean: bool, execution: Execution
 ) -> Planned:
-    """Check options, and decide from a sample of a table what each column becomes.
-
-    They may speak of columns that only a table `beside` it has: labels, say.
-    """
+    """Decide from a sample of a table what each column becomes; `resolve_columns` comes before."""
     rule = resolve_rule(options, clean=clean)
     if options.columns.by and (options.kernel is not None or options.n_components is not None):
         raise OptionError(
             "kernel" if options.n_components is None else "n_components",
             "scores rows by an error whose scale differs from group to group: leave it or --by out",
         )
-    check_options(options.columns, table.columns, table.source.name, beside)
     sample = draw_sample(table, options.seed, execution)
     return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
 

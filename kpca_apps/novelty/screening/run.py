@@ -24,12 +24,8 @@ from kpca_apps.novelty.columns.encoded import (
     find_groups,
 )
 from kpca_apps.novelty.columns.encoding import MovedDates, TableEncoder
-from kpca_apps.novelty.columns.plan import (
-    UNKNOWN,
-    ColumnOptions,
-    ColumnSpec,
-    check_options,
-)
+from kpca_apps.novelty.columns.lookup import resolve_columns
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import Suggestions, list_rows
@@ -54,22 +50,19 @@ def screen(
     reference: AnyTable | None = None,
     accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
-    command: str = "",
     execution: Execution | None = None,
 ) -> tuple[ScreeningResult, NoveltyModel]:
     """Screen a table for outliers; return what was found, and the model fitted on the way.
 
-    See `kpca_apps.screen_table`; `accept` are rows that are fine and marks of rows, and `command`
-    is what reproduces the result, for the report.
+    See `kpca_apps.screen_table`; `accept` are rows that are fine and marks of rows.
     """
     options, execution = options or ScreeningOptions(), execution or Execution()
-    hidden, clean, accepted = options.columns.hide, reference is not None, None
+    columns = resolve_columns(options.columns, table, execution, reference=reference)
+    options = replace(options, columns=columns)
+    hidden, clean, accepted = columns.hide, reference is not None, None
     with without_values(hidden):
         learned = table if reference is None else reference
-        beside = () if reference is None else table.columns
-        if reference is not None:
-            _check_names(table, options.columns)
-        planned = plan_fit(learned, options, clean, execution, beside)
+        planned = plan_fit(learned, options, clean, execution)
         if accept:
             # Cells are read as those of the table that is learned.
             specs = planned.plan.specs
@@ -82,12 +75,12 @@ def screen(
             is_other = table.source.fingerprint != reference.source.fingerprint
             if accepted is not None and accepted.is_fine.any() and is_other:
                 learned = extended(reference, table, accepted.is_fine)
-                planned = plan_fit(learned, options, clean, execution, beside)
+                planned = plan_fit(learned, options, clean, execution)
             model, rows = fit_planned(planned, execution)
             model = replace(model, options=_options_of_reference(options, table, reference))
             model, judged = rows_to_score(model, table, options, execution, accepted)
         verdict = judge(model, judged, options)
-        result = find_all(model, verdict, options, rows, command)
+        result = find_all(model, verdict, options, rows)
     return redact(result, hidden), _for_dates(model, {})
 
 
@@ -117,7 +110,6 @@ def score(
     *,
     accept: Sequence[Table | Marks] = (),
     options: ScreeningOptions | None = None,
-    command: str = "",
     execution: Execution | None = None,
 ) -> ScreeningResult:
     """Score and flag the rows of a table by a fitted model, each independently of the others.
@@ -125,30 +117,38 @@ def score(
     Rule, `explain`, label, id and hidden columns are those of the `options`, by default the
     model's.
     """
-    options = options or inherit_options(model, table)
+    options = options or inherit_options(model, table, execution)
     hidden = hidden_of(model, options)
     with without_values(hidden):
         model, rows = rows_to_score(model, table, options, execution, accept)
         verdict = judge(model, rows, options)
-        return redact(find_all(model, verdict, options, None, command), hidden)
+        return redact(find_all(model, verdict, options, None), hidden)
 
 
-def inherit_options(model: NoveltyModel, table: AnyTable, **changes: Any) -> ScreeningOptions:
-    """Options of a model for another table; columns it does not have are dropped.
+def inherit_options(
+    model: NoveltyModel, table: AnyTable, execution: Execution | None = None, **changes: Any
+) -> ScreeningOptions:
+    """Options of a model for another table; a label or an id it does not have is dropped.
 
     `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
-    nothing. A rule replaces the model's; to what the model hides, more is added.
+    nothing. A rule replaces the model's; what the model hides is hidden beside what `hide` names.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
     base, columns, names = model.options, model.options.columns, table.columns
     label = changed.pop("label", columns.label if columns.label in names else None)
     id_column = changed.pop("id", columns.id if columns.id in names else None)
-    hide = (*(name for name in columns.hide if name in names), *changed.pop("hide", ()))
-    if label is None or label != columns.label:
+    # Columns that say how the model was fitted need not be in the table: those left out, say.
+    of_rows = resolve_columns(
+        ColumnOptions(label=label, id=id_column, hide=changed.pop("hide", ())),
+        table,
+        execution,
+        also_hidden=sorted(hidden_of(model, base)),
+    )
+    if of_rows.label is None or of_rows.label != columns.label:
         base = replace(base, positive=None)
     if changed.keys() & set(RULES):
         changed = dict.fromkeys(RULES) | changed
-    columns = replace(columns, label=label, id=id_column, hide=tuple(dict.fromkeys(hide)))
+    columns = replace(columns, label=of_rows.label, id=of_rows.id, hide=of_rows.hide)
     return replace(base, columns=columns, **changed)
 
 
@@ -164,7 +164,6 @@ def rows_to_score(
     The model that is returned hides the columns that the options hide, and judges dates that have
     moved as those of this table.
     """
-    _check_names(table, options.columns)
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
         raise ConfigError(
@@ -219,15 +218,6 @@ def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyM
     return replace(model, encoder=model.encoder.laid_onto(moved), groups=tuple(groups))
 
 
-def _check_names(table: AnyTable, columns: ColumnOptions) -> None:
-    """Refuse a label, an id or hidden columns that a table to score does not have.
-
-    The table fitted on may have had others: those that were excluded, say.
-    """
-    of_rows = ColumnOptions(label=columns.label, id=columns.id, hide=columns.hide)
-    check_options(of_rows, table.columns, table.source.name)
-
-
 def explain_row(
     model: NoveltyModel,
     table: AnyTable,
@@ -244,7 +234,7 @@ def explain_row(
     `row` is its text in the column that names the rows (`naming_column`), else its number from 1.
     With `by_hidden` false no hidden column is searched: whether it has a text tells what it reads.
     """
-    options = replace(options or inherit_options(model, table), explain=0)
+    options = replace(options or inherit_options(model, table, execution), explain=0)
     hidden = hidden_of(model, options)
     with without_values(hidden):
         model, rows = rows_to_score(model, table, options, execution, accept)
@@ -252,7 +242,7 @@ def explain_row(
         sought = id_column if by_hidden or id_column not in hidden else None
         position = np.array([_find_row(rows, sought, row, line)])
         verdict = judge(model, rows, options)
-        result = find_all(model, verdict, options, None, "")
+        result = find_all(model, verdict, options, None)
         suggestions = Suggestions(
             result.odd_cells, model.encoder.plan.specs, verdict.part_of_relations
         )

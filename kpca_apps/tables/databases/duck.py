@@ -88,7 +88,8 @@ class DuckDB:
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another."""
         found = self._relation(f"SELECT * FROM (\n{query}\n) AS q")
-        names, kinds = tuple(found.columns), [str(one).upper() for one in found.types]
+        # Inside of another query, a name that repeats would have a number behind it.
+        names, kinds = tuple(self._relation(query).columns), [str(k).upper() for k in found.types]
         aliases = [f"c{k}" for k in range(len(names))]
         cells = tuple(_cell(*one) for one in zip(aliases, kinds, strict=True))
         parts = select_list(cells, aliases, _FAR)

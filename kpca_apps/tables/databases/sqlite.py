@@ -73,6 +73,9 @@ class SQLite:
     def select(self, query: str) -> Selected:
         """Run a query as one inside of another, once for the types, and once for the cells."""
         head = self._connection.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")
+        # Inside of another query, a second s is called s:1.
+        if any(":" in one[0] for one in head.description):
+            head = self._connection.execute(query)
         names = tuple(str(one[0]) for one in head.description)
         aliases = [f"c{k}" for k in range(len(names))]
         begin = f"WITH q ({', '.join(aliases)}) AS (\n{query}\n) SELECT "

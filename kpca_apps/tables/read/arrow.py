@@ -52,7 +52,7 @@ def _rows(path: Path) -> Rows:
     far: set[str] = set()
     with damage_refused("Arrow"), _opened(path) as (schema, batches):
         require_columns(len(schema))
-        names, notes = unique_names(schema.names)
+        names, notes, renamed = unique_names(schema.names)
         dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
         if dates:
             for batch in batches:
@@ -69,7 +69,7 @@ def _rows(path: Path) -> Rows:
                     rows = pa.RecordBatch.from_arrays([*map(_clean, rows.columns)], names)
                     yield as_arrow(arrow_frame([rows], far, "Arrow"))
 
-    return Rows(pieces(), names, notes, False)
+    return Rows(pieces(), names, notes, False, renamed)
 
 
 @contextmanager

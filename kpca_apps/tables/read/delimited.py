@@ -68,6 +68,7 @@ class DelimitedText:
         self.delimiter = None if layout.delimiter == ONE_COLUMN else layout.delimiter
         self.names: list[str] = []
         self.notes = [*layout.notes]
+        self.renamed: dict[str, str] = {}
         self._bad = BadLines() if text.options.bad_lines == "skip" else None
         self._start, self._line = layout.start, layout.line
         self._first_line = self._n_rows = 0
@@ -312,6 +313,7 @@ class DelimitedText:
         """Take the first row for names; return whether it is data, and the names are made up."""
         require_columns(len(cells), line)
         self._first_line = line
+        self.renamed.clear()
         if header_is_missing(cells):
             self.names += [f"column_{number + 1}" for number in range(len(cells))]
             note = f"Line {line} holds numbers only: the columns are named column_1, ..."
@@ -322,9 +324,10 @@ class DelimitedText:
                 f"line {line} should name the columns and is blank; add a header, or leave out "
                 "what stands above it with --skip-rows."
             )
-        names, notes = unique_names(cells)
+        names, notes, renamed = unique_names(cells)
         self.names += names
         self.notes += notes
+        self.renamed |= renamed
         values = list(filter(is_number_like, cells))
         if 2 * len(values) >= len(cells):
             self.notes.append(
@@ -385,7 +388,7 @@ def _cut_cause(error: str) -> tuple[str, str]:
 
 def _read(text: Text) -> Table | PartedTable:
     table = DelimitedText(text)
-    rows = Rows(table.pieces(), table.names, table.notes, True)
+    rows = Rows(table.pieces(), table.names, table.notes, True, table.renamed)
     return table_of(text, rows, format="csv", delimiter=table.delimiter)
 
 

@@ -76,6 +76,7 @@ class ReadSheet:
     rows: IntArray  # (n,), their numbers in the sheet
     notes: list[str]
     name: str
+    renamed: dict[str, str]  # see `unique_names`
 
 
 def _read_file(file: InputFile) -> Table | PartedTable:
@@ -94,7 +95,7 @@ def _read_file(file: InputFile) -> Table | PartedTable:
     unpacked = _bound_workbook(data)
     sheet = _read_in_process(data, options.sheet, options.skip_rows, unpacked)
     pieces = [as_arrow(sheet.frame, sheet.rows)] if sheet.frame.height else []
-    rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True)
+    rows = Rows(iter(pieces), sheet.frame.columns, sheet.notes, True, sheet.renamed)
     return table_of(file, rows, format="excel", reading=f"{file.source.reading} sheet {sheet.name}")
 
 
@@ -140,7 +141,7 @@ def _read_in_process(
     frame = pl.read_ipc(io.BytesIO(body))
     rows = frame.drop_in_place(ROW).to_numpy()
     frame.columns = found["columns"]
-    return ReadSheet(frame, rows, found["notes"], found["name"])
+    return ReadSheet(frame, rows, found["notes"], found["name"], found["renamed"])
 
 
 def _serve(source: IO[bytes], target: IO[bytes]) -> None:
@@ -157,7 +158,8 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
         file = io.BytesIO()
         numbered.write_ipc(file)
         body = file.getvalue()
-        answer = {"columns": sheet.frame.columns, "notes": sheet.notes, "name": sheet.name}
+        answer = {name: getattr(sheet, name) for name in ("notes", "name", "renamed")}
+        answer["columns"] = sheet.frame.columns
     except KpcaError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     target.write(json.dumps(answer).encode() + b"\n" + body)
@@ -220,7 +222,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
             for cell, column in zip(header, frame.iter_columns(), strict=True)
         ]
     frame = frame[[*compress(frame.columns, is_column)]]
-    frame.columns, notes = unique_names(compress(header, is_column))
+    frame.columns, notes, renamed = unique_names(compress(header, is_column))
     if header_is_missing(list(compress(header, is_column))):
         notes.append(
             "The first row of the sheet holds numbers only and names the columns: if it is data, "
@@ -252,7 +254,7 @@ def _read(data: bytes, sheet: str | int | None, skip_rows: int) -> ReadSheet:
         is_row |= cells.is_not_null().to_numpy()
     numbers = np.flatnonzero(is_row) + above + 2
     _refuse_long_cells(frame)
-    return ReadSheet(frame.filter(is_row), numbers, notes, names[place])
+    return ReadSheet(frame.filter(is_row), numbers, notes, names[place], renamed)
 
 
 def _refuse_long_cells(frame: pl.DataFrame) -> None:

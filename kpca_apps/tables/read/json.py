@@ -231,9 +231,9 @@ def json_rows(
     than fit into memory. With `leave_out`, what is no object is left out and listed in the notes.
     """
     names: list[str] = []
-    notes = [*source.notes]
-    pieces = _pieces(source, keep_rows, leave_out, names, notes)
-    return Rows(pieces, names, notes, source.unit == "line")
+    notes, renamed = [*source.notes], dict[str, str]()
+    pieces = _pieces(source, keep_rows, leave_out, names, notes, renamed)
+    return Rows(pieces, names, notes, source.unit == "line", renamed)
 
 
 def _pieces(
@@ -242,6 +242,7 @@ def _pieces(
     leave_out: bool,
     names: list[str],
     notes: list[str],
+    renamed: dict[str, str],
 ) -> Iterator[pa.Table]:
     unit, bad, left_out = source.unit, BadLines(), set()
     kinds: dict[str, set[type]] = {}
@@ -290,9 +291,10 @@ def _pieces(
     if not kinds:
         what = "no line holds a key and a value" if n_rows else "the file is empty"
         raise InputError(f"{what}; there is nothing to screen.")
-    found, changed = unique_names(kinds)
+    found, changed, of_header = unique_names(kinds)
     names += found
     notes += changed
+    renamed |= of_header
     types = {key: _column_type(of_key - {type(None)}) for key, of_key in kinds.items()}
     for records, numbers in kept if is_kept else _again(source, kinds, left_out):
         present = set().union(*records)

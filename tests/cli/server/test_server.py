@@ -343,7 +343,17 @@ def test_a_model_is_no_table_and_a_reference_hides_no_less(served: Path, ask: As
     refused(strict, "screen_table", table=f"{run['folder']}/model.kpca")
     frame_of(60, odd=3).drop("colour").write_csv(served / "less.csv")
     asked = {"table": "less.csv", "reference": "birds.csv"}
-    assert "this server hides" in refused(strict, "screen_table", **asked)
+    assert 'hide= names a column "colour"' in refused(strict, "screen_table", **asked)
+    # A table without a column that the server hides is opened by no tool.
+    for tool, of_tool in (
+        ("screen_table", {}),
+        ("accept_rows", {"rows": [1]}),
+        ("score_table", {"model": run["folder"]}),
+        ("explain_row", {"model": run["folder"], "row": 1}),
+        ("find_rules", {}),
+    ):
+        said = refused(strict, tool, table="less.csv", **of_tool)
+        assert 'less.csv: hide= names a column "colour" that the table does not have' in said
 
 
 def test_hostile_names_and_cells_are_told_in_one_line(served: Path, ask: Ask) -> None:

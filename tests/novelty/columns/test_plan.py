@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import (
     ColumnOptions,
     ColumnPlan,
     ColumnSpec,
-    check_options,
     infer_plan,
     inferred_spec,
 )
@@ -32,8 +32,7 @@ RNG_CELLS = [f"{value:.3f}" for value in np.random.default_rng(0).normal(size=40
 def plan_of(options: ColumnOptions | None = None, **columns: Any) -> ColumnPlan:
     """Plan of a table of these columns, and one more so that something is always used."""
     table = table_from_frame(pl.DataFrame({**columns, "ok": RNG_CELLS}))
-    check_options(options or ColumnOptions(), table.columns, "table")
-    return infer_plan(table, options)
+    return infer_plan(table, resolve_columns(options or ColumnOptions(), table))
 
 
 def spec_of(cells: Sequence[Any] | pl.Series, **options: Any) -> ColumnSpec:

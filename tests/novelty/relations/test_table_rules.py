@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,12 +96,12 @@ def test_rows_that_break_a_rule_are_told_as_they_stand(tmp_path: Path) -> None:
     path.write_bytes(b'id,low,high\nA,1,2\nB, 5 ,3\n\nC,x,1\nD,7,"6"\n' + b"E,1,2\n" * 30)
     table = read_table(path)
     rules = held(table.frame, (Order(columns=("low", "high")),))
-    checked, (rows,) = check_table_rules(rules, table, WORK, id="id")
+    checked, (rows,) = check_table_rules(rules, table, ColumnOptions(id="id"), WORK)
     assert [(row.row, row.line, row.id, row.cells) for row in rows] == [
         (2, 3, "B", (" 5 ", "3")),
         (4, 6, "D", ("7", "6")),
     ]
-    (first,) = listed_rows(checked, table, 1, WORK, hidden=("low", "id"), id="id")
+    (first,) = listed_rows(replace(checked, hidden=("low", "id")), table, 1, WORK, id="id")
     assert [(row.row, row.id, row.cells) for row in first] == [(2, "(hidden)", ("(hidden)", "3"))]
 
 

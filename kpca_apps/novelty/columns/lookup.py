@@ -1,0 +1,139 @@
+"""Which columns are meant by the names that are given: one comparison for every face.
+
+A column is meant by its name in the table, by the one it has in the header where that was changed,
+and by spellings that look the same (`name_key`). What is chosen is one column; what is hidden is
+every column that is meant, and every one whose cells hold records with a field of that name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from kpca_apps.errors import ConfigError, OptionError, flag_of
+from kpca_apps.names import listed, name_key, quoted, suggest
+from kpca_apps.novelty.columns.encoded import AnyTable, Execution, each_part
+from kpca_apps.novelty.columns.plan import ColumnOptions
+from kpca_apps.tables.table import Table
+
+Keys = Mapping[str, Collection[str]]  # of each column, those of all its names
+
+_RECORD = r"^\s*[\[{]"
+# The name of a field, as JSON writes it and as Python and DuckDB do.
+_FIELD = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*:"""
+
+
+def resolve_columns(
+    options: ColumnOptions,
+    table: AnyTable,
+    execution: Execution | None = None,
+    *,
+    reference: AnyTable | None = None,
+    also_hidden: Iterable[str] = (),
+) -> ColumnOptions:
+    """Return options that name columns as a table does; to do so again changes nothing.
+
+    With a `reference`, what is about columns of the model may be in that alone, and groups must be
+    in both. Columns of `also_hidden` are hidden where there are any. ConfigError for a name that
+    means no column, or several, and for two uses of one column.
+    """
+    where, own = table.source.name, _keys_of(table)
+    every, both, hide = own, own, _hidden(options.hide, table, own, execution)
+    for name in options.hide:
+        if not hide[name]:
+            raise _unknown("hide", name, own, where)
+    hide |= _hidden(also_hidden, table, own, execution)
+    hidden = [column for found in hide.values() for column in found]
+    if reference is not None:
+        of_reference = _keys_of(reference)
+        every, both = {**of_reference, **own}, {n: own[n] for n in own if n in of_reference}
+        for found in _hidden(options.hide, reference, of_reference, execution).values():
+            hidden += found
+    chosen, taken = dict[str, Any](), dict[str, str]()
+    keys = {"label": own, "id": own, "by": both}
+    for option in ("label", "id", "exclude", "categorical", "numeric", "by"):
+        asked = getattr(options, option)
+        names = asked if isinstance(asked, tuple) else [asked] * (asked is not None)
+        found = [_choose(option, name, keys.get(option, every), where) for name in names]
+        chosen[option] = tuple(dict.fromkeys(found))
+        for name in found:
+            if taken.setdefault(name, option) != option:
+                raise ConfigError(
+                    f"{where}: column {quoted(name)} is given to both {flag_of(taken[name])} and "
+                    f"{flag_of(option)}; keep one of them."
+                )
+    label, id = (next(iter(chosen.pop(option)), None) for option in ("label", "id"))
+    return replace(options, label=label, id=id, hide=tuple(dict.fromkeys(hidden)), **chosen)
+
+
+def _keys_of(table: AnyTable) -> Keys:
+    renamed = dict(table.source.renamed)
+    return {name: {name_key(name), name_key(renamed.get(name, name))} for name in table.columns}
+
+
+def _choose(option: str, name: str, keys: Keys, where: str) -> str:
+    """Return the one column that a name means."""
+    found = [name] if name in keys else [own for own in keys if name_key(name) in keys[own]]
+    if len(found) > 1:
+        what = f"names a column {quoted(name)}, which may be any of {listed(found)}"
+        raise OptionError(option, f"{what}: write it as it stands there.", where)
+    if not found:
+        raise _unknown(option, name, keys, where)
+    return found[0]
+
+
+def _unknown(option: str, name: str, names: Iterable[str], where: str) -> OptionError:
+    what = f"names a column {quoted(name)} that the table does not have.{suggest(name, names)}"
+    return OptionError(option, what, where)
+
+
+def _hidden(
+    names: Iterable[str], table: AnyTable, keys: Keys, execution: Execution | None
+) -> dict[str, list[str]]:
+    """Return for each name the columns of a table that it hides."""
+    wanted, fields = {name: name_key(name) for name in names}, dict[str, set[str]]()
+    work = execution or Execution()
+    for part in each_part(table, "Looking for records", _fields, work) if wanted else ():
+        for column, found in part.items():
+            fields.setdefault(column, set()).update(found)
+    return {
+        name: [
+            own
+            for own in keys
+            if name == own or key in keys[own] or _is_field(key, keys[own], fields.get(own, ()))
+        ]
+        for name, key in wanted.items()
+    }
+
+
+def _is_field(key: str, columns: Collection[str], fields: Collection[str]) -> bool:
+    """Whether a key names a field of a column's records: ``field``, or ``column.field``."""
+    return key in fields or (
+        any(key.startswith(f"{column}.") for column in columns)
+        and any(key.endswith(f".{field}") for field in fields)
+    )
+
+
+def _fields(table: Table) -> dict[str, set[str]]:
+    """Return the keys of the fields that records in the cells of some rows have, by column."""
+    found = {}
+    for cells in table.frame.iter_columns():
+        if cells.dtype == pl.String:
+            records = cells.filter(cells.str.contains(_RECORD).fill_null(False))
+            names = records.str.extract_all(_FIELD).explode().drop_nulls().unique()
+            found[cells.name] = {name_key(_field_name(name)) for name in names}
+    return found
+
+
+def _field_name(written: str) -> str:
+    """Read the name of a field, which is written in quotes and has a colon behind it."""
+    text = written.rstrip(": \t\r\n")
+    with suppress(ValueError):
+        return str(json.loads(text, strict=False))
+    return re.sub(r"\\(.)", r"\1", text[1:-1])
