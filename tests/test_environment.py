@@ -169,3 +169,62 @@ def test_files_and_folders_have_the_rights_of_any_other(mask: int, tmp_path: Pat
     for path in tmp_path.rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
         assert oct(mode) == oct((0o777 if path.is_dir() else 0o666) & ~mask), path.name
+
+
+# A process that lists each place it writes to and each address it asks for.
+WATCHED = """
+import json, os, sys
+seen = []
+def see(event, arguments):
+    if event == "open" and isinstance(arguments[2], int):
+        if arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and arguments[0] is not None:
+            seen.append(["file", os.path.abspath(os.fsdecode(arguments[0]))])
+    elif event in ("os.mkdir", "os.rename", "os.link", "os.symlink"):
+        seen.append(["file", os.path.abspath(os.fsdecode(arguments[event != "os.mkdir"]))])
+    elif event in ("socket.connect", "socket.sendto", "socket.getaddrinfo"):
+        seen.append(["network", str(arguments)])
+sys.addaudithook(see)
+from kpca_apps.cli.main import main
+for words in json.loads(os.environ["COMMANDS"]):
+    main([word.replace("{out}", sys.argv[1]).replace("{in}", sys.argv[2]) for word in words])
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.release
+def test_a_command_writes_to_the_folders_of_the_documentation_and_asks_no_network(
+    tmp_path: Path, inputs: Path
+) -> None:
+    places = {name: tmp_path / name for name in ("out", "home", "temporary")}
+    for place in places.values():
+        place.mkdir()
+    commands = [
+        *([*command, "--quiet"] for command in COMMANDS),
+        ["novelty", "rules", "{in}/sizes.csv", "--out", "{out}/rules.json", "--quiet"],
+        ["denoise", "noise", "{in}/image.png", "--quiet"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, places["out"], inputs],
+        env={
+            **{key: value for key, value in os.environ.items() if not key.startswith("XDG_")},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "COMMANDS": json.dumps(commands),
+            "HOME": str(places["home"]),
+            "TMPDIR": str(places["temporary"]),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert [what for kind, what in seen if kind == "network"] == []
+    files = {Path(what) for _, what in seen}
+    assert places["out"] / "rules.json" in files
+    allowed = [*places.values(), Path(os.devnull), Path("/dev/shm")]
+    for path in files:
+        is_compiled = "__pycache__" in path.parts
+        assert is_compiled or any(path.is_relative_to(place) for place in allowed), path
+    # Nothing temporary is left, and at home there are caches alone.
+    assert [*places["temporary"].iterdir()] == []
+    assert {path.name for path in places["home"].iterdir()} <= {".cache", ".config"}

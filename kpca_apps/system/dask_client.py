@@ -88,7 +88,8 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
-                dashboard_address=":0",
+                # An address without a host is every network interface.
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
     except (OSError, RuntimeError, ValueError) as error:

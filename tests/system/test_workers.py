@@ -375,6 +375,12 @@ def test_what_is_known_is_not_worked_on(workers):
 
 
 @pytest.mark.release
+def test_a_cluster_on_this_machine_listens_to_it_alone(dask):
+    sockets = dask._client.cluster.scheduler.http_server._sockets.values()
+    assert {one.getsockname()[0] for one in sockets} == {"127.0.0.1"}
+
+
+@pytest.mark.release
 def test_a_part_that_fails_on_dask_is_named(dask):
     with pytest.raises(KpcaError, match="Part 3"):
         list(dask.map_partitions(fails, row_parts(50, 10)))

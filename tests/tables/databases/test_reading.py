@@ -78,7 +78,8 @@ def test_hostile_names_and_cells_are_only_names_and_cells(make: Make) -> None:
         "DROP TABLE birds", "SELECT 1; DROP TABLE birds", "SELECT 1) AS q; DROP TABLE birds; --",
         "WITH a AS (DELETE FROM birds RETURNING *) SELECT * FROM a", "UPDATE birds SET bird = 1",
         "SELECT * INTO eggs FROM birds", "VALUES (1) UNION DELETE FROM birds", "FROM",
-        "SELECT nothing FROM birds", "SELECT * FROM birds WHERE 1 = ", "SELECT /* 1",
+        "SELECT nothing FROM birds", "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM read_csv('/etc/hostname')", "SELECT * FROM birds WHERE 1 = ", "SELECT /* 1",
     ],
 )  # fmt: skip
 def test_what_is_no_single_select_is_refused_and_nothing_changed(make: Make, query: str) -> None:
