@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kpca_apps.errors import ConfigError, KpcaError, OptionError, RefusedError, about
-from kpca_apps.names import name_key, one_line
+from kpca_apps.names import cut_apart, name_key, one_line
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, take_rows
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.marks import Marks, marks_of, read_marks
@@ -371,8 +371,8 @@ def _line(row: RankedRow) -> str:
         return place
     reason = row.reasons[0]
     seen, expected = (
-        "missing" if is_missing(text) else one_line(text, 20)
-        for text in (reason.seen, reason.expected)
+        "missing" if is_missing(text) else text
+        for text in cut_apart(reason.seen, reason.expected, 20)
     )
     return f"{place}: {one_line(reason.column, 24)} {seen}, expected {expected}"
 

@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
 
-from kpca_apps.names import one_line, reason_of, suggest, without_password
+from kpca_apps.names import one_line, reason_of, suggest, without_passwords
 
 __all__ = [
     "ConfigError",
@@ -73,7 +73,7 @@ class KpcaError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        sentence, place = map(str, (*self.args, "", "")[:2])
+        sentence, place = (without_passwords(str(one)) for one in (*self.args, "", "")[:2])
         # It may be any path: what could not be seen of it is written out.
         return f"{one_line(place, _MAX_PLACE)}: {sentence}" if place else sentence
 
@@ -198,8 +198,7 @@ def about(place: str | PurePath) -> Iterator[None]:
         yield
     except KpcaError as error:
         if not any(error.args[1:]):
-            shown = without_password(place) if isinstance(place, str) else place
-            error.args = (error.args[0], shown)
+            error.args = (error.args[0], place)
         raise
 
 

@@ -17,6 +17,10 @@ TABLE_SUFFIXES = (
 _MAX_STEM = 50
 _MAX_NOTES = 20
 _LISTED = 5  # names quoted in one sentence
+MISSING = "(missing)"  # what stands for a cell without a value
+_CELL, _BEFORE = 40, 6  # characters of a cell in a sentence, and before the first that differs
+_WORDS = re.compile(r'[^\W\d_]|"')
+_SHOWN = 40  # characters of a value that cannot be used
 
 # Characters that would break a one-line message, reorder it or hide in it: controls, bidirectional
 # and zero-width marks, line and paragraph separators, lone surrogates, private use and unassigned
@@ -37,6 +41,7 @@ _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")  # whose lines are not the texts'
 # Of an address: a user and a password, before which another @ may stand, and no host in brackets.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _PASSWORD = re.compile(
     r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+://"
     r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*@)|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z)))).*@",
@@ -83,10 +88,53 @@ def quoted(name: str) -> str:
     return f'"{one_line(name, 60)}"'
 
 
+def quoted_cell(text: str) -> str:
+    r"""Put a cell into a sentence, in quotes unless it has no letters, as numbers and dates have.
+
+    Its own quotes are escaped, so that no cell can end the quotation and go on as a sentence.
+
+    >>> print(quoted_cell("3.5 %"), quoted_cell('6" pipe'), quoted_cell("(missing)"))
+    3.5 % "6\" pipe" (missing)
+    """
+    shown = one_line(text, _CELL)
+    if shown == MISSING or not _WORDS.search(shown):
+        return shown
+    return '"' + shown.replace('"', '\\"') + '"'
+
+
+def cut_apart(seen: str, expected: str, limit: int) -> tuple[str, str]:
+    """Show two texts in a line each, cut so that what differs is seen if they are long.
+
+    >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
+    ('...line, north', '...line, south')
+    """
+    start = 0
+    if expected and max(len(seen), len(expected)) > limit:
+        pairs = enumerate(zip(seen, expected, strict=False))
+        shorter = min(len(seen), len(expected))
+        start = max(next((k for k, (a, b) in pairs if a != b), shorter) - _BEFORE, 0)
+    cut = [f"...{text[start:]}" if start else text for text in (seen, expected)]
+    return one_line(cut[0], limit), one_line(cut[1], limit)
+
+
 def listed(names: Sequence[str]) -> str:
     """Quote the first of some names, and say how many more there are."""
     first = ", ".join(quoted(name) for name in names[:_LISTED])
     return first + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def shown(value: object, *, whole: bool = False) -> str:
+    """Show a value that cannot be used, in a few characters; 2.0 as such where 2 is wanted.
+
+    >>> shown(0.25), shown(1.0), shown(1.0, whole=True), shown("1"), shown(10**5000)
+    ('0.25', '1', '1.0', "'1'", 'a number of thousands of digits')
+    """
+    if isinstance(value, float) and not whole and float(f"{value:g}") == value:
+        return f"{value:g}"
+    try:
+        return one_line(repr(value), _SHOWN)
+    except ValueError:  # Python writes no more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def in_prose(names: Sequence[str]) -> str:
@@ -194,3 +242,12 @@ def without_password(text: str) -> str:
     ('postgresql://ada:...@db/shop', '--a=x://b@c:1/d')
     """
     return _PASSWORD.sub(r"\1...@", text)
+
+
+def without_passwords(sentence: str) -> str:
+    """Put dots for the password of each address that a sentence quotes.
+
+    >>> without_passwords('"tcp://ada:12@host:1" does not answer')
+    '"tcp://ada:...@host:1" does not answer'
+    """
+    return _ADDRESS.sub(lambda found: without_password(found[0]), sentence)

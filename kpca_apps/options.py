@@ -15,8 +15,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_origin, get_type_hints
 
-from kpca_apps.errors import OptionError, flag_of
-from kpca_apps.names import one_line, suggest
+from kpca_apps.errors import OptionError, ParameterError, flag_of
+from kpca_apps.names import one_line, shown, suggest
 
 KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
@@ -31,6 +31,7 @@ RuleFormat = Literal["text", "json", "sql", "pandera", "dqx"]
 # widths stay in the range of floats, counts are exact in them, seeds fit numpy's generators.
 RIDGES = (1e-12, 1e12)
 _MOST = 2**53
+MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 # Of a table: how its file is read.
 OF_FILES = ("delimiter", "encoding", "sheet", "skip_rows", "bad_lines")
 READING = (*OF_FILES, "as_of", "query", "table_name", "timeout")  # and which rows are read
@@ -192,11 +193,11 @@ class NoveltyOptions(Options):
         "sample|all",
         default="sample",
     )
-    seed: int = _model("Seed of all random draws.", "N", default=0, within=(0, 2**32 - 1))
+    seed: int = _model("Seed of all random draws.", "N", default=0, within=(0, LARGEST_SEED))
     jobs: int | None = _work(
         "Number of threads, processes or Dask workers. Results do not depend on it.",
         "N",
-        within=(1, 1024),
+        within=(1, MOST_JOBS),
     )
     workers: WorkersName | None = _work(
         "Executor for tables of more than 100,000 rows, which are read in parts: threads, "
@@ -328,7 +329,8 @@ def check_limits(values: object) -> None:
             _require_within(one.name, value, *one.metadata["within"])
         elif one.metadata["between"]:
             low, high = one.metadata["between"]
-            _require_within(one.name, value, -math.inf, math.inf)
+            if not is_number(value):
+                raise OptionError(one.name, f"must be a number, got {shown(value)}")
             if not low < value < high:
                 raise OptionError(one.name, f"must be between {low:g} and {high:g}, got {value:g}")
         elif value not in (choices := _choices().get(one.name, (value,))):
@@ -345,19 +347,43 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
 
 
-def _require_within(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse a number outside its range; NaN is outside every range."""
-    kind: type = Integral if isinstance(low, int) else Real
-    number: Any = value if isinstance(value, kind) and not isinstance(value, bool) else math.nan
-    if low <= number <= high:
-        return
-    what = "a whole number" if kind is Integral else "a number"
-    if number < low:
-        what = f"at least {low:g}"
-    elif number > high:
-        what = f"at most {high:,}" if kind is Integral else f"at most {high:g}"
+def is_number(
+    value: object, low: float = -math.inf, high: float = math.inf, *, whole: bool = False
+) -> bool:
+    """Whether a value is a finite number between two bounds, inclusive; a boolean is not.
+
+    >>> is_number(2, 1, 3), is_number(True), is_number(10**400), is_number(2.0, whole=True)
+    (True, False, False, False)
+    """
+    number: Any = value
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        return False
     try:
-        text = f"{value:g}" if isinstance(value, float) else one_line(str(value), 30)
-    except ValueError:  # more digits than Python turns into text
-        text = "a number of thousands of digits"
-    raise OptionError(name, f"must be {what}, got {text}")
+        return math.isfinite(number) and low <= number <= high
+    except OverflowError:  # an integer beyond the range of floats
+        return False
+
+
+def check_jobs(name: str, value: object) -> None:
+    """Refuse a number of workers, in joblib's convention, that nobody can start."""
+    if value is not None and not (is_number(value, -MOST_JOBS, MOST_JOBS, whole=True) and value):
+        raise ParameterError(
+            name,
+            f"is {shown(value, whole=True)}; give a whole number of workers up to {MOST_JOBS:,}, "
+            "-1 for all processors",
+        )
+
+
+def _require_within(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse a number outside its range, which is of whole numbers if `low` is one."""
+    whole = isinstance(low, int)
+    kind: Any = Integral if whole else Real
+    if is_number(value, low, high, whole=whole):
+        return
+    what = "a whole number" if whole else "a number"
+    if isinstance(value, kind):
+        if value < low:
+            what = f"at least {low:g}"
+        elif value > high:
+            what = f"at most {high:,}" if whole else f"at most {high:g}"
+    raise OptionError(name, f"must be {what}, got {shown(value, whole=whole)}")

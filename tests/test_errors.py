@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from kpca_apps.errors import (
+    ConfigError,
     InputError,
     KpcaError,
     MemoryLimitError,
     OptionError,
     ParameterError,
+    RefusedError,
     about,
 )
 
@@ -41,3 +43,16 @@ def test_an_error_that_names_its_place_keeps_it_and_others_pass() -> None:
     with pytest.raises(ValueError, match=r"^a slip$"), about("table.csv"):
         raise ValueError("a slip")
     assert len(str(InputError("it is empty.", "x" * 1000))) < 320
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RefusedError("The scheduler tcp://ada:ROSEBUD@h:1 does not answer."),
+        ConfigError('c.toml: workers is "tcp://ada:ROSEBUD@h:1"; give one of threads, dask.'),
+        InputError("no such file.", "postgresql://ada:ROSEBUD@h/shop"),
+    ],
+)
+def test_no_error_repeats_the_password_of_an_address(error: KpcaError) -> None:
+    assert "ROSEBUD" not in str(error)
+    assert "://ada:...@h" in str(error)

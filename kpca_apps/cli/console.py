@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from kpca_apps.names import one_line, visible
+from kpca_apps.names import one_line, visible, without_passwords
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task
@@ -92,7 +92,7 @@ class Console:
 
 def say_error(message: str) -> None:
     """Say what went wrong, in one line, if anybody listens."""
-    say_line(f"error: {' '.join(message.split())}")
+    say_line(f"error: {without_passwords(' '.join(message.split()))}")
 
 
 def say_line(message: str) -> None:

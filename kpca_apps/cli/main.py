@@ -22,7 +22,7 @@ from kpca_apps import __version__
 from kpca_apps.cli.console import say_error
 from kpca_apps.cli.denoise import commands as denoise
 from kpca_apps.cli.novelty import commands as novelty
-from kpca_apps.cli.options import HelpfulCommand, UsageError, paragraphs
+from kpca_apps.cli.options import HelpfulCommand, UsageError, config_at_fault, paragraphs
 from kpca_apps.cli.papers import commands as papers
 from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
@@ -165,7 +165,8 @@ def _end(error: BaseException) -> int:
             command = "kpca" if context is None else context.command_path
             # Some versions of typer put this before what they say of a choice.
             message = message.replace("Value error, ", "", 1)
-            say_error(f"{message} ({command} --help)")
+            place = f"{name}: " if (name := config_at_fault(context, message)) else ""
+            say_error(f"{place}{message} ({command} --help)")
         return USAGE
     if isinstance(error, OSError):
         # Files answer for themselves; what is left is where the words and the data go.

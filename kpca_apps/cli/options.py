@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 import tomllib
 from collections import defaultdict
@@ -16,17 +17,19 @@ from typing import Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from kpca_apps.errors import ConfigError, InputError, flag_of, opening
+from kpca_apps.errors import ConfigError, InputError, KpcaError, about, flag_of, opening
 from kpca_apps.names import one_line, suggest
 from kpca_apps.options import THRESHOLD, Options, files, general, panel
+from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.limits import require_addresses
+from kpca_apps.tables.read.uri import refuse_password
 
 __all__ = ["Options", "command", "files", "general", "panel"]
 
 MAX_CONFIG_BYTES = 1_000_000
 
 
-_ALL = "kpca_apps.help_all"
+_ALL, _CONFIG = "kpca_apps.help_all", "kpca_apps.config"
 # Typer may carry its own copy of click; the base of its usage errors is found through what it
 # exports, whichever copy that is.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -95,6 +98,15 @@ class HelpfulCommand(TyperCommand):
         _reconcile(ctx)
         return rest
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error about an option of the config file names that file."""
+        try:
+            return super().invoke(ctx)
+        except KpcaError as error:
+            if name := config_at_fault(ctx, str(error)):
+                error.args = (str(error), name)
+            raise
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options under their titles, then the names of those left out."""
         common: frozenset[str] = getattr(self.callback, "common", frozenset())
@@ -154,14 +166,12 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     name = one_line(path.name)
-    with opening(name, path):
-        if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
-            raise InputError(f"{name}: a config file is a regular file of less than 1 MB.")
-        content = path.read_bytes()
+    with about(name), opening(name, path):
+        content = read_text(path, "a config file", MAX_CONFIG_BYTES)
     try:
-        values = tomllib.loads(content.decode("utf-8"))
+        values = tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        # Besides bad TOML and bad UTF-8: numbers of thousands of digits, brackets without end.
+        # Besides bad TOML: numbers of thousands of digits, brackets without end.
         raise InputError(f"{name}: not valid TOML: {error}") from error
     parameters = {
         flag.removeprefix("--"): parameter
@@ -184,12 +194,28 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             expected = f'a list, as in {key} = ["..."]' if parameter.multiple else "one value"
         elif isinstance(value, bool) != bool(parameter.is_flag):
             expected = "true or false" if parameter.is_flag else "a value, not true or false"
+        elif parameter.multiple and any(isinstance(item, bool) for item in items):
+            expected = "names, not true or false"
         if "" in items:
             raise ConfigError(f"{name}: {key} is empty: give a value, or leave it out.")
+        with about(name):
+            for item in items:
+                refuse_password(str(item))
         if expected:
             raise ConfigError(f"{name}: {key} is {one_line(str(value), 40)}; give {expected}.")
     context.default_map = {str(parameters[key].name): value for key, value in values.items()}
+    context.meta[_CONFIG] = name
     return path
+
+
+def config_at_fault(context: Any, message: str) -> str:
+    """Return the name of the config file if an option that a message names was read from it."""
+    flags = {*re.findall(r"--[\w-]+", message)}
+    for one in [] if context is None else context.command.params:
+        source = context.get_parameter_source(one.name)
+        if flags & {*one.opts, *one.secondary_opts} and source and source.name == "DEFAULT_MAP":
+            return str(context.meta[_CONFIG])
+    return ""
 
 
 # They stand behind the options of a command's own.

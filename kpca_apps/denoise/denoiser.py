@@ -27,6 +27,8 @@ from kpca_apps.denoise.options import (
 )
 from kpca_apps.denoise.regions import Region, window_around, window_of
 from kpca_apps.errors import ConfigError, warn_caller
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
 __all__ = [
@@ -497,10 +499,10 @@ def _scaled_sigma(sigma: Any, noise: str, picture: Picture) -> float | tuple[flo
             )
         return tuple(float(_scaled_sigma(one, noise, picture)) for one in sigma)  # type: ignore[arg-type]
     if isinstance(sigma, bool) or not isinstance(sigma, Real):
-        raise ConfigError(f"sigma is {sigma!r}; give one number, or None to have it estimated")
+        raise ConfigError(f"sigma is {shown(sigma)}; give one number, or None to have it estimated")
+    if not is_number(sigma, 0.0):
+        raise ConfigError(f"sigma is {shown(sigma)}; give a finite number of 0 or more")
     given, relative = float(sigma), is_relative(noise)
-    if not (np.isfinite(given) and given >= 0):
-        raise ConfigError(f"sigma is {sigma}; give a finite number of 0 or more")
     if relative and given > MOST_RELATIVE:
         raise ConfigError(
             f"sigma is {sigma:g}, but for {noise} it is relative to the intensity: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.masks import Mask, continued, data_pixels, imputed
 from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE, Window
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 
 SCALE = 255.0  # of the planes
 NARROWEST = 1e-290  # a range of values, of whose inverse float64 has all digits
@@ -41,8 +42,10 @@ class Axes:
         for name, axis in (("stack_axis", stack_axis), ("channel_axis", channel_axis)):
             if axis is None:
                 continue
-            if isinstance(axis, bool) or not isinstance(axis, Integral):
-                raise ConfigError(f"{name} is {axis!r}; give a whole number, or None")
+            if not is_number(axis, whole=True):
+                raise ConfigError(
+                    f"{name} is {shown(axis, whole=True)}; give a whole number, or None"
+                )
             if not -expected <= int(axis) < expected:
                 of_three = "" if stack_axis is not None else "for three dimensions "
                 raise ConfigError(f"{name} is {axis}; {of_three}give {-expected} to {expected - 1}")
@@ -229,13 +232,12 @@ def _without_holes(planes: NDArray[Any], data: Mask) -> NDArray[Any]:
 
 def _check_range(data_range: Any, low: float, high: float) -> None:
     """Refuse a range of values that is none, or that the image's values are far beyond."""
-    if not isinstance(data_range, Real):
-        raise ConfigError(f"data_range is {data_range!r}; give one number, or None")
-    given = float(data_range)
-    if not LEAST_RANGE <= given <= LARGEST_RANGE:
+    if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
         raise ConfigError(
-            f"data_range is {given:g}; give a number from {LEAST_RANGE:g} to {LARGEST_RANGE:g}"
+            f"data_range is {shown(data_range)}; give one number from {LEAST_RANGE:g} to "
+            f"{LARGEST_RANGE:g}, or None"
         )
+    given = float(data_range)
     if max(high - low, abs(low), abs(high)) > MOST_BEYOND * given:
         raise InputError(
             f"image holds values from {low:g} to {high:g}, far beyond the data range of "

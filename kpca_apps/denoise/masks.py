@@ -49,7 +49,15 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Mask:
         own, wanted = (" x ".join(map(str, one)) for one in (given.shape, shape[1:]))
         raise InputError(f"mask has shape {own or 'of a number'} and the image {wanted}; give one "
                          "value for each pixel")  # fmt: skip
-    return np.broadcast_to(given != 0, shape)
+    return np.broadcast_to(as_mask(given), shape)
+
+
+def as_mask(values: NDArray[Any]) -> Mask:
+    """Return where values say that there are data: anything but 0; NaN says neither."""
+    if values.dtype.kind == "f" and (unknown := np.isnan(values)).any():
+        place = ", ".join(map(str, np.argwhere(unknown)[0].tolist()))
+        raise InputError(f"mask is not a number at {place}; give 1 where there are data, else 0")
+    return np.asarray(values != 0)
 
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:

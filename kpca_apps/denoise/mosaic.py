@@ -26,8 +26,8 @@ R. R. Coifman, D. L. Donoho (1995), "Translation-invariant de-noising", in Wavel
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.patches import COSINES, MOST_PATCHES, PIXELS, WIDTH, patches_of
 from kpca_apps.denoise.image import SCALE
 from kpca_apps.denoise.noise.poisson import anscombe, inverse_anscombe
-from kpca_apps.denoise.options import Options
+from kpca_apps.denoise.options import LARGEST_RANGE, Options
 from kpca_apps.denoise.passes.planes import denoise_planes
 from kpca_apps.denoise.patterns import (
     checked_pattern,
@@ -52,6 +52,8 @@ from kpca_apps.denoise.patterns import (
 )
 from kpca_apps.denoise.progress import part
 from kpca_apps.errors import ConfigError, InputError, warn_caller
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 from kpca_apps.system.blas import one_blas_thread
 
 __all__ = ["clean_mosaic", "denoise_mosaic", "measure_mosaic"]
@@ -153,9 +155,10 @@ def denoise_mosaic(
             "dimensions, one colour a pixel"
         )
     for name, value in (("black", black), ("white", white)):
-        given: Any = value
-        if given is not None and not (isinstance(given, Real) and np.isfinite(float(given))):
-            raise ConfigError(f"{name} is {value!r}; give one number in the units of the mosaic")
+        if value is not None and not is_number(value, -LARGEST_RANGE, LARGEST_RANGE):
+            raise ConfigError(
+                f"{name} is {shown(value)}; give one number in the units of the mosaic"
+            )
     if white is not None and white <= black:
         raise ConfigError(f"white is {white:g}, not above black, {black:g}")
     light = np.subtract(mosaic, black, dtype=np.float32)
@@ -178,14 +181,14 @@ def denoise_mosaic(
 
 
 def _checked(noise: ArrayLike) -> Curves:
-    try:
-        curves = np.broadcast_to(np.asarray(noise, np.float64), (3, 2))
-    except (TypeError, ValueError):
-        curves = np.full((3, 2), np.nan)
-    if not (np.isfinite(curves) & (curves >= 0)).all():
+    curves = np.full((3, 2), np.nan)
+    with suppress(ValueError):  # rows of several lengths, or of another shape
+        if (given := np.asarray(noise)).dtype.kind in "uif":
+            curves = np.broadcast_to(given.astype(np.float64), (3, 2))
+    if not ((curves >= 0) & (curves <= LARGEST_RANGE)).all():
         raise ConfigError(
-            f"noise is {noise!r}; give a and b of the variance a * (value - black) + b, none below "
-            "0, or three such pairs for red, green and blue"
+            f"noise is {shown(noise)}; give a and b of the variance a * (value - black) + b, none "
+            "below 0, or three such pairs for red, green and blue"
         )
     return curves
 

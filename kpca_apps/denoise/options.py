@@ -6,12 +6,12 @@ Light to import: the command line takes its choices and their help from here.
 from __future__ import annotations
 
 import math
-import reprlib
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from kpca_apps.errors import ConfigError, ParameterError
+from kpca_apps.names import shown
+from kpca_apps.options import check_jobs, is_number
 
 # Rows from one up to another, and columns likewise.
 Window = tuple[tuple[int, int], tuple[int, int]]
@@ -88,33 +88,27 @@ class Options:
         for name, offered in offers.items():
             value = getattr(self, name)
             if value not in offered:
-                given = reprlib.repr(value)  # one line, however long it is
-                raise ParameterError(name, f"is {given}; give one of {', '.join(offered)}")
-        if self.bandwidth is not None:
-            if self.is_linear:
-                raise ParameterError(
-                    "bandwidth", "is that of the RBF kernel; choose that kernel, rbf, too"
-                )
-            if not LEAST_BANDWIDTH <= self.bandwidth < math.inf:
-                raise ParameterError(
-                    "bandwidth",
-                    f"is {self.bandwidth}; give a finite number from {LEAST_BANDWIDTH:g} up: "
-                    "below, no patch resembles another",
-                )
-        for name in ("luma", "chroma"):
-            value = getattr(self, name)
-            if not 0 <= value <= LARGEST_FACTOR:
-                raise ParameterError(
-                    name, f"is {value:g}; give a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
-                )
-        if not 0 <= self.strength <= 1:
-            raise ParameterError("strength", f"is {self.strength}; give a number from 0 to 1")
-        workers: Any = self.n_jobs
-        if workers is not None and (not isinstance(workers, Integral) or workers == 0):
+                raise ParameterError(name, f"is {shown(value)}; give one of {', '.join(offered)}")
+        if self.bandwidth is not None and self.is_linear:
             raise ParameterError(
-                "n_jobs", f"is {workers!r}; give a whole number of workers, -1 for all processors"
+                "bandwidth", "is that of the RBF kernel; choose that kernel, rbf, too"
             )
-
+        factor = f"a factor from 0 to {LARGEST_FACTOR:g}, best near 1"
+        wide = f"a finite number from {LEAST_BANDWIDTH:g} up: below, no patch resembles another"
+        for name, low, high, what in (
+            ("bandwidth", LEAST_BANDWIDTH, math.inf, wide),
+            ("luma", 0.0, LARGEST_FACTOR, factor),
+            ("chroma", 0.0, LARGEST_FACTOR, factor),
+            ("strength", 0.0, 1.0, "a number from 0 to 1"),
+        ):
+            value = getattr(self, name)
+            if value is None and name == "bandwidth":
+                continue
+            if not is_number(value, low, high):
+                raise ParameterError(name, f"is {shown(value)}; give {what}")
+            # Compiled code takes no integers beyond 64 bits, and no fractions.
+            object.__setattr__(self, name, float(value))
+        check_jobs("n_jobs", self.n_jobs)
         if self.pages > 1 and self.noise not in STACK_NOISES:
             raise ParameterError(
                 "noise",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from kpca_apps.denoise.options import Window
 from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 
 Region = tuple[int, int, int, int]  # column and row of its corner, width and height
 
@@ -25,11 +26,13 @@ def checked_region(region: Any) -> Region:
         numbers = tuple(region)
     except TypeError:
         numbers = ()
-    whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in numbers)
-    if len(numbers) != 4 or not whole or min(numbers) < 0 or min(numbers[2:]) < 1:
+    lowest = (0, 0, 1, 1)
+    if len(numbers) != 4 or not all(
+        is_number(one, low, whole=True) for one, low in zip(numbers, lowest, strict=True)
+    ):
         raise ConfigError(
-            f"region is {region!r}; give four whole numbers: column and row of its first pixel, "
-            "from 0, width and height"
+            f"region is {shown(region)}; give four whole numbers: column and row of its first "
+            "pixel, from 0, width and height"
         )
     x, y, width, height = (int(one) for one in numbers)
     return x, y, width, height

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from kpca_apps.errors import InputError, MemoryLimitError
+from kpca_apps.options import is_number
 from kpca_apps.system.memory import available_bytes
 
 if TYPE_CHECKING:
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
         """Check parameters before a method runs: scikit-learn's decorator, which has no types."""
 else:
     from sklearn.base import _fit_context as fit_context  # noqa: F401
+
+
+class Number(Interval):
+    """An interval of a parameter's values that holds finite numbers only, and no booleans."""
+
+    def is_satisfied_by(self, val: object) -> bool:
+        """Whether a value lies in the interval."""
+        return is_number(val) and bool(super().is_satisfied_by(val))
 
 
 def checked_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> NDArray[np.float64]:

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
+from kpca_apps.engine.checked_rows import Number, as_given, checked_rows, fit_context
 from kpca_apps.engine.compress import ReducedSet, reduced_set
 from kpca_apps.engine.fit import (
     LandmarkFit,
@@ -44,7 +44,7 @@ from kpca_apps.engine.preimage.ridge import LearnedPreImage, learn_preimage
 from kpca_apps.engine.rows import ArrayRows, RowSource
 from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.errors import KpcaWarning
-from kpca_apps.options import RIDGES
+from kpca_apps.options import MOST_JOBS, RIDGES
 from kpca_apps.system.arrays import Matrix
 
 PreimageName = Literal["auto", "fixed-point", "gradient", "ridge"]
@@ -199,23 +199,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     _reduced: ReducedSet | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 0, None, closed="left"), None],
+        "n_components": [Number(Integral, 0, None, closed="left"), None],
         "kernel": [StrOptions(KERNEL_NAMES), Kernel, callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "sigma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        "gamma": [Number(Real, 0, None, closed="neither"), None],
+        "sigma": [Number(Real, 0, None, closed="neither"), None],
+        "degree": [Number(Integral, 1, None, closed="left")],
+        "coef0": [Number(Real, None, None, closed="neither")],
         "center": ["boolean"],
-        "ridge": [Interval(Real, *RIDGES, closed="both"), None],
+        "ridge": [Number(Real, *RIDGES, closed="both"), None],
         "method": [StrOptions({"auto", "exact", "nystroem"})],
         "solver": [StrOptions({"auto", "lapack", "krylov"})],
         "precision": [StrOptions({"auto", "float32", "float64"})],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "n_landmarks": [Number(Integral, 1, None, closed="left")],
         "landmarks": [StrOptions({"auto", *LANDMARKS}), "array-like"],
         "preimage": [StrOptions({*get_args(PreimageName)})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "memory_budget": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
+        "alpha": [Number(Real, 0, None, closed="left")],
+        "memory_budget": [Number(Integral, 1, None, closed="left"), None],
+        "n_jobs": [Number(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
         "random_state": ["random_state", np.random.Generator],
     }
 

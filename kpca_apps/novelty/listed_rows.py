@@ -116,7 +116,7 @@ def first_reasons(
         found: list[Reason] = []
         for reasons in of_sets:
             found = found or reasons
-            if any(reason.seen != reason.expected for reason in reasons):
+            if any(map(_differs, reasons)):
                 found = reasons
                 break
         first.append(_differing(found))
@@ -133,12 +133,20 @@ def _described(encoder: TableEncoder, table: Table, row: int, drop: ColumnDrop) 
     return Reason(names[drop.group].name, drop.share, *values, together)
 
 
-def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
-    """Leave out reasons that read as expected, unless all do.
+def _differs(reason: Reason) -> bool:
+    """Whether a reader sees that a cell is not what is expected; of levels space is no part."""
+    is_level = isinstance(reason.seen_value, str)
+    is_same = is_level and reason.seen_value == reason.expected_value
+    return not is_same and reason.seen.strip() != reason.expected.strip()
 
-    Gaps are filled with numbers that differ from each other, of which a reader sees nothing.
+
+def _differing(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Leave out reasons that read as expected.
+
+    Gaps are filled with numbers that differ from each other, of which a reader sees nothing; and
+    of a row that no replacement makes more usual, the farthest column is given as a reason.
     """
-    differing = [one for one in reasons if one.seen != one.expected] or reasons
+    differing = [*filter(_differs, reasons)]
     left = {reason.column for reason in differing}
     sets = [tuple(name for name in reason.together if name in left) for reason in differing]
     return tuple(

@@ -36,6 +36,7 @@ from kpca_apps.errors import (
     StoppedError,
     UnreachableError,
 )
+from kpca_apps.options import check_jobs
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
 from kpca_apps.system.files.temporary import private_path
@@ -109,6 +110,7 @@ class Workers(AbstractContextManager["Workers"]):
             raise ConfigError(f"A scheduler is for the executor dask, not for {executor}.")
         if isinstance(scheduler, str) and not scheduler.strip():
             raise ConfigError("The address of the scheduler is empty: give one, or leave it out.")
+        check_jobs("n_workers", n_workers)
         self.executor, self.n_workers = executor, n_workers
         self._opened = ExitStack()
         self._pool: Any = None

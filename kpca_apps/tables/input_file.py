@@ -34,8 +34,8 @@ from kpca_apps.errors import (
     about,
     opening,
 )
-from kpca_apps.names import one_line, reason_of, suggest
-from kpca_apps.options import READING
+from kpca_apps.names import one_line, reason_of, shown, suggest
+from kpca_apps.options import READING, is_number
 from kpca_apps.system.files.spools import spool
 from kpca_apps.system.files.temporary import TemporaryPath
 from kpca_apps.system.limits import require_memory
@@ -92,13 +92,19 @@ class ReadOptions:
             object.__setattr__(self, "delimiter", character)
         if self.encoding is not None:
             _require_encoding(self.encoding)
-        if self.skip_rows not in range(MOST_SKIPPED + 1):
-            given = one_line(str(self.skip_rows), 30)
+        if not is_number(self.skip_rows, 0, MOST_SKIPPED, whole=True):
             raise OptionError(
-                "skip_rows", f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {given}"
+                "skip_rows",
+                f"must be a whole number from 0 to {MOST_SKIPPED:,}, got {shown(self.skip_rows)}",
             )
-        if self.timeout is not None and not self.timeout > 0:
-            raise OptionError("timeout", f"must be above 0 seconds, got {self.timeout:g}")
+        if self.timeout is not None and not (is_number(self.timeout, 0) and self.timeout):
+            raise OptionError("timeout", f"must be above 0 seconds, got {shown(self.timeout)}")
+        if not (is_number(self.in_memory_rows, 0) or self.in_memory_rows == inf):
+            raise OptionError(
+                "in_memory_rows", f"must be 0 or more, got {shown(self.in_memory_rows)}"
+            )
+        if self.part_rows is not None and not is_number(self.part_rows, 1, whole=True):
+            raise OptionError("part_rows", f"must be at least 1, got {shown(self.part_rows)}")
         if self.as_of is not None:
             object.__setattr__(self, "as_of", _version(self.as_of))
         if self.bad_lines not in ("refuse", "skip"):

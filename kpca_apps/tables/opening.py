@@ -23,6 +23,7 @@ from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
 from kpca_apps.system.files.spools import remove_spools, spool
 from kpca_apps.system.files.temporary import TemporaryPath
+from kpca_apps.system.files.texts import NotUtf8
 from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import STORE_SCHEMES, StorePath
 from kpca_apps.system.stores.buckets import place_of
@@ -45,7 +46,7 @@ from kpca_apps.tables.read.json import JSON
 from kpca_apps.tables.read.parquet import PARQUET, PARQUET_SUFFIXES, read_folder
 from kpca_apps.tables.read.reader import Reader
 from kpca_apps.tables.read.remote import copied_folder, expand_address, holds_delta, named_after
-from kpca_apps.tables.read.text import NotUtf8, Text
+from kpca_apps.tables.read.text import Text
 from kpca_apps.tables.read.uri import UriReader, open_uri, refuse_password, scheme_of
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (

@@ -121,10 +121,16 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ("share = true", 2, "run.toml: share is True; give a value, not true or false"),
         ("quiet = 1", 2, "run.toml: quiet is 1; give true or false"),
         ("share = 0.1\ncount = 3", 2, "--share and --count exclude each other"),
-        ('encoding = "a\\u0000b"', 2, r'error: --encoding "a\\x00b" is not known'),
+        ('encoding = "a\\u0000b"', 2, r'error: run.toml: --encoding "a\\x00b" is not known'),
+        ("exclude = [true]", 2, r"run.toml: exclude is \[True\]; give names, not true or false"),
+        ("share = 5.0", 2, "error: run.toml: --share must be between 0 and 1, got 5"),
+        ('kernel = "foo"', 2, "error: run.toml: .*'--kernel'.*'foo' is not one of"),
+        ("seed = nan", 2, "error: run.toml: .*'--seed'"),
+        ("hide = ['x']", 2, 'error: run.toml: birds.csv: --hide names a column "x"'),
+        ('scheduler = "tcp://ada:ROSEBUD@h:1"', 2, "error: run.toml: an address holds a password"),
         ("count = " + "9" * 5000, 3, "not valid TOML"),
         ("a = " + "[" * 5000, 3, "not valid TOML"),
-        ("a = \x00", 3, "not valid TOML"),
+        ("a = \x00", 3, "UTF-16 without a byte-order mark: save it as UTF-8"),
         ('label = "\\udfff"', 3, "not valid TOML"),
         (None, 3, "no such file"),
         ("/dev/zero", 3, "a regular file of less than 1 MB"),
@@ -138,7 +144,25 @@ def test_bad_configuration_files_are_one_line(
         Path(path).write_text(content, encoding="utf-8")
     done = kpca("screen", "birds.csv", "--config", path)
     assert_refused(done, code, "")
-    assert re.search(message, done.err)
+    assert re.search(message, done.err) and "ROSEBUD" not in done.err
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
+)
+def test_configuration_files_as_windows_writes_them_are_read(encoding: str, kpca: Run) -> None:
+    mark = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff"}.get(encoding, "")
+    text = f'{mark}share = 0.1\r\nid = "größe"\r\n'
+    Path("run.toml").write_bytes(text.encode(encoding))
+    done = kpca("screen", "birds.csv", "--config", "run.toml", "--dry-run")
+    if encoding == "cp1252":
+        assert (
+            done.err
+            == "error: run.toml: line 2, byte 22 (0xf6) is not utf-8 text; save the "
+            + ("file as UTF-8.\n")
+        )
+    else:
+        assert 'birds.csv: --id names a column "größe"' in done.err
 
 
 @pytest.mark.release

@@ -249,4 +249,8 @@ def test_a_table_without_rules_says_so(folder: Path, kpca: Run) -> None:
     assert (done.code, done.out) == (0, "")
     assert "No rule holds in nearly all of the 60 rows of one.csv." in done.err
     assert kpca("rules", "one.csv", "--out", "none.json").code == 0
-    assert kpca("rules", "one.csv", "--rules", "none.json").code == 0
+    checked = kpca("rules", "one.csv", "--rules", "none.json")
+    assert (
+        checked.code == 3
+        and "none.json: not a usable file of rules (it holds no rule)" in checked.err
+    )

@@ -357,7 +357,7 @@ def test_the_first_bad_pixel_is_named() -> None:
         ({"kernel": "poly"}, "kernel is 'poly'"),
         ({"content": "film"}, "content is 'film'"),
         ({"bandwidth": 4.0}, "bandwidth is that of the RBF kernel"),
-        ({"kernel": "rbf", "bandwidth": 0.0}, "bandwidth is 0.0; give a finite number from 0.1 up"),
+        ({"kernel": "rbf", "bandwidth": 0.0}, "bandwidth is 0; give a finite number from 0.1 up"),
         ({"luma": -1}, "luma is -1"),
         ({"chroma": np.inf}, "chroma is inf"),
         ({"strength": 1.5}, "strength is 1.5"),

@@ -197,3 +197,10 @@ def test_pages_have_masks_of_their_own() -> None:
 def test_what_cannot_be_is_refused(options: dict, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         denoise_kpca(np.ones((8, 8)), **options)
+
+
+def test_a_mask_that_is_not_a_number_somewhere_is_refused() -> None:
+    mask = np.ones(NOISY.shape)
+    mask[3, 5] = np.nan
+    with pytest.raises(InputError, match="mask is not a number at 3, 5"):
+        denoise_kpca(NOISY, mask=mask, quality="draft")

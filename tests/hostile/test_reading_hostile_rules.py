@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, RefusedError
 from kpca_apps.novelty.relations import rule_file
-from kpca_apps.novelty.relations.rule_file import read_rules, rules_to_json
+from kpca_apps.novelty.relations.rule_file import check_target, read_rules, rules_to_json
 from tests.novelty.relations.ruled import held, ruled_frame
 
 GOOD: dict[str, Any] = {
@@ -57,6 +57,9 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a kind that is none": (rule("magic", "a", "b"), "Invalid value 'magic' - at `$.rules[0].rule"),
     "a slip in a name": (rule("order", "a", "b", strickt=True), "unknown field `strickt`"),
     "one column too few": (rule("order", "a"), "rule 1: 1 columns for a rule of its kind"),
+    "no rule": (changed(rules=[]), "it holds no rule"),
+    "no number": (rule("linear", "a", "b", coefficients=[True]), "Expected `float`, got `bool`"),
+    "no text": ("\ufeff{}".encode("utf-16-le")[:-1], "line 1, byte 5 (0x7d) is not utf-16 text"),
     "no column": (rule("unique"), "rule 1: 0 columns"),
     "a column twice": (rule("order", "a", "a"), "rule 1: it names a column twice"),
     "an unknown column": (rule("order", "a", "c"), 'its column "c" is not among the columns'),
@@ -101,10 +104,14 @@ def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None
     assert len(message) < 700
 
 
-def test_the_good_file_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_good_file_is_read_and_known_as_ours(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
-    path.write_text(json.dumps(GOOD), encoding="utf-8")
+    path.write_text(json.dumps(GOOD), encoding=encoding)
     assert len(read_rules(path).rules) == 1
+    with pytest.raises(RefusedError, match="exists already"):
+        check_target(path)
+    check_target(path, force=True)
 
 
 def test_paths_that_are_no_files_are_refused(
@@ -113,16 +120,16 @@ def test_paths_that_are_no_files_are_refused(
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "rules.json").write_text(json.dumps(GOOD), encoding="utf-8")
     for name, words in (
-        ("pipe", "is not a file; name a file of rules"),
+        ("pipe", "a file of rules is a regular file"),
         ("rule.json", 'no such file. Did you mean "rules.json"?'),
-        ("", "is not a file"),
+        ("", "is a regular file"),
         ("a\0b", "cannot be read"),
         ("x" * 300, "cannot be read"),
     ):
         with pytest.raises(InputError, match=words.replace("?", r"\?")):
             read_rules(tmp_path / name)
     monkeypatch.setattr(rule_file, "LARGEST", 100)
-    with pytest.raises(InputError, match="a file of rules has less than"):
+    with pytest.raises(InputError, match="a file of rules is a regular file of less than"):
         read_rules(tmp_path / "rules.json")
 
 

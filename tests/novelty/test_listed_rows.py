@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kpca_apps import screen_table
 from kpca_apps.novelty.columns.plan import ColumnSpec
 from kpca_apps.novelty.listed_rows import Suggestions
 from kpca_apps.novelty.result import MISSPELT, FlaggedRow, OddCell, Reason
@@ -184,3 +185,26 @@ def test_a_cell_that_a_formula_gives_reads_so_however_odd_it_is_by_itself() -> N
         (ranked,) = (one for one in result.ranked if one.row == row + 1)
         assert (ranked.reasons[0].column, float(ranked.reasons[0].expected)) == (column, value)
         assert "total = number * price in 396 of 400 rows." in " ".join(ranked.hints)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_a_reason_names_what_differs(seed: int) -> None:
+    """A row that is no odder than its neighbours has no reason."""
+    draw = np.random.default_rng(seed)
+    columns = {"town": ["Rome", "Paris", "Oslo", "Bonn"], "side": ["left", "right"], "n": [0, 1, 2]}
+    frame = pl.DataFrame({name: draw.choice(of, 80).tolist() for name, of in columns.items()})
+    found = screen_table(frame, explain=80, count=3)
+    reasons = [reason for row in found.ranked for reason in row.reasons]
+    assert reasons and all(reason.seen != reason.expected for reason in reasons)
+    assert not all(row.reasons for row in found.ranked)
+
+
+def test_long_texts_are_cut_where_they_differ() -> None:
+    towns = np.random.default_rng(0).choice(["Rome", "Oslo"], 120)
+    texts = [f"A text of more than forty characters that ends in {town}" for town in towns]
+    texts[50] = texts[int(np.argmax(towns != towns[50]))]
+    found = screen_table(pl.DataFrame({"town": towns.tolist(), "text": texts}), count=1)
+    seen, expected = str(found).splitlines()[1].split(": text ")[1].split(", expected ")
+    assert (seen, expected) == ("...ds in Rome", "...ds in Oslo")[
+        :: 1 if towns[50] == "Oslo" else -1
+    ]

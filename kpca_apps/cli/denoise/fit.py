@@ -28,7 +28,6 @@ from kpca_apps.denoise.batch.dictionary import (
 from kpca_apps.denoise.batch.examine.measuring import KnownNoise, MeasuredFile, measure_file, pooled
 from kpca_apps.denoise.batch.inputs import find_images, named_reason
 from kpca_apps.denoise.batch.profile import check_target, kept
-from kpca_apps.denoise.image import value_range
 from kpca_apps.errors import ConfigError, InputError, OptionError
 from kpca_apps.names import one_line
 from kpca_apps.report.denoising.text import (
@@ -205,6 +204,8 @@ def _require_usable(
     images: Sequence[NDArray[np.generic]], names: Sequence[str], options: FitOptions
 ) -> None:
     """Refuse examples and options that do not go together."""
+    from kpca_apps.denoise.dictionary.pixels import check_levels
+
     whole = options.patch_size is None
     for image, name in zip(images, names, strict=True):
         height, width = image.shape[:2]
@@ -218,13 +219,8 @@ def _require_usable(
             f"{one_line(names[0])}: no other example differs from it: there is nothing to learn; "
             "give images that differ"
         )
-    widest = max(value_range(image)[0] for image in images)
-    for name in ("sigma", "examples_sigma"):
-        if (level := getattr(options, name) or 0.0) > widest:
-            raise ConfigError(
-                f"--{name.replace('_', '-')} is {level:g}, above the range of the images, "
-                f"{widest:g}: give it in their units"
-            )
+    with in_flags():
+        check_levels(options, images)
 
 
 def _noise_lines(files: Sequence[MeasuredFile]) -> list[str]:

@@ -19,8 +19,16 @@ from kpca_apps.denoise.options import (
 from kpca_apps.denoise.options import Options as Method
 from kpca_apps.denoise.regions import Region, checked_region
 from kpca_apps.errors import OptionError, ParameterError
-from kpca_apps.names import one_line
-from kpca_apps.options import Options, files, general, panel
+from kpca_apps.names import one_line, shown
+from kpca_apps.options import (
+    LARGEST_SEED,
+    MOST_JOBS,
+    Options,
+    files,
+    general,
+    is_number,
+    panel,
+)
 
 if TYPE_CHECKING:
     NoiseName = str  # a checker of types cannot read choices from a table
@@ -32,7 +40,6 @@ RawOut = Literal["tiff", "dng"]
 METHOD = ("quality", "kernel", "bandwidth", "content", "luma", "chroma", "strength")
 # Beside those, what a dictionary does not take.
 WITHOUT_MODEL = ("preview", "stack", "same_noise", "profile", "per_image", "mask", "region")
-MOST_JOBS, LARGEST_SEED = 1000, 2**32 - 1
 
 _noise, _method, _examples = panel("Noise"), panel("Method"), panel("Examples")
 
@@ -51,14 +58,13 @@ class Checked(Options):
 
     def __post_init__(self) -> None:
         data_range, jobs, seed = (getattr(self, n, None) for n in ("data_range", "jobs", "seed"))
-        if data_range is not None and not LEAST_RANGE <= data_range <= LARGEST_RANGE:
-            raise OptionError("data_range", f"is {data_range:g}; give a finite number above 0")
-        if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-            given = one_line(str(jobs), 30)
-            raise OptionError("jobs", f"is {given}; give a number from 1 to {MOST_JOBS}")
-        if seed is not None and not 0 <= seed <= LARGEST_SEED:
-            given = one_line(str(seed), 30)
-            raise OptionError("seed", f"is {given}; give a whole number from 0 to {LARGEST_SEED}")
+        for name, value, low, high, what in (
+            ("data_range", data_range, LEAST_RANGE, LARGEST_RANGE, "finite number above 0"),
+            ("jobs", jobs, 1, MOST_JOBS, f"number from 1 to {MOST_JOBS}"),
+            ("seed", seed, 0, LARGEST_SEED, f"whole number from 0 to {LARGEST_SEED}"),
+        ):
+            if value is not None and not is_number(value, low, high):
+                raise OptionError(name, f"is {shown(value)}; give a {what}")
 
 
 class RunOptions(Checked):

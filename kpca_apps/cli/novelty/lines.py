@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from kpca_apps.cli.console import MAX_LINE, Console, column_lines, terminal_width
-from kpca_apps.names import listed, one_line
+from kpca_apps.names import cut_apart, listed, one_line
 from kpca_apps.novelty.screening.judge import rate_statement
 from kpca_apps.report.novelty.text import (
     PRECISION,
@@ -138,7 +138,7 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     for cell in cells:
         more = f" (and {cell.n_cells - 1:,} more)" if cell.n_cells > 1 else ""
         where = str(cell.row if cell.line is None else cell.line)
-        seen, meant = _differing(cell.seen or "missing", cell.suggestion)
+        seen, meant = cut_apart(cell.seen or "missing", cell.suggestion, 20)
         seen, file = f"{seen}{more}", result.row_files.get(cell.row, "")
         rows.append((where, one_line(file, 20), one_line(cell.where, 24), seen, meant))
     # Where nothing is clearly meant, or there is one file, there is no column for it.
@@ -151,15 +151,6 @@ def odd_cell_lines(result: ScreeningResult) -> list[str]:
     for cell, line in zip(cells, body, strict=True):
         lines += [line, *_wrapped([cell.sentence], indent=6)]
     return [*lines, *left]
-
-
-def _differing(seen: str, meant: str) -> tuple[str, str]:
-    """Cut a text and what was meant to where they differ, so that both fit beside each other."""
-    pairs = enumerate(zip(seen, meant, strict=False))
-    same = next((k for k, (one, other) in pairs if one != other), min(len(seen), len(meant)))
-    start = max(same - 6, 0) if meant and max(len(seen), len(meant)) > 20 else 0
-    cut = f"...{seen[start:]}" if start else seen, f"...{meant[start:]}" if start else meant
-    return one_line(cut[0], 20), one_line(cut[1], 20)
 
 
 def group_lines(result: ScreeningResult) -> list[str]:
@@ -226,8 +217,9 @@ def _first_reason(row: RankedRow) -> str:
     if not row.reasons:
         return "as expected in every column" if row.explained else "(not explained)"
     reason, *others = row.reason_sets[0]
-    seen = "missing" if is_missing(reason.seen) else one_line(reason.seen, 20)
-    expected = "no value" if is_missing(reason.expected) else one_line(reason.expected, 20)
+    seen, expected = cut_apart(reason.seen, reason.expected, 20)
+    seen = "missing" if is_missing(reason.seen) else seen
+    expected = "no value" if is_missing(reason.expected) else expected
     beside = f" (with {', '.join(one_line(other.column, 24) for other in others)})" * bool(others)
     group = f" for {one_line(row.group, 40)}" if row.group else ""
     return f"{one_line(reason.column, 24)}: {seen}, expected {expected}{beside}{group}"
@@ -243,8 +235,8 @@ def explanation_lines(row: RankedRow) -> list[str]:
         first = f"{share:.0%}" if share >= 0.005 else share_words(share, row)
         for reason in reasons:
             beside = first if reason is reasons[0] else "together"
-            texts = (reason.column, reason.seen, reason.expected)
-            rows.append((beside, *(one_line(text, 28) for text in texts)))
+            texts = cut_apart(reason.seen, reason.expected, 28)
+            rows.append((beside, one_line(reason.column, 28), *texts))
     return [*column_lines(rows), "", *_wrapped(row.hints), *_wrapped([SHARES])]
 
 

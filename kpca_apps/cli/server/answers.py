@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from kpca_apps.names import one_line
+from kpca_apps.names import one_line, quoted_cell
 from kpca_apps.novelty.relations.rules import HeldRules
 from kpca_apps.novelty.relations.sentences import broken_in, phrase, sentence
 from kpca_apps.novelty.relations.table_rules import BrokenRow
@@ -18,6 +18,7 @@ from kpca_apps.novelty.result import (
     ScreeningResult,
 )
 from kpca_apps.report.novelty.text import diff_headline, headline
+from kpca_apps.report.text import Verbatim
 
 CELL, SENTENCE = 120, 600  # characters
 REASONS, FEW = 3, 5  # of a row; of what is told beside the rows
@@ -31,7 +32,7 @@ def screening(result: ScreeningResult, top: int) -> Answer:
     every = (*result.source.notes, *result.warnings)
     notes, more = [_said(note) for note in every[:FEW]], len(every) - FEW
     return {
-        "says": _said("".join(headline(result))),
+        "says": _said("".join(map(_quoted_part, headline(result)))),
         "n_rows": result.n_rows,
         "n_flagged": result.n_flagged,
         "threshold": _said(result.threshold.statement),
@@ -183,6 +184,11 @@ def _moved(moved: Sequence[MovedColumn]) -> list[Answer]:
 
 def _cell(text: str) -> str:
     return one_line(text, CELL)
+
+
+def _quoted_part(part: str) -> str:
+    """Quote what a sentence has from the table."""
+    return quoted_cell(part) if isinstance(part, Verbatim) else part
 
 
 def _said(text: str) -> str:

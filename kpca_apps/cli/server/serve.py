@@ -48,6 +48,12 @@ class Server(MCPServer[Any]):
             if unknown := [key for key in arguments if tool.name == name and key not in known]:
                 near = suggest(unknown[0], known)
                 raise ToolError(f"{name} has no parameter {one_line(unknown[0])!r}.{near}")
+            for key, value in arguments.items() if tool.name == name else ():
+                # The protocol's package takes true for 1.
+                if isinstance(value, bool) and "boolean" not in str(known[key]):
+                    raise ToolError(
+                        f"{key} is {str(value).lower()}; give a value, not true or false"
+                    )
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -467,7 +467,7 @@ def _columns_of(run: Path) -> tuple[dict[str, bool], tuple[tuple[str, str], ...]
     What is no run is refused later.
     """
     try:
-        result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+        result = json.loads((run / "result.json").read_bytes())
         is_hidden: dict[str, bool] = {}
         for one in result["columns"]:
             key = name_key(str(one["name"]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kpca_apps.denoise.denoiser import Cleaned, clean_image
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.law import NoiseLaw
-from kpca_apps.denoise.image import value_range
+from kpca_apps.denoise.image import dtype_range, value_range
 from kpca_apps.denoise.masks import Mask, numbers_in
 from kpca_apps.denoise.mosaic import clean_mosaic
 from kpca_apps.denoise.noise.choose import sampled_pages
@@ -171,7 +171,14 @@ class GroupDenoiser:
     ) -> Cleaned:
         """Denoise pixels (h, w) or (h, w, 3), or pages of them, to be had at any strength."""
         sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
-        if self.same and isinstance(sigma, tuple):
+        widest = dtype_range(pixels.dtype) if self.same else None
+        for law in self.laws if widest else ():
+            if (level := float(law.variance(widest)) ** 0.5) > widest:
+                raise InputError(
+                    f"its noise, {level:g} where brightest, is above the range of its values, "
+                    f"{widest:g}; measure the noise of its kind again"
+                )
+        if self.same and isinstance(sigma, tuple) and widest is None:
             # A page of hardly any values has a range below the noise of others of its kind.
             most = value_range(pixels, self.data_range)[0]
             sigma = tuple(min(level, most) for level in sigma)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +13,17 @@ import numpy as np
 from kpca_apps.denoise.batch.denoisers import SameNoise
 from kpca_apps.denoise.batch.examine.evidence import kept_law
 from kpca_apps.denoise.estimate.law import NoiseLaw
+from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.denoise.result import FoundLaw
-from kpca_apps.errors import InputError, RefusedError, opening
+from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line
+from kpca_apps.options import is_number
 from kpca_apps.system.files.output import require_parent
+from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import here
 
+WHITE = 65535.0  # of raw files
 KIND, VERSION = "noise profile", 1  # as its document says of itself
 MOST_BYTES = 10_000_000
 
@@ -56,13 +58,13 @@ def read_profile(path: str | Path) -> tuple[SameNoise, ...]:
     """Read a profile that ``kpca denoise noise --save`` wrote; InputError where it is none."""
     place = located(path)
     label = one_line(str(place), 200)
-    with here(place) as file, opening(label):
-        content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else b""
     again = "measure it again by kpca denoise noise --save"
-    if not content.lstrip().startswith(b"{"):
+    with about(label), here(place) as file, opening(label):
+        content = read_text(file, "a noise profile", MOST_BYTES)
+    if not content.lstrip().startswith("{"):
         raise InputError(f"{label}: is no noise profile; {again}.")
     try:
-        document: Any = json.loads(content)
+        document: Any = msgspec.json.decode(content)
         if not isinstance(document, Mapping) or document.get("kind") != KIND:
             raise InputError(f"{label}: is no noise profile; {again}.")
         if document.get("schema_version") != VERSION:
@@ -110,20 +112,19 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 
 def _is_sound(one: KindNoise) -> bool:
-    """Whether noise is of one of the three sorts, finite, and nowhere negative."""
+    """Whether noise is of one of the three sorts, and some image can have it."""
     sorts = [bool(one.sigma), bool(one.laws), bool(one.curves)]
-    numbers = [*one.sigma, *(value for pair in one.curves for value in pair)]
-    terms = [value for law in one.laws for value in (law.gain, law.constant, law.blur)]
+    terms = [value for law in one.laws for value in (law.constant, *law.interval)]
     terms += [value for law in one.laws for value in (*law.brightness, *law.variances)]
+    not_negative = [value for law in one.laws for value in (law.gain, law.blur)]
     return (
         sum(sorts) == 1
-        and all(math.isfinite(value) and value >= 0 for value in numbers)
-        and all(map(math.isfinite, terms))
+        and all(is_number(value, 0, LARGEST_RANGE) for value in one.sigma)
+        and all(min(a, b) >= 0 and a * WHITE + b <= WHITE**2 for a, b in one.curves)
+        and all(is_number(value, 0, LARGEST_RANGE**2) for value in not_negative)
+        and all(is_number(value, -(LARGEST_RANGE**2), LARGEST_RANGE**2) for value in terms)
         and len(one.curves) in (0, 3)
-        and all(
-            law.gain >= 0 and law.blur >= 0 and len(law.brightness) == len(law.variances) > 0
-            for law in one.laws
-        )
+        and all(len(law.brightness) == len(law.variances) > 0 for law in one.laws)
     )
 
 

@@ -29,6 +29,8 @@ from kpca_apps.denoise.progress import watching
 from kpca_apps.denoise.result import DenoisingResult, ImageOutcome
 from kpca_apps.errors import ConfigError
 from kpca_apps.images.files import check_format
+from kpca_apps.names import shown
+from kpca_apps.options import MOST_JOBS, is_number
 from kpca_apps.system.files.spools import spool_folder
 from kpca_apps.system.stores.addresses import AnyPath, located
 from kpca_apps.system.workers import Executor, Workers
@@ -211,8 +213,8 @@ def _check_options(
     check_format(format)
     if raw_out not in RAW_OUTS:
         raise ConfigError(f"raw_out is {raw_out!r}; give one of {', '.join(RAW_OUTS)}")
-    if jobs < 1:
-        raise ConfigError(f"jobs is {jobs}; give 1 or more.")
+    if not is_number(jobs, 1, MOST_JOBS, whole=True):
+        raise ConfigError(f"jobs is {shown(jobs)}; give a whole number from 1 to {MOST_JOBS:,}.")
     for name in baselines:
         if name not in BASELINES:
             raise ConfigError(f"{name!r} is no baseline; give one of {', '.join(BASELINES)}.")

@@ -18,6 +18,7 @@ from kpca_apps.denoise.dictionary.pixels import (
     FEWEST,
     as_given,
     as_pixels,
+    check_levels,
     examples_from,
     over_patches,
     require_room,
@@ -26,12 +27,15 @@ from kpca_apps.denoise.dictionary.pixels import (
 )
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import estimate_noise
+from kpca_apps.denoise.options import LARGEST_RANGE
 from kpca_apps.engine.exact import fit_exact
 from kpca_apps.engine.kernels import RBF
 from kpca_apps.engine.preimage.fixed_point import fixed_point
 from kpca_apps.engine.seeding import seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.errors import ConfigError, InputError, ParameterError
+from kpca_apps.names import shown
+from kpca_apps.options import check_jobs, is_number
 from kpca_apps.system.arrays import Matrix
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 
@@ -151,6 +155,7 @@ class DictionaryDenoiser:
         pixels = [as_pixels(x, n, data_range) for x, n in zip(images, names, strict=True)]
         if not pixels:
             raise InputError(f"there are no images to learn from: give at least {FEWEST}")
+        check_levels(self, images, data_range)
         unit = unit_of(np.asarray(images[0]), data_range)
         rng = seeded_generator(self.random_state)
         rows, shape = examples_from(pixels, names, self.patch_size, self.max_examples, rng)
@@ -242,8 +247,8 @@ class DictionaryDenoiser:
         image = np.asarray(image)
         pixels = self._fitting(as_pixels(image, name, data_range), name)
         unit = unit_of(image, data_range)
-        if sigma is not None and not (np.isfinite(sigma) and sigma >= 0.0):
-            raise ConfigError(f"sigma is {sigma}; give a finite number >= 0")
+        if sigma is not None and not is_number(sigma, 0.0, LARGEST_RANGE):
+            raise ConfigError(f"sigma is {shown(sigma)}; give a finite number >= 0")
         if noise not in ("gaussian", "impulse"):
             raise ConfigError(f"noise is {noise!r}; give 'gaussian' or 'impulse' with a dictionary")
         level = self._level(pixels) if sigma is None else sigma / unit
@@ -293,8 +298,8 @@ class DictionaryDenoiser:
         """
         if self.patch_size is not None:
             raise ConfigError("denoise_stack is for whole images: use denoise for each of these")
-        if not (np.isfinite(sigma) and sigma > 0.0):
-            raise ConfigError(f"sigma is {sigma}; give a finite number > 0")
+        if not (is_number(sigma, 0.0, LARGEST_RANGE) and sigma):
+            raise ConfigError(f"sigma is {shown(sigma)}; give a finite number > 0")
         names = [f"image {i}" for i in range(len(images))]
         pixels = [
             self._fitting(as_pixels(image, name, data_range), name)
@@ -370,16 +375,19 @@ class DictionaryDenoiser:
         counts = {"n_components": 1, "patch_size": 2, "stride": 1, "max_examples": FEWEST}
         for name, least in counts.items():
             number = getattr(self, name)
-            if number is not None and not (isinstance(number, int) and number >= least):
-                raise ParameterError(name, f"is {number!r}; give a whole number >= {least}")
+            if number is not None and not is_number(number, least, whole=True):
+                raise ParameterError(
+                    name, f"is {shown(number, whole=True)}; give a whole number >= {least}"
+                )
         for name in ("bandwidth", "sigma"):
             value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value > 0.0):
-                raise ParameterError(name, f"is {value!r}; give a finite number > 0")
-        if not (np.isfinite(self.examples_sigma) and self.examples_sigma >= 0.0):
+            if value is not None and not (is_number(value, 0.0) and value):
+                raise ParameterError(name, f"is {shown(value)}; give a finite number > 0")
+        if not is_number(self.examples_sigma, 0.0):
             raise ParameterError(
-                "examples_sigma", f"is {self.examples_sigma!r}; give a number >= 0"
+                "examples_sigma", f"is {shown(self.examples_sigma)}; give a number >= 0"
             )
+        check_jobs("n_jobs", self.n_jobs)
         if self.patch_size and self.stride and self.stride > self.patch_size:
             raise ParameterError(
                 "stride",

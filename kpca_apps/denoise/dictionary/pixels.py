@@ -9,9 +9,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from kpca_apps.denoise.image import dtype_range
+from kpca_apps.denoise.image import dtype_range, value_range
+from kpca_apps.denoise.options import LARGEST_RANGE, LEAST_RANGE
 from kpca_apps.denoise.passes.one_pass import patch_grid
-from kpca_apps.errors import ConfigError, InputError
+from kpca_apps.errors import ConfigError, InputError, ParameterError
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix
 
 FEWEST = 5  # examples below which nothing can be held out
@@ -146,13 +149,24 @@ def _patch_means(patches: Matrix, channels: int) -> Matrix:
     return np.tile(by_channel, patches.shape[1] // channels)
 
 
+def check_levels(options: Any, images: Sequence[NDArray[Any]], within: float | None = None) -> None:
+    """Refuse a noise level, `sigma` or `examples_sigma`, above the range of all images."""
+    widest = within or max(value_range(np.asarray(image))[0] for image in images)
+    for name in ("sigma", "examples_sigma"):
+        if (level := getattr(options, name) or 0.0) > widest:
+            raise ParameterError(
+                name,
+                f"is {level:g}, above the range of the images, {widest:g}: give it in their units",
+            )
+
+
 def unit_of(image: NDArray[Any], data_range: float | None) -> float:
     """Return the value that counts as 1: the range given, that of the dtype, or 1."""
     if data_range is None:
         return dtype_range(image.dtype) or 1.0
-    if not (np.isfinite(data_range) and data_range > 0.0):
-        raise ConfigError(f"data_range is {data_range}; give a finite number > 0")
-    return data_range
+    if not is_number(data_range, LEAST_RANGE, LARGEST_RANGE):
+        raise ConfigError(f"data_range is {shown(data_range)}; give a finite number > 0")
+    return float(data_range)
 
 
 def as_given(values: Matrix, image: NDArray[Any]) -> NDArray[np.floating[Any]]:

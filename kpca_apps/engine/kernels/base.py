@@ -12,15 +12,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
+from kpca_apps.names import shown
+from kpca_apps.options import is_number
 from kpca_apps.system.arrays import Matrix, Values
 
 KernelRows = Callable[[Matrix], Values]
@@ -448,21 +449,18 @@ def as_number(
     name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf
 ) -> float:
     """Return ``value`` as a float; raise ValueError unless it is a finite number in the range."""
-    number = math.nan
-    if not isinstance(value, bool) and isinstance(value, Real):
-        with suppress(OverflowError):
-            number = float(value)
-    if not (math.isfinite(number) and number > above and number >= at_least):
+    number = float(value) if is_number(value) else math.nan
+    if not (number > above and number >= at_least):
         bound = f" > {above:g}" if above > -math.inf else ""
         bound += f" >= {at_least:g}" if at_least > -math.inf else ""
-        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+        raise ValueError(f"{name} must be a finite number{bound}, got {shown(value)}.")
     return number
 
 
 def as_integer(name: str, value: Any, *, at_least: int) -> int:
     """Return ``value`` as an int; raise ValueError unless it is an integer >= ``at_least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
-        raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}.")
+    if not is_number(value, at_least, whole=True):
+        raise ValueError(f"{name} must be an integer >= {at_least}, got {shown(value)}.")
     return int(value)
 
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import betainc
 
-from kpca_apps.names import in_prose, one_line, quoted
-from kpca_apps.novelty.columns.encoding import MISSING
+from kpca_apps.names import MISSING, cut_apart, in_prose, quoted, quoted_cell
 from kpca_apps.novelty.result import ColumnProfile, NumericProfile, Pattern, RankedRow, Reason
 from kpca_apps.system.arrays import IntArray
 from kpca_apps.tables.table import Table
@@ -77,7 +76,7 @@ def find_patterns(
             if common is not None:
                 column, value, n_sharing = common
                 who = "all" if n_sharing == len(alike) else f"{n_sharing:,} of them"
-                sentence += f", {who} with {quoted(column)} {one_line(value, 40)}"
+                sentence += f", {who} with {quoted(column)} {quoted_cell(value)}"
             positions = tuple(row.row for row in alike)
             shared = None if common is None else common[:2]
             # A value may end with a full stop itself: "12:30 a.m.".
@@ -101,7 +100,7 @@ def leading_note(
         times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
         if times > most_often:
             best = (
-                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {one_line(value, 40)}, "
+                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {quoted_cell(value)}, "
                 f"as about {100 * share:.2g} % of the table do: the group lies apart from the "
                 "rest, and other odd rows may stand behind it. To judge its rows among "
                 f"themselves, group by {quoted(name)} (--by)."
@@ -248,9 +247,9 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
         clause = CLAUSES.get(kind, f"is {kind}")
         if kind == "same" or kind.startswith("reads "):
             expected = {reason.expected for reason in reasons}
-            clause = f"reads {one_line(reasons[0].seen, 40)}"
-            if len(expected) == 1:
-                clause += f" where {one_line(expected.pop(), 40)} was expected"
+            meant = expected.pop() if len(expected) == 1 else ""
+            seen, meant = map(quoted_cell, cut_apart(reasons[0].seen, meant, 40))
+            clause = f"reads {seen}" + f" where {meant} was expected" * bool(meant)
         names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]
     if ABOVE in names and BELOW in names:

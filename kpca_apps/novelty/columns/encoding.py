@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from kpca_apps.names import MISSING
 from kpca_apps.novelty.checks.number_rules import KnownNumbers
 from kpca_apps.novelty.columns.imputation import ConditionalMeanImputer
 from kpca_apps.novelty.columns.kinds import KINDS, Notation, steps_of
@@ -25,7 +26,6 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat
 
-MISSING = "(missing)"
 # Levels without an indicator of their own, as what is expected: none of them is.
 _OTHER = "a rarer value"
 _MAX_LEVELS = 50

@@ -18,7 +18,15 @@ from typing import Any
 import polars as pl
 
 from kpca_apps.errors import InputError, about
-from kpca_apps.names import listed, one_line, reason_of, unique_names
+from kpca_apps.names import (
+    cut_apart,
+    listed,
+    one_line,
+    quoted,
+    quoted_cell,
+    reason_of,
+    unique_names,
+)
 from kpca_apps.novelty.checks.drift import RATE, moved_columns
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.encoding import ColumnSummary
@@ -167,7 +175,7 @@ def _read(folder: Path) -> _Run:
     try:
         with about(label):
             require_memory(path.stat().st_size)
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(
             f"{label}: has no result.json that can be read ({reason_of(error)}); name the folder "
@@ -300,7 +308,8 @@ def _listed(
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         # First what put the row on the list: of many columns only some are told.
         changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
-        reason = f"{columns}: {row['seen']}, expected {row['expected']}"
+        seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or "", CELL))
+        reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
         int(one["place"]) if one is not None and one["is flagged"] else None
         for one in (was, become)

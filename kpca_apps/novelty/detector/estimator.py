@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kpca_apps.engine.checked_rows import as_given, checked_rows, fit_context
+from kpca_apps.engine.checked_rows import Number, as_given, checked_rows, fit_context
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import ArrayRows, RowSource, sample_positions
 from kpca_apps.engine.subspace import KernelSubspace
@@ -26,7 +26,7 @@ from kpca_apps.novelty.detector.reasons import ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
 from kpca_apps.novelty.detector.threshold import conformal_p_values
 from kpca_apps.novelty.detector.views import ColumnRoles
-from kpca_apps.options import RIDGES, CalibrationName
+from kpca_apps.options import MOST_JOBS, RIDGES, CalibrationName
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 
@@ -156,17 +156,17 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contaminated": ["boolean"],
-        "share": [Interval(Real, 0, 1, closed="neither")],
-        "alpha": [Interval(Real, 0, 1, closed="neither")],
-        "n_components": [Interval(Integral, 0, None, closed="left"), None],
+        "share": [Number(Real, 0, 1, closed="neither")],
+        "alpha": [Number(Real, 0, 1, closed="neither")],
+        "n_components": [Number(Integral, 0, None, closed="left"), None],
         "kernel": [StrOptions({"rbf"}), Kernel, callable, None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "ridge": [Interval(Real, *RIDGES, closed="both"), None],
-        "n_landmarks": [Interval(Integral, 2, None, closed="left"), None],
+        "gamma": [Number(Real, 0, None, closed="neither"), None],
+        "ridge": [Number(Real, *RIDGES, closed="both"), None],
+        "n_landmarks": [Number(Integral, 2, None, closed="left"), None],
         "calibration": [StrOptions({"auto", "leave-one-out", "split"})],
         "as_is": ["array-like", None],
         "groups": [list, tuple, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Number(Integral, -MOST_JOBS, MOST_JOBS, closed="both"), None],
         "random_state": ["random_state"],
     }
 

@@ -21,7 +21,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
+from kpca_apps.names import shown
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.options import is_number
 
 
 class PyodNovelty(BaseEstimator):
@@ -76,9 +78,9 @@ class PyodNovelty(BaseEstimator):
         -------
         self
         """
-        if not 0 < self.contamination <= 0.5:
+        if not (is_number(self.contamination, 0, 0.5) and self.contamination):
             raise ValueError(
-                f"contamination is {self.contamination!r}; give a share above 0, at most .5"
+                f"contamination is {shown(self.contamination)}; give a share above 0, at most .5"
             )
         given = KernelPCANovelty(random_state=0) if self.detector is None else self.detector
         self.detector_ = clone(given).set_params(contaminated=True, share=self.contamination)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpca_apps.names import one_line, quoted
+from kpca_apps.names import quoted, quoted_cell
 from kpca_apps.novelty.columns.kinds import Notation
 from kpca_apps.novelty.columns.plan import ColumnPlan
 from kpca_apps.novelty.redact import Note
@@ -308,12 +308,12 @@ def _of_levels(cell: JudgedCell) -> Contradiction:
     says = f"{n:,} of the {others:,} other rows with {given}"
     if more:
         # Columns that say little each say it together.
-        read, meant = one_line(cell.seen, 40), one_line(cell.expected, 40)
-        says = f'Of the {others:,} other rows with {given}, {n:,} read "{meant}" and '
-        says += f'{first.n_same or "none"} "{read}"; of the {more[0].n_rows:,} with '
+        read, meant = quoted_cell(cell.seen), quoted_cell(cell.expected)
+        says = f"Of the {others:,} other rows with {given}, {n:,} read {meant} and "
+        says += f"{first.n_same or 'none'} {read}; of the {more[0].n_rows:,} with "
         says += f"{_shared(more[0])}, {more[0].n_agreeing:,} and {more[0].n_same or 'none'}."
     elif cell.expected:
-        says += f' read "{one_line(cell.expected, 40)}".'
+        says += f" read {quoted_cell(cell.expected)}."
     elif 2 * n > others:
         says += " have no value there."
     else:
@@ -344,7 +344,7 @@ def _of_usual(number: JudgedNumber, table: Table, notation: Notation) -> Contrad
         clearness=-odd.log_p / float(np.log(10.0)),
         sentence=(
             f"The {odd.n_rows:,} other rows with {quoted(number.given)} "
-            f"{one_line(number.level, 40)} lie {about}, this one {odd.times:,.0f} times as far "
+            f"{quoted_cell(number.level)} lie {about}, this one {odd.times:,.0f} times as far "
             f"from that as rows of one {quoted(number.given)} usually do."
         ),
         given=(number.given,),
@@ -353,4 +353,4 @@ def _of_usual(number: JudgedNumber, table: Table, notation: Notation) -> Contrad
 
 def _shared(evidence: Evidence) -> str:
     pairs = zip(evidence.columns, evidence.values, strict=True)
-    return " and ".join(f"{quoted(name)} {one_line(text, 40)}" for name, text in pairs)
+    return " and ".join(f"{quoted(name)} {quoted_cell(text)}" for name, text in pairs)

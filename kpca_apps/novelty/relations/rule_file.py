@@ -8,7 +8,6 @@ declared types and to what makes sense; nothing in a file can run code.
 from __future__ import annotations
 
 import math
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from kpca_apps.errors import InputError, RefusedError, opening
+from kpca_apps.errors import InputError, RefusedError, about, opening
 from kpca_apps.names import one_line, quoted, reason_of, visible_json
 from kpca_apps.novelty.relations.checking import code_forms
 from kpca_apps.novelty.relations.rule import (
@@ -37,12 +36,13 @@ from kpca_apps.novelty.relations.rule import (
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import sentence
 from kpca_apps.system.files.output import atomic_write, require_parent
+from kpca_apps.system.files.texts import marked_encoding, read_text
 from kpca_apps.tables.values import DECIMAL_MARKS, THOUSANDS_MARKS, DateFormat, NumberFormat
 
 FORMAT = "kpca-rules"
 TITLE = "Rules between the columns of"  # in the first line of every other file of rules
-_TITLES = tuple(f"{mark}{TITLE}".encode() for mark in ("", "-- ", "# "))
-_MARK = f'"format": "{FORMAT}"'.encode()
+_TITLES = tuple(f"{mark}{TITLE}" for mark in ("", "-- ", "# "))
+_MARK = f'"format": "{FORMAT}"'
 _FIRST_BYTES = 200
 FORMAT_VERSION = 1
 LARGEST = 20_000_000  # bytes of a file
@@ -160,40 +160,33 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 def _is_of_rules(path: Path) -> bool:
     with path.open("rb") as file:
-        head = file.read(_FIRST_BYTES)
-    return head.startswith(_TITLES) or (head.startswith(b"{") and _MARK in head)
+        data = file.read(_FIRST_BYTES)
+    head = data.decode(marked_encoding(data)[0], "ignore")
+    return head.startswith(_TITLES) or (head.startswith("{") and _MARK in head)
 
 
 def read_rules(path: str | Path) -> HeldRules:
     """Read a file of rules, or refuse it in one line that names it and says what is wrong."""
-    with opening(path, Path(path)):
-        data = _bytes_of(Path(path))
+    with about(path), opening(path, Path(path)):
+        text = read_text(Path(path), "a file of rules", LARGEST)
     try:
-        return _rules_of(data)
+        return _rules_of(text)
     except (ValueError, RecursionError) as error:
         reason = one_line(" ".join(str(error).split()), 200)
         raise InputError(f"not a usable file of rules ({reason}); {_WRITE_ONE}", path) from None
 
 
-def _bytes_of(path: Path) -> bytes:
-    found = path.stat()
-    # Opening a named pipe would wait for whoever writes to it.
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError("is not a file; name a file of rules.", path)
-    if found.st_size > LARGEST:
-        raise InputError(f"a file of rules has less than {LARGEST // 10**6} MB.", path)
-    return path.read_bytes()
-
-
-def _rules_of(data: bytes) -> HeldRules:
-    head = msgspec.json.decode(data, type=_Head)
+def _rules_of(text: str) -> HeldRules:
+    head = msgspec.json.decode(text, type=_Head)
     if head.format != FORMAT:
         raise ValueError("it was not written by this toolkit")
     if head.format_version != FORMAT_VERSION:
         raise ValueError(
             f"format {head.format_version}, where this version reads format {FORMAT_VERSION}"
         )
-    document = msgspec.json.decode(data, type=_Document)
+    document = msgspec.json.decode(text, type=_Document)
+    if not document.rules:
+        raise ValueError("it holds no rule")
     held = tuple(HeldRule(of.rule, of.n_rows, of.n_broken, of.broken) for of in document.rules)
     require_sound(document.columns, held)
     named = {name for record in document.rules for name in record.rule.columns}

@@ -17,7 +17,7 @@ import numpy as np
 from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
-from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.names import MISSING, listed, quoted, quoted_cell
 from kpca_apps.novelty.columns.encoded import (
     Accepted,
     AnyTable,
@@ -32,7 +32,7 @@ from kpca_apps.novelty.columns.encoded import (
     some_rows,
     take_rows,
 )
-from kpca_apps.novelty.columns.encoding import MISSING, TableEncoder
+from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import ColumnPlan, ColumnSpec, infer_plan
 from kpca_apps.novelty.detector.detector import Detector, Parameters
@@ -339,7 +339,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
     name = encoder.groups[group].name
     text, _ = encoder.seen(rows.sample_table, int(is_of.argmax()), group)
     start = f"{100 * is_of.mean():.0f} % of the rows have"
-    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {one_line(text, 40)}"
+    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {quoted_cell(text)}"
     rest = (
         "and lie apart from the others. So many are not odd by themselves: they are ranked among "
         "each other, and the oddest of them are listed."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kpca_apps.names import cut_apart
 from kpca_apps.novelty.result import (
     ColumnProfile,
     Curves,
@@ -18,7 +19,16 @@ from kpca_apps.novelty.result import (
     ScreeningDiff,
     ScreeningResult,
 )
-from kpca_apps.report.text import count, cut, in_prose, join_parts, ordinal, percent, plural
+from kpca_apps.report.text import (
+    MAX_NAME,
+    count,
+    cut,
+    in_prose,
+    join_parts,
+    ordinal,
+    percent,
+    plural,
+)
 
 MAX_DIGITS = 12  # of the largest score, spent on distinguishing scores
 MAX_ROWS = 100  # rows whose scores are told apart by their decimals, and those of a diff
@@ -168,7 +178,7 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
         return ["."]
     if not row.reasons:
         return [", though every column reads what the rows most like it do."]
-    first = row.reason_sets[0]
+    first = [_cut_apart(reason) for reason in row.reason_sets[0]]
     profiles = {column.name: column for column in columns}
     of_first = [profiles.get(reason.column) for reason in first]
     names = join_parts([[cut(reason.column)] for reason in first])
@@ -188,6 +198,14 @@ def _because(row: RankedRow, columns: Sequence[ColumnProfile], start: str = ": i
     seen = [["no value" if is_missing(reason.seen) else cut(reason.seen)] for reason in first]
     read = " read " if together else " reads "
     return [start, *names, *together, read, *join_parts(seen), *where]
+
+
+def _cut_apart(reason: Reason) -> Reason:
+    """Return a reason whose texts, if they are long, are cut so that what differs is seen."""
+    if max(len(reason.seen), len(reason.expected)) <= MAX_NAME:
+        return reason
+    seen, expected = cut_apart(reason.seen, reason.expected, MAX_NAME)
+    return replace(reason, seen=seen, expected=expected)
 
 
 @dataclass(frozen=True)

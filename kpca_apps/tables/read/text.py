@@ -5,34 +5,19 @@ from __future__ import annotations
 import codecs
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from kpca_apps.errors import InputError, KpcaError
+from kpca_apps.errors import InputError
 from kpca_apps.system import limits
+from kpca_apps.system.files.texts import decoded, marked_encoding
 from kpca_apps.tables.input_file import InputFile
 
 # Bytes at the head of a text that suffice to know what it is.
 _HEAD_BYTES = 1 << 20
 _MARK = codecs.BOM_UTF8
 _LISTED = 10  # bad lines that are named
-# UTF-32 first: its little-endian mark starts with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig", "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32", "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32", "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16", "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16", "utf-16"),
-)
-
-
-class NotUtf8(InputError):
-    """Text that is not UTF-8; `byte` is the first that is not, on line `line`."""
-
-    def __init__(self, message: str, byte: int, line: int) -> None:
-        super().__init__(message)
-        self.byte, self.line = byte, line
 
 
 class Text:
@@ -45,10 +30,9 @@ class Text:
     def __init__(self, file: InputFile) -> None:
         self.file, self.options = file, file.options
         given, notes = file.options.encoding, [*file.source.notes]
-        marks = (mark for mark in _MARKS if file.head.startswith(mark[0]) and given is None)
-        _, self._codec, name = next(marks, (b"", "utf-8", given or "utf-8"))
+        self._codec, name = marked_encoding(file.head)
         if given is not None:
-            self._codec = codecs.lookup(given).name
+            self._codec, name = codecs.lookup(given).name, given
         elif name != "utf-8":
             notes.append(f"Read as {name.upper()} by its byte-order mark.")
         self.source = replace(file.source, encoding=name, notes=tuple(notes))
@@ -93,53 +77,6 @@ class Text:
             head = head.replace(b"\r", b"\n")
             chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
         return head, chain([head] if head else [], chunks)
-
-
-def decoded(chunks: Iterable[bytes], codec: str, *, zeros: bool = False) -> Iterator[bytes]:
-    """Turn the chunks of a text into chunks of UTF-8, none of them empty.
-
-    Zero bytes are refused, unless those who take the chunks look out for them.
-    """
-    position = written = newlines = returns = 0
-    try:
-        decoder = codecs.getincrementaldecoder(codec)()
-        # An empty chunk marks the end.
-        for chunk in chain(chunks, [b""]):
-            state = decoder.getstate()
-            try:
-                if chunk and chunk.isascii() and codec[:5] == "utf-8" and state == (b"", 0):
-                    text = chunk
-                else:
-                    text = decoder.decode(chunk, final=not chunk).encode("utf-8")
-            except UnicodeDecodeError as error:
-                carried = len(error.object) - len(chunk)
-                decoder.setstate(state)
-                before = decoder.decode(chunk[: max(error.start - carried, 0)])
-                lines = newlines + before.count("\n") or returns + before.count("\r")
-                byte, place = error.object[error.start], position - carried + error.start
-                message = (
-                    f"line {1 + lines}, byte {place + 1} (0x{byte:02x}) is not "
-                    f"{codec.removesuffix('-sig')} text; save the file as UTF-8."
-                )
-                if codec == "utf-8":
-                    raise NotUtf8(message, byte, 1 + lines) from None
-                raise InputError(message) from None
-            if not zeros and (zero := text.find(b"\0")) >= 0:
-                line = 1 + newlines + text.count(b"\n", 0, zero)
-                raise InputError(
-                    f"line {line}, byte {written + zero + 1} (0x00) does not belong in text; the "
-                    "file is binary, or UTF-16 without a byte-order mark: save it as UTF-8."
-                )
-            position, written = position + len(chunk), written + len(text)
-            newlines += text.count(b"\n")
-            returns += text.count(b"\r") if not newlines else 0
-            if text:
-                yield text
-    except KpcaError:
-        raise
-    except (ValueError, LookupError, AttributeError, TypeError):
-        # Codecs that cannot take text in pieces ("punycode"), or leave lone surrogates behind.
-        raise InputError(f"cannot be read as {codec}; save it as UTF-8.") from None
 
 
 class BadLines:

@@ -129,3 +129,12 @@ def test_of_jpeg_it_is_said_that_the_rest_is_encoded_anew(tmp_path: Path) -> Non
     for one in ("in/b.png", "out/a.jpg"):
         (tmp_path / one).unlink()
     assert "encoded anew" not in " ".join(run(tmp_path).images[0].notes)
+
+
+def test_a_mask_file_that_is_not_a_number_somewhere_is_refused(tmp_path: Path) -> None:
+    save(tmp_path / "in", "a.png", NOISY)
+    tifffile.imwrite(tmp_path / "m.tif", np.where(DATA, 1, np.nan).astype(np.float32))
+    (outcome,) = run(tmp_path, mask=tmp_path / "m.tif").images
+    assert outcome.reason == "a.png: its mask m.tif: mask is not a number at 0, 0; give 1 where" + (
+        " there are data, else 0"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from kpca_apps.denoise.batch.denoisers import GroupDenoiser, SameNoise
 from kpca_apps.denoise.batch.examine.measuring import measure_file, pooled
 from kpca_apps.denoise.batch.profile import KIND, VERSION, kept, read_profile
 from kpca_apps.denoise.batch.run import run_batch
+from kpca_apps.denoise.estimate.law import NoiseLaw
 from kpca_apps.denoise.options import Options
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, KpcaError
 from kpca_apps.images.files import read_image
 from tests.denoise.toy import save
 
@@ -117,6 +118,13 @@ def test_curves_of_raw_files_are_kept(tmp_path: Path) -> None:
         ({"kinds": [{"images": "a", "n_images": 1}]}, "noise that cannot be"),
         ({"kinds": [{"images": "a", "n_images": 1, "sigma": [-1.0]}]}, "noise that cannot be"),
         ({"kinds": [{"images": "a", "n_images": 1, "sigma": "x"}]}, "is damaged"),
+        ({"kinds": [{"images": "a", "n_images": 1, "sigma": [True]}]}, "is damaged"),
+        ({"kinds": [{"images": "a", "n_images": 1, "sigma": [1e308]}]}, "noise that cannot be"),
+        ({"kinds": [{"images": "a", "n_images": 1, "sigma": [float("nan")]}]}, "is damaged"),
+        (
+            {"kinds": [{"images": "a", "n_images": 1, "curves": 3 * [[1e9, 0.0]]}]},
+            "noise that cannot be",
+        ),
         ({"kinds": 2 * [{"images": "a", "n_images": 1, "sigma": [1.0]}]}, "noise that cannot be"),
     ],
 )
@@ -130,13 +138,29 @@ def test_what_is_no_profile_is_refused(
 
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    nothing_of_ours = b"", b"\xff\xfe", b"\x89PNG\r\n", b"[" * 100_000
     for content, what in (
-        *((one, "no noise profile") for one in nothing_of_ours),
-        (b"{", "damaged"),
+        (b"", "is no noise profile"),
+        (b"\xff\xfe", "is no noise profile"),
+        (b"[" * 100_000, "is no noise profile"),
+        (b"\x89PNG\r\n", "line 1, byte 1 .0x89. is not utf-8 text"),
+        (b"{", "is damaged"),
     ):
         (tmp_path / "p.json").write_bytes(content)
-        with pytest.raises(InputError, match=rf"p\.json: is {what}"):
+        with pytest.raises(InputError, match=rf"p\.json: {what}"):
             read_profile(tmp_path / "p.json")
     with pytest.raises(InputError, match="no such file"):
         read_profile(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        SameNoise("160 x 160, 1 x uint8", sigma=(300.0,)),
+        SameNoise("160 x 160, 1 x uint8", laws=(replace(NoiseLaw.of_nothing(0.0), gain=300.0),)),
+    ],
+)
+def test_noise_above_the_range_of_an_image_is_refused(tmp_path: Path, same: SameNoise) -> None:
+    (known,) = read_profile(stored(tmp_path / "p.json", (same,)))
+    denoiser = GroupDenoiser(Options(quality="draft"), same=(known,), from_profile=True)
+    with pytest.raises(KpcaError, match=r"above the (data )?range of"):
+        denoiser.of_kind(known.kind).clean(photograph(0, sigma=9))

@@ -274,7 +274,7 @@ def test_examples_are_stored_once(tmp_path, model):
         ({"n_components": 9}, "n_components is 9, but 9 examples have 8 components at most"),
         ({"patch_size": 1}, "patch_size is 1"),
         ({"patch_size": 4, "stride": 5}, "wider than patches of 4"),
-        ({"bandwidth": -1.0}, r"bandwidth is -1\.0"),
+        ({"bandwidth": -1.0}, r"bandwidth is -1;"),
         ({"sigma": np.nan}, "sigma is nan"),
         ({"examples_sigma": -1.0}, "examples_sigma is"),
         ({"max_examples": 2}, "max_examples is 2"),
@@ -311,7 +311,7 @@ def test_images_that_do_not_fit_the_model_are_refused(model):
         model.denoise(255.0 * np.random.default_rng(0).random((8, 8)), name="x.tif")
     with pytest.raises(ConfigError, match="sigma is -1"):
         model.denoise(np.zeros((8, 8)), sigma=-1.0)
-    with pytest.raises(ConfigError, match=r"sigma is 0\.0; give a finite number > 0"):
+    with pytest.raises(ConfigError, match=r"sigma is 0; give a finite number > 0"):
         model.denoise_stack(np.zeros((2, 8, 8)), 0.0)
     with pytest.raises(ConfigError, match="noise is 'rain'; give 'gaussian' or 'impulse'"):
         model.denoise(np.zeros((8, 8)), sigma=0.1, noise="rain")

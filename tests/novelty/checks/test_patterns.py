@@ -89,7 +89,7 @@ def test_columns_that_are_odd_together_are_told_together() -> None:
     seen = "this is it"
     words = [Reason(name, 0.5, seen, "", seen, "", both) for name in both]
     (found,) = patterns([tuple(words)] * 3)
-    assert found.sentence.startswith('3 rows: "weight" and "height" both read this is it')
+    assert found.sentence.startswith('3 rows: "weight" and "height" both read "this is it".')
 
 
 def test_columns_off_to_different_sides_are_told_in_one_breath() -> None:
@@ -118,7 +118,7 @@ def test_a_level_and_missing_cells_are_told_as_such() -> None:
     gap = Reason("weight", 1.0, "(missing)", "3", None, 3.0)
     found = patterns([(level,)] * 4 + [(gap,)] * 3, (profile("kind", "categorical"),))
     assert [pattern.sentence for pattern in found] == [
-        '4 rows: "kind" reads Suplies where Supplies was expected.',
+        '4 rows: "kind" reads "Suplies" where "Supplies" was expected.',
         '3 rows: "weight" is missing.',
     ]
 
@@ -144,7 +144,7 @@ def test_a_value_that_leads_the_list_and_goes_on_beyond_it_is_named(
     found = [*leading_note(flagged([()] * 30), listed, sample, 400, ["site"])]
     assert len(found) == is_named
     for sentence in found:
-        assert sentence.startswith('20 of 30 flagged rows have "site" x, as about 10 % of the')
+        assert sentence.startswith('20 of 30 flagged rows have "site" "x", as about 10 % of the')
         assert sentence.endswith('group by "site" (--by).')
 
 

@@ -94,7 +94,7 @@ def test_columns_that_are_written_under_another_name_are_told_of_by_their_own(na
     diff = diff_runs(old, new)
     (one,) = [row for row in diff.appeared if row.name == "=N020"]
     assert one.changed == ((name, str(before[20, name]), "6000.0"),)
-    assert one.reason.startswith(f"{name}: 6000.0, expected")
+    assert one.reason.startswith(f'"{name}": 6000.0, expected')
     # What only the other run hides is told of neither.
     hidden = diff_runs(run(before, "hidden", f"--hide={name}"), new)
     assert not any("6000" in f"{row.reason} {row.changed}" for row in hidden.appeared)

@@ -17,9 +17,9 @@ from kpca_apps.denoise.batch.one_image.large import denoised_in_bands
 from kpca_apps.denoise.estimate.info import DenoiseInfo
 from kpca_apps.denoise.estimate.level import diagonal_deviation, estimate_noise
 from kpca_apps.denoise.image import as_stored, colours_of
-from kpca_apps.denoise.masks import Mask, both
+from kpca_apps.denoise.masks import Mask, as_mask, both
 from kpca_apps.denoise.progress import part
-from kpca_apps.errors import InputError
+from kpca_apps.errors import InputError, about
 from kpca_apps.images.bands import Bands
 from kpca_apps.images.dng import write_dng
 from kpca_apps.images.files import read_image
@@ -76,7 +76,8 @@ def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
             )
     masks = []
     for number in range(len(found.pages)):
-        colours = colours_of(found.page(number)) != 0
+        with about(found.label):
+            colours = as_mask(colours_of(found.page(number)))
         masks.append(colours.any(axis=2) if colours.ndim == 3 else colours)
     return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
 
