@@ -172,12 +172,13 @@ class GroupDenoiser:
         """Denoise pixels (h, w) or (h, w, 3), or pages of them, to be had at any strength."""
         sigma, has_colours = self.sigma, pixels.ndim == (3 if stack_axis is None else 4)
         widest = dtype_range(pixels.dtype) if self.same else None
-        for law in self.laws if widest else ():
-            if (level := float(law.variance(widest)) ** 0.5) > widest:
-                raise InputError(
-                    f"its noise, {level:g} where brightest, is above the range of its values, "
-                    f"{widest:g}; measure the noise of its kind again"
-                )
+        if widest is not None:
+            for law in self.laws:
+                if (level := float(law.variance(widest)) ** 0.5) > widest:
+                    raise InputError(
+                        f"its noise, {level:g} where brightest, is above the range of its values, "
+                        f"{widest:g}; measure the noise of its kind again"
+                    )
         if self.same and isinstance(sigma, tuple) and widest is None:
             # A page of hardly any values has a range below the noise of others of its kind.
             most = value_range(pixels, self.data_range)[0]

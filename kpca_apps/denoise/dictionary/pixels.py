@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ def _patch_means(patches: Matrix, channels: int) -> Matrix:
     return np.tile(by_channel, patches.shape[1] // channels)
 
 
-def check_levels(options: Any, images: Sequence[NDArray[Any]], within: float | None = None) -> None:
+def check_levels(options: Any, images: Iterable[NDArray[Any]], within: float | None = None) -> None:
     """Refuse a noise level, `sigma` or `examples_sigma`, above the range of all images."""
     widest = within or max(value_range(np.asarray(image))[0] for image in images)
     for name in ("sigma", "examples_sigma"):

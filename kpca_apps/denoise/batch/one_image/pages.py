@@ -74,11 +74,11 @@ def _masks_in(path: Path, image: ImageFile) -> tuple[Mask | None, ...]:
                 f"{found.label} has {own.width} x {own.height} pixels and the image {page.width} x "
                 f"{page.height}; give a mask of the same size."
             )
-    masks = []
+    masks: list[Mask] = []
     for number in range(len(found.pages)):
         with about(found.label):
             colours = as_mask(colours_of(found.page(number)))
-        masks.append(colours.any(axis=2) if colours.ndim == 3 else colours)
+        masks.append(np.asarray(colours.any(axis=2)) if colours.ndim == 3 else colours)
     return tuple(masks) * (len(image.pages) if len(masks) == 1 else 1)
 
 
