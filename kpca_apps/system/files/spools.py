@@ -79,16 +79,23 @@ def spilled(
         raise unusable(error) from None
 
 
-def require_disk(folder: Path, n_bytes: int, label: str = "") -> None:
-    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them."""
+def require_disk(folder: Path, n_bytes: int, label: str = "", *, written: int = 0) -> None:
+    """Refuse to write so many bytes, for what is labelled so, to a disk without room for them.
+
+    A copy whose end is not known, of which so many bytes are `written`, leaves as many free.
+    """
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise unusable(error) from None
-    if n_bytes + _RESERVE > free:
+    if n_bytes + max(_RESERVE, written) > free:
+        what, less = "what is kept while it is worked on", "free some"
+        if written > _RESERVE:
+            what = f"more than the {written / 2**30:.2g} GB that were read"
+            less = "read less (LIMIT in --query), free some"
         raise InputError(
-            f'"{one_line(str(folder), 200)}" has no room for what is kept while it is worked on: '
-            f"{free / 2**30:.2g} GB are free; free some, or set TMPDIR to a folder elsewhere.",
+            f'"{one_line(str(folder), 200)}" has no room for {what}: {free / 2**30:.2g} GB are '
+            f"free; {less}, or set TMPDIR to a folder elsewhere.",
             label,
         )
 

@@ -274,7 +274,7 @@ def _keep(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> N
     ):
         for rows in recut(pieces, part_size(max(len(schema), 1))):
             require_memory(rows.nbytes)
-            require_disk(path.parent, rows.nbytes)
+            require_disk(path.parent, rows.nbytes, written=file.tell())
             try:
                 rows.validate(full=True)
             except pa.ArrowInvalid as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -126,3 +127,24 @@ def test_the_primary_key_names_the_rows_and_is_not_learned_from(make: Make) -> N
     assert result.id_column == "bird"
     (key,) = (one for one in result.columns if one.name == "bird")
     assert not key.used and key.why == "the primary key of the table"
+
+
+ENDLESS = {
+    "sqlite": "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT i FROM r",
+    "duckdb": "SELECT range AS i FROM range(1000000000000)",
+    "postgresql": "SELECT i FROM generate_series(1, 1000000000000) AS i",
+}
+
+
+def test_a_query_whose_batches_never_end_is_bounded(
+    make: Make, kind: str, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = make(FRAME)
+    with pytest.raises(InputError, match=r"longer than the 0\.5 s of --timeout"):
+        read_table(uri, query=ENDLESS[kind], timeout=0.5)
+    monkeypatch.setattr("kpca_apps.system.files.spools._RESERVE", 1)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10_000_000))
+    query = f"{ENDLESS[kind]} LIMIT 1500000"  # SQLite looks at all cells before it yields rows
+    with pytest.raises(InputError, match=r"no room for more than .* read less \(LIMIT"):
+        read_table(uri, query=query)
+    assert not [*temporary.iterdir()]
