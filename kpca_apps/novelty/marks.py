@@ -27,6 +27,7 @@ from kpca_apps.names import one_line
 from kpca_apps.novelty.columns.encoded import Accepted, AnyTable, Execution, each_part, rows_of
 from kpca_apps.novelty.result import MARKS_FORMAT, RowMark
 from kpca_apps.system.arrays import BoolArray, IntArray
+from kpca_apps.system.files.texts import require_file
 from kpca_apps.system.stores.addresses import located
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.opening import read_table
@@ -161,14 +162,13 @@ def read_marks(path: str | Path) -> Marks:
     place = located(path)
     with about(place), opening(place, place if isinstance(place, Path) else None):
         if isinstance(place, Path):
-            with place.open("rb") as file:
-                data = file.read(LARGEST + 1)
-            n_bytes = len(data)
+            require_file(place, "a page or list of marks", LARGEST)
+            data = place.read_bytes()
         else:
             there = place_of(place)
-            data, n_bytes = there.head(_HEAD), there.n_bytes()
-        if n_bytes > LARGEST:
-            raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
+            if there.n_bytes() > LARGEST:
+                raise InputError(f"a page or list of marks has at most {LARGEST:,} bytes.")
+            data = there.head(_HEAD)
         if _PAGE.match(data):
             whole = data if isinstance(place, Path) else b"".join(there.chunks())
             return _of_page(place.name, whole)

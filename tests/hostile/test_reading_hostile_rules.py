@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.novelty.marks import read_marks
 from kpca_apps.novelty.relations import rule_file
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, rules_to_json
 from tests.novelty.relations.ruled import held, ruled_frame
@@ -128,6 +130,9 @@ def test_paths_that_are_no_files_are_refused(
     ):
         with pytest.raises(InputError, match=words.replace("?", r"\?")):
             read_rules(tmp_path / name)
+    for read, what in ((read_marks, "a page or list of marks"), (read_profile, "a noise profile")):
+        with pytest.raises(InputError, match=f"{what} is a regular file of less"):
+            read(tmp_path / "pipe")
     monkeypatch.setattr(rule_file, "LARGEST", 100)
     with pytest.raises(InputError, match="a file of rules is a regular file of less than"):
         read_rules(tmp_path / "rules.json")

@@ -34,15 +34,22 @@ def marked_encoding(head: bytes) -> tuple[str, str]:
     return next(found, ("utf-8", "utf-8"))
 
 
+def require_file(path: Path, what: str, most_bytes: int) -> None:
+    """Raise InputError, without the file's name, for a file too large, or a pipe or device.
+
+    Opening a named pipe would wait for whoever writes to it.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
+        raise InputError(f"{what} is a regular file of less than {most_bytes // 10**6} MB.")
+
+
 def read_text(path: Path, what: str, most_bytes: int) -> str:
     """Return the text of a small file that a person may have edited, without a byte-order mark.
 
     InputError, without the file's name, if it is none of what is wanted, such as "a config file".
     """
-    found = path.stat()
-    # Opening a named pipe would wait for whoever writes to it.
-    if not stat.S_ISREG(found.st_mode) or found.st_size > most_bytes:
-        raise InputError(f"{what} is a regular file of less than {most_bytes // 10**6} MB.")
+    require_file(path, what, most_bytes)
     data = path.read_bytes()
     chunks = decoded([data] if data else [], marked_encoding(data)[0])
     return b"".join(chunks).decode("utf-8").removeprefix("\ufeff")
