@@ -1,8 +1,9 @@
 """The ``kpca`` command: its groups, and what every way of ending looks like to a script.
 
 Exit codes: 0 done, 1 a bug, 2 usage, 3 bad input, 4 refused, 5 finished but some items failed,
-130 interrupted. A reader of the output that goes away, as `head` does, is no error: what is left to
-say is dropped, and the code is 0.
+130 interrupted; after a signal, 128 and its number: 130 SIGINT, 143 SIGTERM, 129 SIGHUP. A reader
+of the output that goes away, as `head` does, is no error: what is left to say is dropped, and the
+code is 0.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kpca_apps.cli.schema import schema
 from kpca_apps.cli.server.command import mcp
 from kpca_apps.errors import ConfigError, KpcaError
 from kpca_apps.names import one_line
+from kpca_apps.system.interrupts import ENDING
 from kpca_apps.tables.read.uri import refuse_password
 
 BUG, USAGE, UNWRITABLE, REFUSED, INTERRUPTED = 1, 2, 3, 4, 130
@@ -79,6 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Whatever happens, bad input ends in one line on stderr, never in a traceback, unless
     ``KPCA_DEBUG`` is set.
     """
+    heard = list[int]()
+    code = _run(arguments, heard)
+    return 128 + heard[0] if heard and code == INTERRUPTED else code
+
+
+def _run(arguments: Sequence[str] | None, heard: list[int]) -> int:
     _open_closed_streams()
     # Pictures go into files: whatever windows the environment asks for, or nonsense, is not asked.
     os.environ["MPLBACKEND"] = "agg"
@@ -90,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for word in sys.argv[1:] if words is None else words:
             # Before a message quotes it.
             refuse_password(word)
-        with _end_in_order():
+        with _end_in_order(heard):
             code = int(app(args=words, prog_name="kpca", standalone_mode=False) or 0)
         sys.stdout.flush()
         # An interrupt is turned into this code, or into an abort, as the version of typer has it.
@@ -123,16 +131,27 @@ def _open_closed_streams() -> None:
 
 
 @contextmanager
-def _end_in_order() -> Iterator[None]:
-    """Let a request to end, as batch systems send it, clean up as an interrupt does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _end_in_order(heard: list[int]) -> Iterator[None]:
+    """Let the first request to end, which is noted, clean up as an interrupt does.
+
+    Later ones would only disturb that.
+    """
+
+    def hear(number: int, _: object) -> None:
+        heard.append(number)
+        if len(heard) == 1:
+            raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    found = {number: signal.getsignal(number) for number in ENDING if is_main}
+    before = {number: one for number, one in found.items() if one not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, hear)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _drop_output() -> None:

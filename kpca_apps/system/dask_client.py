@@ -84,7 +84,7 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
         opened.callback(scratch.close)
         folder = str(scratch.path)
         scratch_folder = importlib.import_module("dask").config.set({"temporary-directory": folder})
-        with interrupts_held(drop=True), scratch_folder:
+        with interrupts_held(), scratch_folder:
             cluster = distributed.LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -92,12 +92,12 @@ def _local_cluster(distributed: Any, n_workers: int | None, opened: ExitStack) -
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
+            opened.callback(cluster.close)
     except (OSError, RuntimeError, ValueError) as error:
         raise RefusedError(
             "Dask cannot start its workers on this machine: take fewer of them, or the executor "
             f"processes. {_GUARD}"
         ) from error
-    opened.callback(cluster.close)
     return cluster
 
 

@@ -40,7 +40,7 @@ from kpca_apps.options import check_jobs
 from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.dask_client import dask_client, killed_worker, wait_for_one
 from kpca_apps.system.files.temporary import private_path
-from kpca_apps.system.interrupts import interrupts_held
+from kpca_apps.system.interrupts import OF_TERMINALS, interrupts_held
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ EXECUTORS: tuple[Executor, ...] = ("serial", "threads", "processes", "dask")
 RETRIES = 2  # how often a part is tried again where its worker was lost
 IN_FLIGHT = 3  # parts for each worker that are sent ahead of the one whose result is waited for
 LEAST_SPOOLED = 1_000_000  # bytes of a thing that is not sent with each part
-WATCH_SECONDS = 1.0  # after which a process looks whether the one that started it still lives
+WATCH_SECONDS = 0.2  # between a worker's checks that the process that started it still lives
 
 _log = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ class Workers(AbstractContextManager["Workers"]):
         packed = dumps((task, number, part, *sent))
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                max_workers=self.width, initializer=_begin_process, initargs=(os.getpid(),)
+                max_workers=self.width, initializer=begin_process, initargs=(os.getpid(),)
             )
             if sys.platform != "win32":
                 # Python 3.11 lets interrupts through where it starts this helper.
@@ -350,9 +350,10 @@ def _spooled(thing: object) -> object:
     return thing
 
 
-def _begin_process(owner: int) -> None:
-    """Leave interrupts to the process that started this one, and end where it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def begin_process(owner: int) -> None:
+    """Leave signals of the terminal to the process that started this one, and end with it."""
+    for number in OF_TERMINALS:
+        signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == owner:

@@ -145,7 +145,7 @@ def test_an_interrupt_says_how_to_go_on(kpca: Run, monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patch:
         patch.setattr(denoisers, "clean_image", interrupted)
         done = kpca("run", "in", *GIVEN)
-    assert (done.code, done.out) == (130, "")
+    assert (done.code, done.out) == (128 + signal.SIGTERM, "")
     assert done.err.splitlines()[1:] == [f"error: {STOPPED}"]
     assert not Path("kpca-denoised/report").exists()
     again = kpca("run", "in", *GIVEN)

@@ -23,6 +23,20 @@ sys.meta_path.insert(0, Finder())
 from kpca_apps.cli.entry import main
 sys.exit(main())
 """
+# Work that no signal can interrupt, as a long call of a library.
+DEAF = f"""
+{HEARS_INTERRUPTS}
+import sys, time
+import kpca_apps.cli.main
+from kpca_apps.system.interrupts import interrupts_held
+def deaf():
+    with interrupts_held():
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(600)
+kpca_apps.cli.main.main = deaf
+from kpca_apps.cli.entry import main
+sys.exit(main())
+"""
 BLOCKED = """
 import signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -40,6 +54,13 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line() -> None:
     )
     assert done.returncode == 130
     assert done.stderr == "error: interrupted; nothing was written\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
+def test_work_that_hears_no_signal_ends_in_time() -> None:
+    done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr == "error: interrupted; the next run removes what is unfinished\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")

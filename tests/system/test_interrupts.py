@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from concurrent.futures import Future
 
 import pytest
 
-from kpca_apps.system.interrupts import heard_while
+from kpca_apps.system.interrupts import ENDING, heard_while, interrupts_held
 
 
 def test_an_interrupt_before_the_wait_began_gives_the_call_up(
@@ -28,3 +29,19 @@ def test_an_interrupt_before_the_wait_began_gives_the_call_up(
     assert not call.done()
     may_end.set()
     assert call.result()
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_is_held_to_the_end_of_a_block(number: int) -> None:
+    heard: list[int] = []
+    before = signal.signal(number, lambda number, _: heard.append(number))
+    try:
+        with interrupts_held():
+            signal.raise_signal(number)
+            assert not heard
+        assert heard == [number]
+        with interrupts_held(drop=True):
+            signal.raise_signal(number)
+        assert heard == [number]
+    finally:
+        signal.signal(number, before)
