@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import os
-import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
 from typing import Any
 
+from anyio import CapacityLimiter
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    ToolAnnotations,
+)
+from pydantic import ValidationError
 
 from kpca_apps import __version__
+from kpca_apps.cli.server.answers import Answer
+from kpca_apps.cli.server.calls import Refusal, call_tool, in_process
 from kpca_apps.cli.server.tools import Tools
-from kpca_apps.errors import KpcaError
 from kpca_apps.names import one_line, suggest
-from kpca_apps.options import KEYWORDS, in_keywords
 
 LONGEST = 1_000  # characters of an error
 INSTRUCTIONS = (
@@ -32,10 +40,6 @@ WRITES = (
     *("screen_table", "accept_rows", "score_table", "diff_runs", "find_rules"),
     "denoise_preview",
 )
-
-
-# Tools write, which functions do not.
-OF_TOOLS = KEYWORDS | {"--force": "replace=true", "--out": "out="}
 
 
 class Server(MCPServer[Any]):
@@ -59,6 +63,31 @@ class Server(MCPServer[Any]):
         except ToolError as error:
             raise ToolError(one_line(_reason(error, name), LONGEST)) from None
 
+    async def run_stdio_async(self) -> None:
+        """Serve over standard input and output."""
+        async with stdio_server() as (received, sent):
+            lowlevel = self._lowlevel_server
+            lines: Any = _messages(received, sent)
+            await lowlevel.run(lines, sent, lowlevel.create_initialization_options())
+
+
+async def _messages(received: Any, sent: Any) -> AsyncIterator[SessionMessage]:
+    """Yield messages, and answer lines that are none: mcp 2.3 drops these, and a client waits."""
+    async with received:
+        async for item in received:
+            if isinstance(item, SessionMessage):
+                yield item
+                continue
+            parsed = (
+                isinstance(item, ValidationError) and item.errors()[0]["type"] != "json_invalid"
+            )
+            error = (
+                ErrorData(code=INVALID_REQUEST, message="Invalid Request: no JSON-RPC 2.0 message")
+                if parsed
+                else ErrorData(code=PARSE_ERROR, message="Parse error: a line is one JSON text")
+            )
+            await sent.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+
 
 def _reason(error: ToolError, name: str) -> str:
     """Return what is wrong with a call, without what the protocol's package says around it."""
@@ -69,17 +98,30 @@ def _reason(error: ToolError, name: str) -> str:
     return " ".join(str(error).split()).removeprefix(f"Error executing tool {name}: ")
 
 
-def make_server(tools: Tools) -> Server:
-    """Return a server that offers tools, one call at a time."""
+def make_server(tools: Tools, run: Callable[..., Awaitable[Any]] = in_process) -> Server:
+    """Return a server that offers tools, one call at a time; ``run(function, *arguments)`` runs it.
+
+    A call that is cancelled ends with its process, and leaves what a killed command leaves.
+    """
     server = Server("kpca", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL")
-    turn = threading.Lock()
+    turn = CapacityLimiter(1)
+
+    def offered(name: str) -> Callable[..., Any]:
+        @wraps(getattr(tools, name))
+        async def call(**arguments: Any) -> Any:
+            async with turn:
+                answer = await run(call_tool, tools, name, arguments)
+            if isinstance(answer, Refusal):
+                raise ToolError(answer)
+            return _with_pictures(*answer) if name == "denoise_preview" else answer
+
+        return call
+
     for name in (*READS, *WRITES):
-        tool = getattr(tools, name)
-        shown = _with_pictures(tool) if name == "denoise_preview" else tool
         server.add_tool(
-            _in_one_line(shown, turn),
+            offered(name),
             name=name,
-            description=inspect.getdoc(tool),
+            description=inspect.getdoc(getattr(tools, name)),
             annotations=ToolAnnotations(read_only_hint=name in READS, open_world_hint=False),
             structured_output=name != "denoise_preview",
         )
@@ -91,33 +133,6 @@ def serve(tools: Tools) -> None:
     make_server(tools).run("stdio")
 
 
-def _with_pictures(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a tool whose pictures are of the protocol."""
-
-    @wraps(tool)
-    def call(**arguments: Any) -> list[Any]:
-        answer, pictures = tool(**arguments)
-        return [answer, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]
-
-    return call
-
-
-def _in_one_line(tool: Callable[..., Any], turn: threading.Lock) -> Callable[..., Any]:
-    """Return a tool that is called alone, and whose errors are one line each, without a trace."""
-
-    @wraps(tool)
-    def call(**arguments: Any) -> Any:
-        with turn:
-            try:
-                return tool(**arguments)
-            except KpcaError as error:
-                raise ToolError(in_keywords(str(error), OF_TOOLS)) from None
-            except MemoryError:
-                raise ToolError("the memory of this machine does not suffice") from None
-            except Exception as error:
-                if os.environ.get("KPCA_DEBUG") == "1":
-                    raise
-                what = f"{type(error).__name__}: {error}"
-                raise ToolError(f"a bug in kpca, {what} (please report it)") from None
-
-    return call
+def _with_pictures(answer: Answer, pictures: list[tuple[str, bytes]]) -> list[Any]:
+    """Return an answer whose pictures are of the protocol."""
+    return [answer, *(Image(data=d, format=kind.partition("/")[2]) for kind, d in pictures)]

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy as np
 import polars as pl
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.server.stdio import stdio_server
 
+from kpca_apps.cli.server.calls import Refusal, call_tool, in_process
 from kpca_apps.cli.server.roots import MEGABYTE, Roots
-from kpca_apps.cli.server.serve import READS, WRITES, make_server
+from kpca_apps.cli.server.serve import READS, WRITES, _messages, make_server
 from kpca_apps.cli.server.tools import MOST_ROWS, Tools
 from tests.cli.conftest import Run
 from tests.hostile.tables import CELLS, NAMES, as_csv
@@ -33,6 +38,11 @@ class Refused(Exception):
     """What a tool said instead of an answer."""
 
 
+async def run_here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a tool in this process: another one takes seconds to start."""
+    return function(*arguments)
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Path:
     """Folder that is served, beside one that is not; each has a table."""
@@ -44,7 +54,7 @@ def served(tmp_path: Path) -> Path:
 
 def asking(folder: Path, *hide: str, largest: int = 50 * MEGABYTE) -> Ask:
     """Return what calls a tool of a server by its name."""
-    server = make_server(Tools(Roots.of([folder], largest), hide))
+    server = make_server(Tools(Roots.of([folder], largest), hide), run_here)
 
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         async with Client(server) as client:
@@ -438,6 +448,84 @@ def test_over_standard_input_and_output_nothing_else_is_written(served: Path) ->
     )  # fmt: skip
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in done.stdout.splitlines())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        *((line, -32700) for line in ("hello", '{"id": 7', r'{"jsonrpc": "2.0", "id": "\ud800"}')),
+        *((line, -32600) for line in ("[]", "3", '{"jsonrpc": "2.0", "id": 7}')),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered(line: str, code: int) -> None:
+    ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    out = io.StringIO()
+
+    async def work() -> list[Any]:
+        files = anyio.wrap_file(io.StringIO(f"{line}\n{ping}\n")), anyio.wrap_file(out)
+        async with stdio_server(*files) as (received, sent):  # type: ignore[arg-type]
+            found = [one async for one in _messages(received, sent)]
+            await sent.aclose()
+        return found
+
+    (message,) = anyio.run(work)
+    assert message.message.method == "ping"
+    answer = json.loads(out.getvalue())
+    assert (answer["id"], answer["error"]["code"]) == (None, code)
+
+
+def test_a_call_that_is_cancelled_is_given_up(served: Path) -> None:
+    begun, given_up = anyio.Event(), anyio.Event()
+
+    async def endless(*_: Any) -> None:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            given_up.set()
+
+    async def work() -> None:
+        server = make_server(Tools(Roots.of([served], MEGABYTE)), endless)
+        async with Client(server) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "screen_table", {"table": "birds.csv"})
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await given_up.wait()
+
+    anyio.run(work)
+
+
+def test_a_call_in_a_process_answers_and_ends_with_it(served: Path) -> None:
+    async def work() -> None:
+        tools = Tools(Roots.of([served], MEGABYTE))
+        listed = await in_process(call_tool, tools, "list_files", {})
+        assert listed["files"] == ["birds.csv"]
+        said = await in_process(call_tool, tools, "list_files", {"folder": "none"})
+        assert isinstance(said, Refusal) and "no such file" in said
+        ended = await in_process(os._exit, 1)
+        assert isinstance(ended, Refusal) and "was ended" in ended
+        with anyio.move_on_after(0.5) as scope:
+            await in_process(time.sleep, 600)
+        assert scope.cancelled_caught
+
+    anyio.run(work)
+
+
+def test_columns_are_bounded(served: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ask("screen_table", table="birds.csv", out="run")
+    monkeypatch.setattr("kpca_apps.cli.server.tools.MOST_COLUMNS", 3)
+    for name, more in (
+        ("screen_table", {}),
+        ("accept_rows", {"rows": [1]}),
+        ("find_rules", {}),
+        ("score_table", {"model": run["folder"], "out": "scored"}),
+        ("explain_row", {"model": run["folder"], "row": 1}),
+    ):
+        told = refused(ask, name, table="birds.csv", **more)
+        assert "a call works on at most 3" in told
+    left_out = frame_of(60).columns[3:]
+    assert ask("screen_table", table="birds.csv", exclude=left_out, out="fewer")["n_rows"] == 60
 
 
 def test_the_command_refuses_what_cannot_be_served(
