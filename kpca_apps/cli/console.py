@@ -70,24 +70,22 @@ class Console:
 
     @contextmanager
     def stage(self, text: str) -> Iterator[None]:
-        """Show that work is going on, on a terminal only; nothing of it remains."""
+        """Show for how long work is going on, on a terminal only; nothing of it remains."""
         if not self.shows_progress:
             yield
             return
-        from rich.console import Console as Terminal
-        from rich.text import Text
+        from rich.progress import TextColumn, TimeElapsedColumn
 
-        status = Terminal(stderr=True, highlight=False).status(
-            Text(one_line(text, terminal_width() - 4))
-        )
+        bar = _bar(TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        bar.add_task(one_line(text, terminal_width() - 12), total=None)
         # A terminal that is closed meanwhile does not end the work.
         with suppress(OSError):
-            status.__enter__()
+            bar.start()
         try:
             yield
         finally:
             with suppress(OSError):
-                status.__exit__(None, None, None)
+                bar.stop()
 
 
 def say_error(message: str) -> None:

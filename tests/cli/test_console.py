@@ -3,15 +3,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from kpca_apps.cli.console import Console, say_error, say_line
 from kpca_apps.cli.novelty.lines import explanation_lines, odd_cell_lines, summary_lines
+from kpca_apps.cli.novelty.run import expected_time
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.result import OddCell
 from kpca_apps.novelty.screening.model import ScreeningOptions
@@ -146,12 +148,11 @@ def test_words_that_nobody_reads_do_not_end_the_work(monkeypatch: pytest.MonkeyP
 def test_a_terminal_that_is_closed_does_not_end_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Closed(nullcontext[None]):
-        def __enter__(self) -> None:
-            raise OSError(5, "Input/output error")
+    def closed(self: object) -> None:
+        raise OSError(5, "Input/output error")
 
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("rich.console.Console.status", lambda self, text: Closed())
+    monkeypatch.setattr("rich.progress.Progress.start", closed)
     with Console().stage("Reading"):
         pass
 
@@ -163,3 +164,13 @@ def test_a_path_is_data_and_steers_no_terminal(
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
     Console().data_path(Path("t/\x1b[31mred"))
     assert capsys.readouterr().out == ("t/\\x1b[31mred\n" if terminal else "t/\x1b[31mred\n")
+
+
+def test_a_wide_table_is_said_to_take_its_time() -> None:
+    def wide(n_rows: int, n_columns: int) -> str:
+        frame = pl.DataFrame(np.zeros((n_rows, n_columns)), [f"c{k}" for k in range(n_columns)])
+        return expected_time(table_from_frame(frame, "wide.csv"))
+
+    assert wide(60, 100) == ""
+    assert wide(500, 1000) == " 1,000 columns, about 1 min in all"
+    assert wide(60, 3000) == " 3,000 columns, about 2 min in all"
