@@ -12,14 +12,7 @@ from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    ToolAnnotations,
-)
-from pydantic import ValidationError
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, ToolAnnotations
 
 from kpca_apps import __version__
 from kpca_apps.cli.server.answers import Answer
@@ -78,14 +71,11 @@ async def _messages(received: Any, sent: Any) -> AsyncIterator[SessionMessage]:
             if isinstance(item, SessionMessage):
                 yield item
                 continue
-            parsed = (
-                isinstance(item, ValidationError) and item.errors()[0]["type"] != "json_invalid"
-            )
-            error = (
-                ErrorData(code=INVALID_REQUEST, message="Invalid Request: no JSON-RPC 2.0 message")
-                if parsed
-                else ErrorData(code=PARSE_ERROR, message="Parse error: a line is one JSON text")
-            )
+            wrong = {one["type"] for one in getattr(item, "errors", list)()}
+            code, message = PARSE_ERROR, "Parse error: a line is one JSON text"
+            if wrong and "json_invalid" not in wrong:
+                code, message = INVALID_REQUEST, "Invalid Request: no JSON-RPC 2.0 message"
+            error = ErrorData(code=code, message=message)
             await sent.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
 
 
