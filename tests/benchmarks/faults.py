@@ -4,6 +4,9 @@
     Kill them: all processes at a random moment of the time a command takes, or before a random one
     of its steps on the disk (opening, renaming, removing); the first process alone; one of those
     that it started; a worker of a cluster.
+``signals``
+    Ask them to end, at a random moment, by SIGTERM, SIGHUP, SIGINT and SIGQUIT in turn, each scene
+    so often: they end within two seconds. Papers are left out, which write what is done.
 ``disk``
     Run them on a disk without room for their results (a tmpfs in a namespace of its own).
 ``memory``
@@ -82,8 +85,13 @@ def chosen(times: int, only: str, fault: str) -> list[tuple[Scene, int]]:
     scenes = [
         scene
         for scene in SCENES
-        if re.search(only, scene.name) and not (fault in ("disk", "memory") and scene.needs)
+        if re.search(only, scene.name)
+        and not (fault in ("disk", "memory") and scene.needs)
+        and not (fault == "signals" and scene.name == "papers")
+        and not (fault != "signals" and scene.requests)
     ]
+    if fault == "signals":
+        return [(scene, times) for scene in scenes]
     whole = sum(scene.share for scene in scenes)
     return [(scene, max(1, round(times * scene.share / whole))) for scene in scenes]
 
@@ -135,7 +143,7 @@ def _disturb_all(stage: Stage, arguments: argparse.Namespace, stack: ExitStack) 
                 table = stage.folder / "in" / "birds.csv"
                 stage.store = for_scene.enter_context(bucket(table))
             began = os.times()
-            played = play(stage, scene, is_timed=arguments.fault == "kill")
+            played = play(stage, scene, is_timed=arguments.fault in ("kill", "signals"))
             counts, losses = disturb(
                 stage, played, fault, kinds or scene.kinds, times, arguments.seed
             )

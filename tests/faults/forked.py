@@ -20,9 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kpca_apps.system.interrupts import ENDING
+
 PATIENCE = 600.0  # seconds after which a command is said to hang
 ORPHANS = 60.0  # seconds in which what a killed process left has to end
 _FILE_STEPS = ("os.", "shutil.", "open", "ctypes.", "sqlite3.")
+LAST_ANSWER = b'"id":1,'  # of a server
 _STEP = 0.002
 _IDLE = ("jemalloc_bg_thd", "polars-ooc-clea")  # threads of allocators, and one that cleans up
 
@@ -35,6 +38,7 @@ class Command:
     out: Path
     err: Path
     began: float
+    stdin: int | None = None  # open, if it answers requests until that is closed
 
     def others(self) -> list[int]:
         """Name the processes that it started and that are still there."""
@@ -44,13 +48,29 @@ class Command:
         """Name those of them that work: Python's own trackers of semaphores complain if killed."""
         return [pid for pid in self.others() if b"resource_tracker" not in _words(pid)]
 
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it and what it started have used."""
+        ticks = 0
+        for pid in group_of(self.pid):
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def kill(self, *, alone: bool = False) -> None:
         """Kill it, and all it started unless it is to die alone."""
         with suppress(ProcessLookupError):
             (os.kill if alone else os.killpg)(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Return how it ended; it is killed where it hangs."""
+        """Return how it ended; it is killed where it hangs. A server is left once it answered."""
+        if self.stdin is not None:
+            code = self.wait_until(
+                lambda: self.out.exists() and LAST_ANSWER in self.out.read_bytes()
+            )
+            os.close(self.stdin)
+            if code is not None:
+                return code
         if (code := self.wait_until(lambda: False)) is None:
             self.kill()
             os.waitpid(self.pid, 0)
@@ -95,6 +115,7 @@ def start(
     prepare: Iterable[Callable[[], object]] = (),
     step: int = 0,
     note: Path | None = None,
+    requests: bytes = b"",
 ) -> Command:
     """Start a command in a folder, with another for temporary files.
 
@@ -111,12 +132,22 @@ def start(
         The step on the disk, from 1, before which it is killed with all it started; 0: none.
     note : Path, optional
         A file into which it writes its steps on the disk, and the modules that it loaded.
+    requests : bytes
+        What a server is sent, which ends when its standard input is closed.
     """
+    reads, writes = os.pipe() if requests else (os.open(os.devnull, os.O_RDONLY), None)
     out, err = (temporary / f"{name}{number}" for name in ("stdout", "stderr"))
+    out.unlink(missing_ok=True)  # an earlier command's answers
     sys.stdout.flush()
+    # The command receives them once it can answer.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     pid = os.fork()
     if pid:
-        return Command(pid, out, err, time.monotonic())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        os.close(reads)
+        if writes is not None:
+            os.write(writes, requests)
+        return Command(pid, out, err, time.monotonic(), writes)
     code = 70
     try:
         os.setsid()
@@ -125,13 +156,16 @@ def start(
         os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(reads, 0)
+        if writes is not None:
+            os.close(writes)
         for change in prepare:
             change()
         count = _watch_steps(step)
-        from kpca_apps.cli.main import main
+        from kpca_apps.cli.entry import main
 
-        code = main(list(words))
+        sys.argv = ["kpca", *words]
+        code = main()
         if note is not None:
             note.write_text("\n".join([str(count[0]), *sys.modules]))
         threading._shutdown()  # type: ignore[attr-defined]

@@ -25,6 +25,7 @@ from tests.faults.stage import LossError, Played, Stage, go_on, look
 
 Fault = Callable[[Stage, Played, str, random.Random], bool]
 YEAR = 365 * 86400.0
+IN_TIME = 2.0  # seconds in which a command ends that is asked to
 
 
 def kill(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
@@ -57,6 +58,39 @@ def _killed(stage: Stage, command: Command, kind: str, after: float) -> tuple[bo
     elif code is None:
         command.kill(alone=kind == "driver")
     return False, command.wait() if code is None else code
+
+
+def asked_to_end(stage: Stage, played: Played, kind: str, draw: random.Random) -> bool:
+    """Ask it to end by a signal: it does in time and in one line, and the next run goes on.
+
+    A server is also asked by closing its standard input.
+    """
+    scene, folder = played.scene, _folder(stage, played, draw)
+    command = stage.start(scene, scene.words, folder)
+    end = command.began + draw.uniform(0, played.seconds)
+    code = command.wait_until(lambda: time.monotonic() >= end)
+    if is_asked := code is None:
+        before, used, sent = command.cpu_seconds(), 0.0, time.monotonic()
+        expected = 0
+        if command.stdin is not None and draw.random() < 0.25:
+            os.close(command.stdin)
+        else:
+            os.kill(command.pid, signal.Signals[kind])
+            expected = 128 + signal.Signals[kind]
+
+        def watch() -> bool:
+            nonlocal used
+            used = max(used, command.cpu_seconds() - before)
+            return False
+
+        code = command.wait_until(watch)
+        seconds = time.monotonic() - sent
+        command.gone()
+        _expect(command, -1 if code is None else code, (0, expected))
+        if seconds > IN_TIME:
+            raise LossError(f"it ended after {seconds:.2f} s, {used:.2f} s of them of processors")
+    go_on(played, stage, folder, look(played, stage, folder))
+    return is_asked and (code != 0 or command.stdin is not None)
 
 
 def full_disk(stage: Stage, played: Played, _: str, draw: random.Random) -> bool:
@@ -167,6 +201,7 @@ def _expect(command: Command, code: int, allowed: tuple[int, ...]) -> None:
 
 FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
     "kill": (kill, ()),
+    "signals": (asked_to_end, ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")),
     "disk": (full_disk, MOMENTS[:1]),
     "memory": (little_memory, MOMENTS[:1]),
     "twice": (twice, MOMENTS[:1]),

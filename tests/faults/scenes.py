@@ -40,6 +40,8 @@ class Scene:
         What a killed run leaves done: ``"images"``, ``"parts"`` or nothing.
     needs : str
         ``"cluster"`` or ``"bucket"``: a server. The address of a scheduler is put for ``@``.
+    requests : bytes
+        What the command is sent, if it is a server itself.
     """
 
     name: str
@@ -51,6 +53,20 @@ class Scene:
     is_drawn: bool = False
     keeps: str = ""
     needs: str = ""
+    requests: bytes = b""
+
+
+def _screening_asked() -> bytes:
+    """Return what an assistant sends that has a table screened."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    client |= {"clientInfo": {"name": "faults", "version": "1"}}
+    call = {"table": "birds.csv", "out": "o", "replace": True}
+    messages: list[dict[str, object]] = [
+        {"id": 0, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "screen_table", "arguments": call}},
+    ]
+    return b"".join(json.dumps({"jsonrpc": "2.0"} | one).encode() + b"\n" for one in messages)
 
 
 _ODD = "--share 0.05 --explain 3"
@@ -85,6 +101,7 @@ SCENES = (
           earlier="novelty fit ../in/birds.csv --model m.kpca"),
     Scene("score", "novelty score ../in/m.kpca ../in/later.csv --out o --force", 20,
           earlier="novelty score ../in/m.kpca ../in/birds.csv --out o"),
+    Scene("explain", "novelty explain ../in/m.kpca ../in/birds.csv --row 3", 5),
     Scene("rules", "novelty rules ../in/birds.csv --out rules.json --force", 20,
           earlier="novelty rules ../in/later.csv --out rules.json"),
     Scene("diff", "novelty diff ../in/first ../in/second --out o --force", 20),
@@ -116,6 +133,8 @@ SCENES = (
           "--model d.kpca --force", 10,
           earlier="denoise fit ../in/images --sigma 20 --patch-size 6 --max-examples 50 "
           "--model d.kpca"),
+    Scene("denoise noise", "denoise noise ../in/images --save n.json --force", 5),
+    Scene("serve an assistant", "mcp --root . --root ../in", 5, requests=_screening_asked()),
     Scene("papers", "papers run concentric --out o --force", 5),
 )  # fmt: skip
 # Made by the commands themselves, before anything is killed.

@@ -91,7 +91,14 @@ class Stage:
             prepare = (*prepare, noting_parts(self.folder / "parts-done"))
         words = words_of(line, self.cluster)
         return start(
-            words, folder, self.temporary, number=number, prepare=prepare, step=step, note=note
+            words,
+            folder,
+            self.temporary,
+            number=number,
+            prepare=prepare,
+            step=step,
+            note=note,
+            requests=scene.requests,
         )
 
     def finish(self, command: Command) -> None:
@@ -199,7 +206,8 @@ def go_on(
     log.unlink(missing_ok=True)
     is_whole = left.units.get("o") == played.whole.get("o") is not None
     # Without --force the same command refuses what is whole; with it, it tells of itself so.
-    more = " --force" if is_whole and "--force" not in scene.words else ""
+    replaces = "--force" in scene.words or scene.requests
+    more = " --force" if is_whole and not replaces else ""
     stage.finish(stage.start(scene, scene.words + more, folder, prepare=prepare))
     then(folder)
     if not more and (found := stage.seen(folder)) != played.whole:
