@@ -130,6 +130,10 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123
 
 
+class _InterruptError(KeyboardInterrupt):
+    """A request to end; after a plain KeyboardInterrupt in ``exec`` Python ends by SIGINT."""
+
+
 @contextmanager
 def _end_in_order(heard: list[int]) -> Iterator[None]:
     """Let the first request to end, which is noted, clean up as an interrupt does.
@@ -140,7 +144,7 @@ def _end_in_order(heard: list[int]) -> Iterator[None]:
     def hear(number: int, _: object) -> None:
         heard.append(number)
         if len(heard) == 1:
-            raise KeyboardInterrupt
+            raise _InterruptError
 
     is_main = threading.current_thread() is threading.main_thread()
     found = {number: signal.getsignal(number) for number in ENDING if is_main}

@@ -1,8 +1,10 @@
 """Interrupts that come before the command has begun."""
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,18 @@ kpca_apps.cli.main.main = deaf
 from kpca_apps.cli.entry import main
 sys.exit(main())
 """
+# A library that makes code while the signal comes, as dataclasses do.
+IN_EXEC = f"""
+{HEARS_INTERRUPTS}
+import sys
+import kpca_apps.cli.main
+def wrong(word):
+    exec("import signal; signal.raise_signal(signal.SIGTERM)")
+sys.argv = ["kpca", "--version"]
+kpca_apps.cli.main._show_version.__code__ = wrong.__code__
+from kpca_apps.cli.entry import main
+sys.exit(main())
+"""
 BLOCKED = """
 import signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -54,6 +68,20 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line() -> None:
     )
     assert done.returncode == 130
     assert done.stderr == "error: interrupted; nothing was written\n"
+
+
+def test_a_signal_in_code_that_is_made_has_its_own_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "in_exec.py").write_text(IN_EXEC, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "in_exec"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "error: interrupted; nothing was written\n"
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no mask of signals")
