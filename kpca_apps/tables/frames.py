@@ -29,11 +29,14 @@ from kpca_apps.tables.input_file import ReadOptions, first_line
 from kpca_apps.tables.read.arrow import read_batches
 from kpca_apps.tables.source_info import SourceInfo
 from kpca_apps.tables.table import (
+    DURATIONS,
+    NESTED,
     PartedTable,
     Table,
     as_polars,
     hash_cells,
     plain_types,
+    remark_on_type,
     require_cells,
 )
 from kpca_apps.tables.write import Added, input_names
@@ -44,12 +47,9 @@ _WANTED = (
 )
 # What frames that are not in memory, or not of these libraries, are turned into one by.
 _MAKERS = ("compute", "to_pandas", "toPandas", "to_arrow", "to_polars", "collect")
-_NOTES = {
+_AS_TEXT = {
     "mixed": "Read as text, as cells are of several types",
-    "nested": "Lists and records read as text",
-    "durations": "Durations read as seconds",
-    "periods": "Periods read as the dates they start on",
-    "intervals": "Intervals read as text",
+    "nested": NESTED,
     "bytes": "Bytes read as text",
 }
 # What cells of one column may be together without being called mixed; the first that fits counts.
@@ -101,8 +101,8 @@ def read_frame(
                 if n_rows > in_memory_rows:
                     source = SourceInfo(name, "frame", "", 0, 0, 0)
                     rows = chain(held, batches)
-                    options, notes = ReadOptions(in_memory_rows=0), _notes_of_types(stream.schema)
-                    found = read_batches(stream.schema, rows, source, options, notes)
+                    options = ReadOptions(in_memory_rows=0)
+                    found = read_batches(stream.schema, rows, source, options)
                     return Frame(None, found, None if id is None else column_name(id))
             if data is stream and not n_rows:
                 raise InputError(
@@ -369,9 +369,9 @@ def _read_columns(
                 "or drop it."
             ) from None
         if isinstance(cells.dtype, pl.Duration):
-            remarks.add("durations")
+            remarks.add(DURATIONS)
         if cells.dtype.is_nested():
-            remarks.add("nested")
+            remarks.add(NESTED)
         columns.append(cells)
         for remark in sorted(remarks):
             read_as.setdefault(remark, []).append(name)
@@ -380,24 +380,8 @@ def _read_columns(
                 f'{where} has {len(cells):,} values, "{one_line(names[0])}" has '
                 f"{len(columns[0]):,}: give one for each row."
             )
-    notes += _notes(read_as)
+    notes += [f"{remark}: {listed(of)}." for remark, of in read_as.items()]
     return columns, renamed
-
-
-def _notes_of_types(schema: pa.Schema) -> list[str]:
-    """Tell how cells are read, as `_read_columns` does, of columns that are not in memory."""
-    read_as: dict[str, list[str]] = {}
-    for name, kind in zip(unique_names(schema.names)[0], schema.types, strict=True):
-        if pa.types.is_duration(kind):
-            read_as.setdefault("durations", []).append(name)
-        if pa.types.is_nested(kind):
-            read_as.setdefault("nested", []).append(name)
-    return _notes(read_as)
-
-
-def _notes(read_as: Mapping[str, Sequence[str]]) -> list[str]:
-    """Write a note on the columns of each remark."""
-    return [f"{_NOTES[remark]}: {listed(of)}." for remark, of in read_as.items()]
 
 
 def _cells(values: Any, remarks: set[str]) -> pl.Series:
@@ -409,9 +393,9 @@ def _cells(values: Any, remarks: set[str]) -> pl.Series:
     if isinstance(values, np.ndarray):
         return _of_array(values, remarks)
     if hasattr(values, "__arrow_c_stream__"):
-        return _of_arrow(pa.chunked_array(values))
+        return _of_arrow(pa.chunked_array(values), remarks)
     if hasattr(values, "__arrow_c_array__"):
-        return _of_arrow(pa.chunked_array([pa.array(values)]))
+        return _of_arrow(pa.chunked_array([pa.array(values)]), remarks)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError("is a single value: give one for each row.")
     return _of_objects(list(values), remarks)
@@ -426,16 +410,16 @@ def _of_pandas(values: Any, remarks: set[str]) -> pl.Series:
         codes = pl.Series(values.cat.codes.to_numpy().astype(np.int64))
         return texts.gather(codes.set(codes < 0, None))
     if isinstance(dtype, pandas.PeriodDtype):
-        remarks.add("periods")
+        remarks.add("Periods read as the dates they start on")
         return _of_pandas(values.dt.to_timestamp(), remarks)
     if isinstance(dtype, pandas.IntervalDtype):
-        remarks.add("intervals")
+        remarks.add("Intervals read as text")
         return _of_objects(values.tolist(), remarks)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return _of_array(values.to_numpy(), remarks)
     try:
         kind = pa.large_string() if isinstance(dtype, np.dtype) else None  # objects are often texts
-        return _of_arrow(pa.array(values, kind, from_pandas=True))
+        return _of_arrow(pa.array(values, kind, from_pandas=True), remarks)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _of_objects(values.tolist(), remarks)
 
@@ -464,10 +448,12 @@ def _of_array(values: NDArray[Any], remarks: set[str]) -> pl.Series:
         values = values.astype(np.float64)
     # Of the byte order of this machine, side by side.
     values = np.ascontiguousarray(np.asarray(values), values.dtype.newbyteorder("="))
-    return _of_arrow(pa.array(values, from_pandas=True, mask=mask))
+    return _of_arrow(pa.array(values, from_pandas=True, mask=mask), remarks)
 
 
-def _of_arrow(values: pa.Array | pa.ChunkedArray) -> pl.Series:
+def _of_arrow(values: pa.Array | pa.ChunkedArray, remarks: set[str]) -> pl.Series:
+    if remark := remark_on_type(values.type):
+        remarks.add(remark)
     chunked = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     return as_polars(pa.Table.from_arrays([chunked], ["cells"]))["cells"]
 
@@ -485,14 +471,15 @@ def _of_objects(values: list[Any], remarks: set[str]) -> pl.Series:
     if family == "booleans":
         return pl.Series([None if cell is None else bool(cell) for cell in cells])
     if family in ("moments", "dates", "times", "durations"):
-        return _of_arrow(pa.array(cells, from_pandas=True))
+        return _of_arrow(pa.array(cells, from_pandas=True), remarks)
     if family != "numbers":
-        remarks |= {family} & {"mixed", "bytes", "nested"}
+        remarks |= {_AS_TEXT[family]} if family in _AS_TEXT else set()
         return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
     if all(issubclass(kind, int | np.integer) for kind in kinds):
         whole = pl.Series(cells, dtype=pl.Int64, strict=False)
         if whole.null_count() == cells.count(None):
             return whole
+        return pl.Series([None if cell is None else str(cell) for cell in cells], dtype=pl.String)
     return pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
 
 

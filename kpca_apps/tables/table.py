@@ -54,9 +54,15 @@ _CELLS = 1 << 21
 _PART_BYTES = 1000
 # Bytes of a batch: Arrow counts those of a column in 31 bits.
 _LARGEST_BATCH = 1 << 30
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DIGITS_64 = 18  # every whole number of so many digits fits into 64 bits
+# Months, days and nanoseconds, as Arrow stores an interval. A year counts as 365.25 days and any
+# other month as 30, as PostgreSQL has it.
+_INTERVAL = np.dtype([("months", "i4"), ("days", "i4"), ("ns", "i8")])
 # 0001-01-02 to 9999-12-31, a day short of the calendar's ends for the sake of time zones.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_214_400
+
+DURATIONS, NESTED = "Durations read as seconds", "Lists and records read as text"
 
 # Reads the rows of one part, and their lines where the file has lines; small, and can be sent to
 # another process.
@@ -319,16 +325,20 @@ def _noun(kind: pl.DataType | type[pl.DataType]) -> str:
 def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str, pl.DataType]:
     """Return the type of each column: that of all files, an integer or a float for numbers.
 
-    Of other kinds it is text, which the cells of either are.
+    Of other kinds it is text, which the cells of either are, and for integers that no type holds.
     """
     types = {}
     for name in names:
         found = {schema[name] for schema in schemas if schema[name] != pl.Null}
         if len(found) > 1:
             # Floats would round long integers: identifiers of different rows would be one.
-            whole = all(kind.is_integer() and kind != pl.UInt64 for kind in found)
-            is_number = all(kind.is_numeric() for kind in found)
-            found = {pl.Int64() if whole else pl.Float64() if is_number else pl.String()}
+            if all(kind.is_unsigned_integer() for kind in found):
+                found = {pl.UInt64()}
+            elif all(kind.is_integer() for kind in found):
+                found = {pl.String() if pl.UInt64() in found else pl.Int64()}
+            else:
+                is_number = all(kind.is_numeric() for kind in found)
+                found = {pl.Float64() if is_number else pl.String()}
         types[name] = next(iter(found), pl.String())
     return types
 
@@ -342,8 +352,9 @@ def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.D
 
 
 def plain_types(frame: pl.DataFrame, *, as_text: Collection[str] = ()) -> pl.DataFrame:
-    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates, times and strings.
+    """Reduce the types of columns to Booleans, numbers up to 64 bits, dates and strings.
 
+    Whole numbers of a wider type become text, which keeps all digits, and so do times of day.
     Dates become text where one lies outside the years 1 to 9999, or `as_text` names their column,
     as one in another part of the table lies outside.
     """
@@ -356,8 +367,14 @@ def _plain(column: pl.Series, as_text: bool) -> pl.Series:
     dtype = column.dtype
     if dtype in (pl.Categorical, pl.Enum):
         return column.cast(pl.String)
-    if dtype.is_decimal() or dtype == pl.Int128:
+    if isinstance(dtype, pl.Decimal) and not dtype.scale:
+        return column.cast(pl.Int64 if (dtype.precision or 38) <= _DIGITS_64 else pl.String)
+    if dtype in (pl.Int128, pl.UInt128):
+        return column.cast(pl.String)
+    if dtype.is_decimal():
         return column.cast(pl.Float64)
+    if dtype == pl.Time:
+        return _clock_texts(column.to_physical(), "ns")
     if dtype == pl.Binary:
         return column.bin.encode("hex")
     if isinstance(dtype, pl.Duration):
@@ -380,6 +397,24 @@ def _plain(column: pl.Series, as_text: bool) -> pl.Series:
     return column
 
 
+def _clock_texts(counts: pl.Series, unit: str) -> pl.Series:
+    """Write times, counted from midnight: a time type of polars has no 24:00, which others have.
+
+    >>> _clock_texts(pl.Series([0, 86_400_000, 3_723_040, None]), "ms").to_list()
+    ['00:00:00', '24:00:00', '01:02:03.04', None]
+    """
+    size, per_second = counts.abs(), _PER_SECOND[unit]
+    seconds = size // per_second
+    parts = [seconds // 3600, seconds // 60 % 60, seconds % 60]
+    hour, minute, second = (part.cast(pl.String).str.zfill(2) for part in parts)
+    texts = hour + ":" + minute + ":" + second
+    rest = size % per_second
+    if (rest != 0).any():
+        digits = rest.cast(pl.String).str.zfill(len(str(per_second)) - 1)
+        texts = (texts + "." + digits.str.strip_chars_end("0")).zip_with(rest != 0, texts)
+    return texts.zip_with(counts >= 0, "-" + texts).alias(counts.name)
+
+
 def _have_names(dates: pl.Series) -> pl.Series:
     """Whether the calendar has a name for the day of each date."""
     dtype = dates.dtype
@@ -394,6 +429,25 @@ def far_dates(batch: pa.RecordBatch) -> set[str]:
     return {column.name for column in dates if not _have_names(column).all()}
 
 
+def remark_on_type(kind: pa.DataType) -> str:
+    """Say what cells of a type are read as, where that is another one."""
+    if kind == pa.month_day_nano_interval():
+        return "Intervals read as seconds, a year as 365.25 days and a month as 30"
+    if pa.types.is_duration(kind):
+        return DURATIONS
+    return NESTED if pa.types.is_nested(kind) else ""
+
+
+def validate_cells(rows: pa.RecordBatch | pa.Table) -> None:
+    """Raise ArrowInvalid where cells are not what their types say.
+
+    Arrow knows no 24:00; other programs do, and `as_polars` reads it.
+    """
+    rows.validate()
+    for column in rows.columns:
+        column.validate(full=not pa.types.is_time(column.type))
+
+
 def as_polars(table: pa.Table) -> pl.DataFrame:
     """Convert a table, without what its writer noted on the columns, which may be damaged."""
     columns = [_bare(column) for column in table.columns]
@@ -405,15 +459,21 @@ def as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Take off what polars cannot read: types made of others, time zones that are no names.
+    """Convert what polars cannot read: types made of others, time zones that are no names.
 
-    It would panic at it, and print where in its code it did.
+    It would panic at it, and print where in its code it did; of times from 24:00 on it makes nulls.
     """
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return column.cast(kind.storage_type)
+        return _bare(column.cast(kind.storage_type))
     if pa.types.is_decimal256(kind):
-        return column.cast(pa.float64())
+        return column.cast(pa.float64() if kind.scale else pa.large_string())
+    if pa.types.is_time(kind):
+        counts = pa.int64() if kind.bit_width == 64 else pa.int32()
+        held = pa.chunked_array([chunk.view(counts) for chunk in column.chunks], counts)
+        return _to_arrow(_clock_texts(pl.Series(held).cast(pl.Int64), kind.unit))
+    if kind == pa.month_day_nano_interval():
+        return _to_arrow(pl.concat(map(_interval_seconds, column.chunks or [pa.array([], kind)])))
     if pa.types.is_timestamp(kind) and not _is_zone(kind.tz):
         return column.cast(pa.timestamp(kind.unit, "UTC"))
     inner = [kind.field(number).type for number in range(kind.num_fields)]
@@ -423,6 +483,19 @@ def _bare(column: pa.ChunkedArray) -> pa.ChunkedArray:
             raise ValueError(f"{part} inside of other values is not read")
         inner += [part.field(number).type for number in range(part.num_fields)]
     return column
+
+
+def _interval_seconds(intervals: pa.Array) -> pl.Series:
+    stored = np.frombuffer(intervals.buffers()[1] or b"", _INTERVAL)
+    parts = stored[intervals.offset : intervals.offset + len(intervals)]
+    months = np.fmod(parts["months"], 12)
+    days = 365.25 / 12 * (parts["months"] - months) + 30.0 * months + parts["days"]
+    seconds = pl.Series(86_400 * days + parts["ns"] / 10**9)
+    return seconds.set(pl.Series(intervals.is_null().to_numpy(zero_copy_only=False)), None)
+
+
+def _to_arrow(column: pl.Series) -> pa.Array:
+    return column.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _is_zone(name: str | None) -> bool:

@@ -32,6 +32,7 @@ MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
 _LARGEST = 1e100
+EXACT = 2.0**53  # from here on, whole numbers that differ may be one float
 # Texts of which these many differ hardly repeat: each is looked at by itself.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
 
@@ -56,6 +57,9 @@ CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
+# An amount in brackets is below 0; "(3,7)" is a pair.
+AMOUNT = rf"\s*{UNIT}?\s*(?:\d+|\d{{1,3}}(?:[.,' ]\d{{3}})+)?(?:[.,]\d{{2}}|\.\d+)?\s*{UNIT}?\s*"
+_NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
@@ -127,6 +131,8 @@ def infer_number_format(
     cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
+    if _are_pairs(cells["text"], cells["n"]):
+        return None
     words = unit_words(cells["text"], cells["n"].to_numpy())
     word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
     cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
@@ -187,6 +193,22 @@ def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
         first, n_before = found.get(_stem(word), (word, 0))
         found[_stem(word)] = first, n_before + n
     return dict(sorted(found.values(), key=lambda one: -one[1]))
+
+
+def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
+    """Whether cells in brackets are no amounts below 0, and too many to be typing errors.
+
+    Their shapes tell; where all cells stand in brackets, these are no sign.
+    """
+    in_brackets = texts.str.contains(r"^\(.*\)$")
+    n_cells, n_inside = counts.sum(), counts.filter(in_brackets).sum()
+    if 10 * n_inside <= n_cells:
+        return False
+    amounts = in_brackets & texts.str.contains(rf"^\({AMOUNT}\)$")
+    if 10 * counts.filter(amounts).sum() < 9 * n_inside:
+        return True
+    is_sign = 10 * (n_cells - n_inside) >= n_cells
+    return not (is_sign or texts.filter(amounts).str.contains(_NO_PAIR).any())
 
 
 def unit_ending(word: str) -> str:
@@ -263,7 +285,7 @@ def _bare(texts: pl.Series, word: str) -> pl.Series:
         texts.str.replace_all(DASHES, "-")
         .str.replace_all(SPACES, " ")
         .str.replace_all(r"\x{2019}", "'")
-        .str.replace(r"^\(([^-()]+)\)$", "-$1")
+        .str.replace(rf"^\(({AMOUNT})\)$", "-$1")
         .str.replace(rf"^([+-]?)\s*{UNIT}\s*([+-]?)", "$1$2")
         .str.replace(rf"\s*{UNIT}$", "")
     )
@@ -456,6 +478,11 @@ class Readings:
     unreadable: BoolArray
 
     @property
+    def rounded(self) -> BoolArray:
+        """Values, (n,), of which other whole numbers are the same float: their cells tell more."""
+        return np.abs(self.values) >= EXACT
+
+    @property
     def ordered(self) -> FloatArray:
         """The values without gaps, increasing; not kept, which would double the memory."""
         return np.sort(self.values[~np.isnan(self.values)])
@@ -498,7 +525,7 @@ class Levels:
 class Column:
     """The cells of one column of a table, read when first asked for and kept.
 
-    Text, numbers, Booleans, dates, times of day and durations (read as seconds), categories.
+    Text, numbers, Booleans, dates.
     """
 
     def __init__(self, cells: pl.Series) -> None:
@@ -527,8 +554,7 @@ class Column:
     def number_format(self, prefer_comma: bool = False) -> NumberFormat | None:
         """Infer how numbers are written (see `infer_number_format`); typed ones have no format."""
         if _typed(self.cells) is not None:
-            format = NumberFormat(clock=self.cells.dtype == pl.Time)
-            return format if self.cells.null_count() < len(self) else None
+            return NumberFormat() if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
             return None if self._plain[1].all() else NumberFormat()
         return infer_number_format(self.levels.texts, prefer_comma, self.levels.counts)
@@ -579,6 +605,14 @@ class Column:
         unreadable = np.isnan(values) & ~missing & (key is not None)
         self._read[key] = Readings(values, missing, unreadable)
         return self._read[key]
+
+    def n_distinct(self, format: ValueFormat) -> int:
+        """Count the distinct values that are read by a format."""
+        readings = self.read(format)
+        exact = np.unique(readings.ordered)
+        if not (rounded := readings.rounded).any():
+            return exact.size
+        return int((np.abs(exact) < EXACT).sum()) + self.texts.filter(pl.Series(rounded)).n_unique()
 
     def text(self, row: int) -> str:
         """Write one cell as it stands in the table; ``""`` for null."""
@@ -631,10 +665,6 @@ def _typed(cells: pl.Series) -> tuple[FloatArray, bool] | None:
     """Values of typed cells, NaN for null, and whether they are dates; ``None`` for text."""
     if cells.dtype in (pl.Date, pl.Datetime):
         return _epoch_seconds(cells), True
-    if cells.dtype == pl.Duration:
-        return (cells.dt.total_microseconds() / 1e6).to_numpy(), False
-    if cells.dtype == pl.Time:
-        return (cells.cast(pl.Int64) / 1e9).to_numpy(), False
     if cells.dtype.is_numeric() or cells.dtype == pl.Boolean:
         return cells.cast(pl.Float64).to_numpy(), False
     return None

@@ -55,7 +55,13 @@ COLUMNS: list[tuple[str, Any, list[Any], str]] = [
     ("decimals", [Decimal("1.5"), None, Decimal("2")], [1.5, None, 2.0], ""),
     ("decimals and floats", [Decimal("1.5"), 2.5, Decimal("NaN")], [1.5, 2.5, None], ""),
     ("fractions", [Fraction(1, 4), Fraction(1, 2), 1], [0.25, 0.5, 1.0], ""),
-    ("beyond 64 bits", [2**70, 1, 2], [float(2**70), 1.0, 2.0], ""),
+    ("beyond 64 bits", [2**70 + 1, 1, None], [str(2**70 + 1), "1", None], ""),
+    ("long decimals", pd.array([2**70 + 1, 1, None], pd.ArrowDtype(pa.decimal128(38))),
+     [str(2**70 + 1), "1", None], ""),
+    ("longer decimals", pd.array([2**70 + 1, 1, None], pd.ArrowDtype(pa.decimal256(60))),
+     [str(2**70 + 1), "1", None], ""),
+    ("short decimals", pd.array([10**17 + 1, 1, None], pd.ArrowDtype(pa.decimal128(18))),
+     [10**17 + 1, 1, None], ""),
     ("lists", [[1, 2], [3], None], ["[1, 2]", "[3]", None], "Lists and records read as text"),
     ("records", [{"a": 1}, {"b": "é"}, {}], ['{"a": 1}', '{"b": "é"}', "{}"], "Lists and rec"),
     ("arrays", [np.array([1, 2]), np.array([np.nan]), None], ["[1, 2]", "[null]", None], "Lists"),
@@ -66,7 +72,7 @@ COLUMNS: list[tuple[str, Any, list[Any], str]] = [
      ["2020-05-01", "2020-05-01 12:00:00", None], "Read as text, as cells"),
     ("dates", [dt.date(2020, 5, 1), None, dt.date(1500, 1, 1)],
      [dt.date(2020, 5, 1), None, dt.date(1500, 1, 1)], ""),
-    ("times of day", [dt.time(1, 2), None, dt.time(3)], [dt.time(1, 2), None, dt.time(3)], ""),
+    ("times of day", [dt.time(1, 2), None, dt.time(3)], ["01:02:00", None, "03:00:00"], ""),
     ("periods", pd.period_range("2020-01", periods=3, freq="Q"),
      [dt.datetime(2020, m, 1) for m in (1, 4, 7)], "Periods read as the dates they start on"),
     ("durations", pd.to_timedelta([90, None, 2], unit="s"), [90.0, None, 2.0], "Durations read"),
@@ -301,11 +307,13 @@ def test_a_long_stream_is_told_of_as_a_short_one() -> None:
         "record": pa.array([{"a": 1}, {"a": 2}, None]),
         "pair": pa.array([[1, 2], [3, 4], None], pa.list_(pa.int64(), 2)),
         "size": pa.array([1.5, 2.0, None]),
+        "span": pa.array([(25, 2, 10**9), None, (-1, 0, 0)], pa.month_day_nano_interval()),
     }
     rows = pa.table(kinds)
     short, long = (read_frame(rows.to_reader(), in_memory_rows=most).table for most in (9, 2))
     assert isinstance(long, PartedTable)
-    assert len(short.source.notes) == 2
+    assert len(short.source.notes) == 3
+    assert short.frame["span"].to_list() == [(2 * 365.25 + 32) * 86400 + 1, None, -30 * 86400]
     assert long.source.notes == short.source.notes
     assert long.parts[0].read().frame.rows() == short.frame.rows()
 

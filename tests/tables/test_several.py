@@ -209,6 +209,9 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
     large.write_ipc(tmp_path / "b.arrow")
     table = open_table(tmp_path)
     assert table.frame["id"].to_list() == [1, 2, *large["id"].to_list()]  # type: ignore[union-attr]
+    pl.DataFrame({"id": pl.Series([2**64 - 1], dtype=pl.UInt64)}).write_ipc(tmp_path / "c.arrow")
+    texts = ["1", "2", "9007199254740993", "9007199254740992", str(2**64 - 1)]
+    assert open_table(tmp_path).frame["id"].to_list() == texts  # type: ignore[union-attr]
 
 
 def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:

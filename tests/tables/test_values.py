@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 
 import numpy as np
 import polars as pl
@@ -42,11 +42,6 @@ def test_typed_and_written_dates_read_alike() -> None:
     np.testing.assert_array_equal(typed.values, text.values)
     days = Column(pl.Series([date(1970, 1, 3)])).read(DateFormat())
     assert days.values.tolist() == [2 * 86400.0]
-
-
-def test_times_of_day_and_durations_are_seconds() -> None:
-    assert Column(pl.Series([time(1, 0, 1)])).read(NumberFormat()).values.tolist() == [3601.0]
-    assert Column(pl.Series([timedelta(hours=2)])).read(NumberFormat()).values.tolist() == [7200.0]
 
 
 def test_a_number_is_no_date_and_a_date_no_number() -> None:

@@ -164,9 +164,9 @@ def _keys(column: Column, spec: ColumnSpec) -> HashArray:
     readings = column.read(spec.format)
     is_number = isinstance(spec.format, NumberFormat)
     keys = _mixed((_single(readings.values) if is_number else readings.values).view(np.uint64))
-    if readings.unreadable.any():
-        unread = column.take(np.flatnonzero(readings.unreadable))
-        keys[readings.unreadable] = _keys(unread, replace(spec, format=None))
+    as_text = readings.unreadable | readings.rounded
+    if as_text.any():
+        keys[as_text] = _keys(column.take(np.flatnonzero(as_text)), replace(spec, format=None))
     keys[readings.missing] = 0
     return keys
 

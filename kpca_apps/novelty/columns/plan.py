@@ -41,6 +41,7 @@ from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
     DECIMAL_MARKS,
+    EXACT,
     THOUSANDS_MARKS,
     Column,
     DateFormat,
@@ -216,9 +217,10 @@ def _content(column: Column, spec: ColumnSpec) -> object:
     if spec.format is None:
         levels = column.levels
         return "text", levels.codes.tobytes(), tuple(levels.texts)
+    readings = column.read(spec.format)
     # No minus zero.
-    values = column.read(spec.format).values + 0.0
-    return spec.role, hashlib.sha256(values.tobytes()).digest()
+    values = hashlib.sha256((readings.values + 0.0).tobytes()).digest()
+    return spec.role, values, tuple(column.texts.filter(pl.Series(readings.rounded)))
 
 
 def _spec(
@@ -334,27 +336,30 @@ def _valued(
 ) -> ColumnSpec:
     """Spec of a column that reads as numbers or dates, with what its values themselves rule out."""
     name, values = column.name, readings.ordered
-    distinct = np.unique(values)
+    distinct, n_distinct = np.unique(values), column.n_distinct(format)
     if described := format.describe():
         why = f"{why} ({described})"
-    spec = ColumnSpec(name, role, why, len(column) - values.size, distinct.size)
+    spec = ColumnSpec(name, role, why, len(column) - values.size, n_distinct)
     if values.size == 0:
         return replace(spec, role="empty", why="no value at all")
-    if not varies(distinct):
-        return replace(spec, role="constant", why="one value only")
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
             # A note says so, for a mistake would take a measure out of the model.
-            note = (
-                f"Column {quoted(name)} is left out of the model as an identifier ({reason}); "
-                f"--numeric {shlex.quote(one_line(name))} keeps it in."
-            )
-            why, notes = f"{reason}; --numeric keeps it", () if reason == COUNTING else (note,)
-            return replace(spec, role="identifier", why=why, notes=notes)
+            note = f"Column {quoted(name)} is left out of the model as an identifier ({reason})"
+            if varies(distinct):
+                note += f"; --numeric {shlex.quote(one_line(name))} keeps it in"
+                reason += "; --numeric keeps it"
+            notes = () if reason.startswith(COUNTING) else (f"{note}.",)
+            return replace(spec, role="identifier", why=reason, notes=notes)
+    if not varies(distinct):
+        why = "one value only" if n_distinct == 1 else "values that differ by rounding only"
+        return replace(spec, role="constant", why=why)
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
     said = _format_notes(name, format, in_order)
+    if lost := _lost(distinct.size, n_distinct):
+        said = (*said, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
     is_text = column.cells.dtype == pl.String
     if role == "numeric" and is_text and not declared and _is_padded(column.texts.drop_nulls()):
         padded = (
@@ -447,7 +452,7 @@ _NEARLY = 0.95  # share of the cells, or of the steps, that must be as a rule sa
 _MIN_NUMBERS = 10  # fewer different or consecutive whole numbers happen by chance
 _STEPS = 4  # neighbours up to so many steps apart tell the density of a column
 _FEWER = 10.0  # so many times fewer repeats than expected are no chance (e^-10 where there is none)
-_EXACT = 2.0**53  # from here on not every whole number is a float
+_LONG = 16  # digits: more than a measurement has, and than floats hold
 _NAMES = {"id", "ids", "uid", "pid", "uuid", "guid", "ident", "identifier", "idno"}
 # These end the name of an identifier after another word ("order no"), but also that of a measure
 # ("Reynolds number"): they count where all values have the same number of digits.
@@ -463,14 +468,14 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
 
     `values` (n,) are the numbers read from it by `format`, without missing ones.
     """
-    if values.size < _MIN_NUMBERS or (values != np.round(values)).any():
-        return ""
     if format.thousands or any(format.units) or format.word or format.clock:
         return ""
-    if np.abs(values).max() >= _EXACT:
-        return _why_code(column, values.size)
     distinct = np.unique(values)
-    if distinct.size <= DISTINCT * values.size:
+    if reason := _why_long(column, distinct, format):
+        return reason
+    if values.size < _MIN_NUMBERS or (values != np.round(values)).any():
+        return ""
+    if distinct.size <= DISTINCT * values.size or np.abs(values).max() >= EXACT:
         return ""
     if np.mean(np.diff(distinct) == 1) >= _NEARLY:
         return COUNTING
@@ -482,10 +487,10 @@ def why_identifier(column: Column, values: FloatArray, format: NumberFormat) -> 
         widths = np.floor(np.log10(np.maximum(distinct, 1)))
         commonest = np.unique(widths, return_counts=True)[1].max()
         named = named or bool(commonest >= _NEARLY * distinct.size)
-    if why := _why_code(column, values.size):
-        return why
+    which = "all" if distinct.size == values.size else "nearly all"
+    if _is_padded(column.texts.drop_nulls()):
+        return f"whole numbers that {which} differ, {PADDED}"
     if named:
-        which = "all" if distinct.size == values.size else "nearly all"
         return f"whole numbers that {which} differ, named as an identifier"
     return "" if _MEASURES & {*words} else _why_chance(values, distinct)
 
@@ -515,18 +520,27 @@ def has_one_shape(texts: pl.Series, counts: IntArray) -> bool:
     return bool(np.bincount(shape, cells).max(initial=0) >= _NEARLY * counts.sum())
 
 
-def _why_code(column: Column, n_values: int) -> str:
-    """Say that cells are written as codes; floats are not, and hold 15 digits exactly at most."""
-    if column.cells.dtype.is_float():
+def _why_long(column: Column, distinct: FloatArray, format: NumberFormat) -> str:
+    """Say that whole numbers have more digits than floats hold: they are codes, or large times.
+
+    Floats themselves are what they are; `distinct` (k,) are those the column is read as.
+    """
+    if column.cells.dtype.is_float() or not np.abs(distinct).max(initial=0) >= 10 ** (_LONG - 1):
         return ""
-    texts = column.texts.drop_nulls()
-    if texts.n_unique() <= DISTINCT * texts.len():
+    texts, n_distinct = column.texts.drop_nulls(), column.n_distinct(format)
+    n_long = texts.str.contains(rf"^-?[1-9]\d{{{_LONG - 1},}}$").sum()
+    is_measure = _MEASURES & {*name_words(column.name)} and varies(distinct)
+    if n_distinct == 1 or is_measure or n_long < _NEARLY * texts.len():
         return ""
-    which = "all" if texts.n_unique() == texts.len() else "nearly all"
-    if texts.str.contains(r"^[1-9]\d{15,}$").sum() >= _NEARLY * n_values:
-        measures = _MEASURES & {*name_words(column.name)}
-        return "" if measures else f"whole numbers that {which} differ, of 16 digits or more"
-    return f"whole numbers that {which} differ, {PADDED}" if _is_padded(texts) else ""
+    lost = _lost(distinct.size, n_distinct)
+    return f"whole numbers of {_LONG} digits or more{lost and f'; {lost}'}"
+
+
+def _lost(n_floats: int, n_distinct: int) -> str:
+    """Say how many different whole numbers remain as floats, unless all do."""
+    if n_floats == n_distinct:
+        return ""
+    return f"as floats, {n_distinct:,} different ones become {n_floats:,}"
 
 
 def _is_padded(texts: pl.Series) -> bool:

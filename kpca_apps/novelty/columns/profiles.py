@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
 
 from kpca_apps.names import quoted
@@ -53,7 +52,7 @@ def _column_profile(column: Column, spec: ColumnSpec, n_missing: int) -> ColumnP
     distribution: NumericProfile | CategoryProfile | None = None
     if spec.format is not None:
         values = column.read(spec.format).ordered
-        n_distinct = np.unique(values).size
+        n_distinct = column.n_distinct(spec.format)
         if spec.used and values.size:
             distribution = NumericProfile.of(values, isinstance(spec.format, DateFormat))
     else:

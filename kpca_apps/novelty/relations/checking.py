@@ -32,12 +32,11 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column, NumberFormat, ValueFormat
+from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
 
 _READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
-_EXACT = 2.0**53
 _SPARSE = 8  # so many codes for each row are counted as they are, not made dense
 _LEFT_OUT = ("excluded", "label", "empty")
 
@@ -85,10 +84,13 @@ class Cells:
         """Equal values of a column have equal codes, (n,), from 0; -1 where there is none."""
         if not self.is_number(name):
             return self.table.column(name).levels.codes.astype(np.int64)
-        values = self.values(name)
-        known = ~np.isnan(values)
-        codes = np.full(len(values), -1, dtype=np.int64)
-        codes[known] = np.unique(values[known], return_inverse=True)[1]
+        column = self.table.column(name)
+        readings = column.read(self.formats[name])
+        known, rounded = ~np.isnan(readings.values), readings.rounded
+        codes = np.full(len(known), -1, dtype=np.int64)
+        codes[known] = np.unique(readings.values[known], return_inverse=True)[1]
+        if rounded.any():
+            codes[rounded] = len(codes) + column.levels.codes[rounded]
         return codes
 
     def present(self, name: str) -> BoolArray:
@@ -173,9 +175,13 @@ def _check(rule: object, cells: Cells) -> tuple[BoolArray, BoolArray]:
 @_check.register
 def _(rule: Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
     first, second = rule.columns
-    if cells.is_number(first) and cells.is_number(second):
-        return _close(cells.values(first), cells.values(second), rule.tolerance)
     equal = cells.texts(first) == cells.texts(second)
+    if cells.is_number(first) and cells.is_number(second):
+        values = cells.values(first)
+        applies, holds = _close(values, cells.values(second), rule.tolerance)
+        if not rule.tolerance and (rounded := np.abs(values) >= EXACT).any():
+            holds &= ~rounded | equal.fill_null(False).to_numpy()
+        return applies, holds
     return ~equal.is_null().to_numpy(), equal.fill_null(False).to_numpy()
 
 
@@ -290,8 +296,6 @@ def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
         if format is None:
             continue
         read = column.read(format)
-        # From 2^53 on, numbers that differ may be one float.
-        exact = np.nanmax(np.abs(read.values), initial=0.0) < _EXACT
-        if exact and read.unreadable.sum() <= (1 - _READS_AS) * known:
+        if not read.rounded.any() and read.unreadable.sum() <= (1 - _READS_AS) * known:
             return format
     return None

@@ -19,10 +19,10 @@ _ROWS = 1 << 16  # of a batch
 # What it may keep of the file in memory; what a query sorts beyond is put on disk.
 _MEMORY = "400MB"
 _DATES = ("DATE", "TIMESTAMP")
+# Whole numbers of more than 64 bits, and what Arrow has no type for, or polars.
+_WRITTEN = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "UNION", "ENUM", "BIT", "TIME")
 # What, inside of lists and records, has no place in Arrow, or none in a calendar.
 _AS_TEXT = re.compile(r"\b(UNION|INTERVAL|DATE|TIME)")
-# Whole numbers of more than 15 digits.
-_WHOLE = re.compile(r"DECIMAL\((1[6-9]|[23]\d),0\)")
 _FAR = "(CASE WHEN isfinite({0}) OR {0} IS NULL THEN 0 ELSE 1 END)"
 # Of the schema that a name without one means.
 _OF_TABLE = (
@@ -139,8 +139,6 @@ def _cell(alias: str, kind: str) -> Cell:
         return Cell(f"CASE WHEN isfinite({alias}) THEN {alias} END", "finite")
     if kind == "INTERVAL":
         return Cell(f"epoch({alias})", "seconds")
-    if _WHOLE.fullmatch(kind) or kind in ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"):
-        return Cell(f"{alias}::DOUBLE", "rounded")
-    if kind.startswith(("UNION", "ENUM", "BIT", "TIME")) or (nested and _AS_TEXT.search(kind)):
+    if kind.startswith(_WRITTEN) or (nested and _AS_TEXT.search(kind)):
         return Cell(f"{alias}::VARCHAR")
     return Cell(alias)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, storage_named
-from kpca_apps.names import unique_names
+from kpca_apps.names import listed, unique_names
 from kpca_apps.system.files.spools import require_disk, spool_folder
 from kpca_apps.system.limits import require_columns, require_memory
 from kpca_apps.tables.input_file import InputFile, ReadOptions, damage_refused, first_line
@@ -34,6 +34,8 @@ from kpca_apps.tables.table import (
     hash_cells,
     part_size,
     recut,
+    remark_on_type,
+    validate_cells,
 )
 
 _FILE = b"ARROW1\0\0"
@@ -53,6 +55,10 @@ def _rows(path: Path) -> Rows:
     with damage_refused("Arrow"), _opened(path) as (schema, batches):
         require_columns(len(schema))
         names, notes, renamed = unique_names(schema.names)
+        remarks = list(map(remark_on_type, schema.types))
+        for remark in filter(None, dict.fromkeys(remarks)):
+            of = [name for name, one in zip(names, remarks, strict=True) if one == remark]
+            notes.append(f"{remark}: {listed(of)}.")
         dates = [k for k, kind in enumerate(schema.types) if pa.types.is_temporal(kind)]
         if dates:
             for batch in batches:
@@ -223,7 +229,7 @@ class _FlatTable:
 
 def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     """Check that what a batch says of its own memory is true, on which others rely."""
-    batch.validate(full=True)
+    validate_cells(batch)
     for column in batch.columns:
         if pa.types.is_run_end_encoded(column.type):
             raise ValueError("columns that are run-end encoded are not read")
@@ -276,7 +282,7 @@ def _keep(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> N
             require_memory(rows.nbytes)
             require_disk(path.parent, rows.nbytes, written=file.tell())
             try:
-                rows.validate(full=True)
+                validate_cells(rows)
             except pa.ArrowInvalid as error:
                 raise InputError(
                     f"its cells are not what their types say ({first_line(error)}); text must be "

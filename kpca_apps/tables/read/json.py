@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from itertools import islice
-from math import inf
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -263,8 +262,8 @@ def _pieces(
                 continue
             for key, value in record.items():
                 kind = type(value)
-                # Integers that 64 bits do not hold are floats.
-                kind = float if kind is int and value not in _INT64 else kind
+                # As text, integers of more than 64 bits keep all digits.
+                kind = str if kind is int and value not in _INT64 else kind
                 if key in kinds:
                     kinds[key].add(kind)
                 else:
@@ -385,7 +384,7 @@ def _column_type(kinds: set[type]) -> pa.DataType:
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.float64():
-        values = [_as_float(value) if type(value) is int else value for value in values]
+        values = [float(value) if type(value) is int else value for value in values]
     elif kind == pa.string():
         values = [
             json.dumps(value, ensure_ascii=False)
@@ -394,13 +393,6 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
             for value in values
         ]
     return pa.array(values, kind, from_pandas=False)
-
-
-def _as_float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return inf if value > 0 else -inf
 
 
 def _knows(text: Text) -> bool:

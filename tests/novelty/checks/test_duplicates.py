@@ -194,6 +194,16 @@ def test_what_single_precision_holds_tells_numbers_apart_and_sizes_do_not_matter
     np.testing.assert_array_equal(module._single(whole), whole)
 
 
+def test_long_whole_numbers_are_equal_to_the_last_digit() -> None:
+    rng = np.random.default_rng(0)
+    sizes = {f"size {k}": rng.normal(size=60) for k in range(4)}
+    frame = pl.DataFrame({"time": 2**60 + 10**9 * np.arange(60), **sizes})
+    near = frame[:1].with_columns(pl.col("time") + 1)
+    found = found_in(pl.concat([frame, frame[7:8], near]))
+    assert [group.rows for group in found.equal] == [(8, 61)]
+    assert [(group.rows, group.columns) for group in found.near] == [((1, 62), ("time",))]
+
+
 def test_what_repeats_by_nature_is_one_sentence() -> None:
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({name: rng.choice(["a", "b", "c"], 2_000) for name in "xyz"})

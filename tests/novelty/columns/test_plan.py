@@ -261,6 +261,43 @@ def test_measures_that_do_not_repeat_stay_in_the_model(values: object, name: str
     assert spec_of_texts(values, name).role == "numeric"
 
 
+LONG = [5 * 10**18 + 7 * k for k in range(200)]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        LONG,
+        [str(value) for value in LONG],
+        [value % 50 + LONG[0] for value in LONG],
+        pl.Series([2**63 + 7 * k for k in range(200)], dtype=pl.UInt64),
+        pl.Series([2**70 + 7 * k for k in range(200)], dtype=pl.Int128),
+        pl.Series([-value for value in LONG]),
+    ],
+)
+def test_long_whole_numbers_are_identifiers_that_differ_in_every_digit(cells: Any) -> None:
+    table = table_from_frame(pl.DataFrame({"x": cells, "y": RNG.normal(size=200)}))
+    spec = infer_plan(table).specs[0]
+    n_distinct = len(set(cells))
+    assert (spec.role, spec.n_distinct) == ("identifier", n_distinct)
+    assert re.search(rf"16 digits or more; as floats, {n_distinct} different ones become [12]\)\.$",
+                     spec.notes[0])  # fmt: skip
+
+
+def test_long_times_and_single_long_numbers_are_measures() -> None:
+    start = 17 * 10**17
+    spec = spec_of([start + 10 * (k % 20) * 10 ** (k % 8) for k in range(40)])
+    assert spec.role == "identifier"
+    cells = pl.Series("time", [start + 10 * k + 10**10 * (k % 5) for k in range(200)])
+    spec = inferred_spec(Column(cells), None, False)
+    assert (spec.role, spec.n_distinct) == ("numeric", 200)
+    assert re.search("rounded; as floats, 200 different ones become [0-9]{2}\\.", spec.notes[0])
+    # One number too long is an error among others, and floats are what they are.
+    assert spec_of([LONG[0], *(k * k for k in range(39))]).role == "numeric"
+    assert spec_of([float(value) for value in LONG[:40]]).role == "constant"
+    assert spec_of([2.0**60 * (k + 1) for k in range(40)]).role == "numeric"
+
+
 def test_a_kept_identifier_is_used() -> None:
     frame = pl.DataFrame({"x": DENSE, "y": RNG.normal(size=300)})
     plan = infer_plan(table_from_frame(frame), ColumnOptions(numeric=("x",)))

@@ -83,6 +83,19 @@ def test_in_parts_a_file_is_what_it_is_at_once(write: Any, tmp_path: Path) -> No
         assert read_both_ways(tmp_path / name, 256).frame["day"].dtype == pl.String
 
 
+def test_times_from_24_hours_on_are_read(tmp_path: Path) -> None:
+    # No array of Arrow is made with them, but other programs write them.
+    counts = pa.array([3_600_000_000 * hour + 40_000 for hour in range(26)] + [None], pa.int64())
+    times = pa.Array.from_buffers(pa.time64("us"), 27, counts.buffers())
+    table = pa.table({"t": times, "none": pa.nulls(27, pa.time32("s"))})
+    (tmp_path / "t.arrow").write_bytes(as_file(table))
+    pq.write_table(table, tmp_path / "t.parquet")
+    for name in ("t.arrow", "t.parquet"):
+        frame = read_both_ways(tmp_path / name, 16).frame
+        assert frame["t"].to_list() == [*(f"{hour:02}:00:00.04" for hour in range(26)), None]
+        assert frame.schema == {"t": pl.String, "none": pl.String}
+
+
 def test_dictionaries_that_change_from_batch_to_batch_are_read(tmp_path: Path) -> None:
     table = pa.concat_tables(
         pa.table({"a": pa.array(words).dictionary_encode()}) for words in (["x"], ["y", "x"])

@@ -45,6 +45,12 @@ def test_a_list_is_read_as_its_records_are_as_lines(
     assert table.source.format == "json"
 
 
+def test_integers_keep_all_digits(tmp_path: Path) -> None:
+    rows = [{"a": 2**63 - 1, "b": 2**70 + 1, "c": 2**70 + 1}, {"a": 1, "b": 2, "c": 0.5}]
+    table = read(json.dumps(rows), tmp_path)
+    assert table.frame.rows() == [(2**63 - 1, str(2**70 + 1), str(2**70 + 1)), (1, "2", "0.5")]
+
+
 def test_records_on_lines_of_their_own_are_named_by_them(tmp_path: Path) -> None:
     table = read('{"data": [\n{"a": 1}, {"b": 3}\n,\n{"a": 2}]}', tmp_path)
     assert table.lines is None  # two begin on line 2

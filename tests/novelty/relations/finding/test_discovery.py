@@ -190,6 +190,27 @@ def test_dates_may_be_a_constant_time_apart() -> None:
     assert all("returned" in held.rule.columns for held in found[1:])
 
 
+def test_long_whole_numbers_are_keys_and_equal_to_the_last_digit() -> None:
+    rng = np.random.default_rng(0)
+    ids = [10**18 + int(k) for k in rng.permutation(300)]
+    accounts = 2**60 + rng.integers(0, 20, 300)
+    frame = pl.DataFrame(
+        {
+            "id": ids,
+            "copy": [ids[0] + 1, *ids[1:]],
+            "account": accounts,
+            "town": [f"T{k - 2**60}" for k in accounts],
+            "time": accounts,
+            "size": rng.normal(size=300),
+        }
+    )
+    for one in (frame, frame.cast({"id": pl.String}), frame.cast({"account": pl.Int128})):
+        found = {(type(h.rule).__name__, *h.rule.columns): h.broken for h in rules_of(one)}
+        assert found["Equal", "id", "copy"] == (1,)
+        assert found["Unique", "id"] == found["Determines", "account", "town"] == ()
+        assert ("Equal", "account", "time") in found
+
+
 def test_two_columns_may_settle_a_third() -> None:
     rng = np.random.default_rng(0)
     state, child = rng.integers(0, 12, 2000), rng.integers(0, 2, 2000)
