@@ -199,7 +199,8 @@ def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
 
 def rows_of(table: Table, positions: IntArray) -> Table:
     """Cut some rows out of a table in memory."""
-    return Table(
+    return replace(
+        table,
         frame=table.frame[positions],
         lines=None if table.lines is None else table.lines[positions],
         source=replace(table.source, n_rows=len(positions)),
@@ -217,8 +218,9 @@ def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
         if stop > start:
             load = partial(_rows_of_part, part, positions[start:stop] - part.start)
             whole = part.whole or part
-            parts.append(TablePart(len(parts), start, stop, source, load, whole))
-    return PartedTable(source, table.columns, tuple(parts), table.copy)
+            place = {"number": len(parts), "start": start, "stop": stop, "source": source}
+            parts.append(replace(part, **place, load=load, whole=whole))
+    return replace(table, source=source, parts=tuple(parts))
 
 
 def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntArray | None]:
@@ -244,7 +246,7 @@ def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) ->
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
     frame = pl.concat([piece.frame for piece in pieces])[order]
-    return Table(frame, lines, replace(source, n_rows=len(order)))
+    return replace(pieces[0], frame=frame, lines=lines, source=replace(source, n_rows=len(order)))
 
 
 def _itself(table: Table) -> Table:
