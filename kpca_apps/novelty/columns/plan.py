@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase

@@ -31,6 +31,7 @@ from kpca_apps.novelty.relations.rule import (
 from kpca_apps.novelty.relations.rules import HeldRules, RuleColumn
 from kpca_apps.novelty.relations.sentences import phrase, sentence
 from kpca_apps.tables.values import (
+    AMOUNT,
     CLOCK_SHAPE,
     DASHES,
     DATE_SHAPES,
@@ -62,6 +63,7 @@ _CONSTANTS = {
     "spaces": ascii(_WHITE),
     "signs": ascii(_SIGNS),
     "unit": ascii(UNIT.replace(r"\p{Sc}", r"\$")),
+    "amount": ascii(AMOUNT.replace(r"\p{Sc}", r"\$")),
     "number": ascii(_PLAIN),
     "clock": ascii(CLOCK_SHAPE),
     "months": ascii(MONTHS),
@@ -83,6 +85,7 @@ MISSING = {missing}
 SPACES = {spaces}
 SIGNS = {signs}
 UNIT = {unit}
+AMOUNT = {amount}
 NUMBER = {number}
 CLOCK = {clock}
 MONTHS = {months}
@@ -110,7 +113,7 @@ def number(text, shape, decimal, thousands, word):
     """Return a number without its unit."""
     plain = "".join("$" if unicodedata.category(x) == "Sc" else SIGNS.get(x, x) for x in text)
     plain = re.sub(word, r"\1", plain) if word else plain
-    plain = re.sub(r"^\(([^-()]+)\)\Z", r"-\1", plain)
+    plain = re.sub(rf"^\(({{AMOUNT}})\)\Z", r"-\1", plain)
     plain = re.sub(rf"^([+-]?)\s*{{UNIT}}\s*([+-]?)", r"\1\2", plain)
     plain = re.sub(rf"\s*{{UNIT}}\Z", "", plain)
     if not re.fullmatch(shape, plain, re.ASCII):
