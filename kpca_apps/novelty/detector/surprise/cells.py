@@ -118,8 +118,9 @@ class CellModel:
         model = cls(
             map=features,
             residuals=residuals.without_small() if is_wide else residuals,
-            given_others=TwoTails.fit(errors, rows.free),
-            alone=TwoTails.fit(rows.value, rows.free),
+            given_others=TwoTails.fit(errors, rows.free, of_logs=False),
+            # Values are asinh of distances from the median.
+            alone=TwoTails.fit(rows.value, rows.free, of_logs=True),
             height=height,
             share=share,
             states=tuple(UpperTail.fit(state, ends=True) for state in improbability),
@@ -153,15 +154,6 @@ class CellModel:
     def _left(self) -> Callable[[FloatArray], FloatArray]:
         return self.residuals.predictor(_wanted(self.map))
 
-    @cached_property
-    def _tails(self) -> TwoTails:
-        """Tails of the numbers given the others, and behind them of the numbers alone."""
-        both = (self.given_others, self.alone)
-        return TwoTails(
-            np.concatenate([one.knots for one in both]),
-            np.concatenate([one.exponents for one in both]),
-        )
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -180,7 +172,8 @@ class CellModel:
             return RowSurprise(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((0, n)))
         # Of each number given the others, of each number alone, of each state.
         cells = np.empty((2 * v + len(self.states), n))
-        cells[: 2 * v] = self._tails(np.concatenate([errors, rows.value]))
+        cells[:v] = self.given_others(errors)
+        cells[v : 2 * v] = self.alone(rows.value)
         for place, tail in enumerate(self.states):
             cells[2 * v + place] = tail(improbability[place])
         middle, distance = self.usual

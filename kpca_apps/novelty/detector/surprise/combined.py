@@ -1,10 +1,10 @@
 """One score of a row, of its kernel PCA error and its cells: how improbable it is as a whole.
 
-Three scores become p-values among the rows learned from: the reconstruction error of kernel PCA
-(k), the mean surprise of the cells (g) and their scatter (l). Their weighted harmonic mean (Wilson
-2019) is small where any of them is, and needs no independence. A row with one absurd cell is odd
-however ordinary its others are: its oddest cell counts once it is rarer than that of one row in
-150, and then by a power. The score is
+Four scores become p-values among the rows learned from: the reconstruction error of kernel PCA
+(k), the mean surprise of the cells (g), their scatter (l) and the oddest of them (c). Their
+weighted harmonic mean (Wilson 2019) is small where any of them is, and needs no independence. A row
+with one absurd cell is odd however ordinary its others are: its oddest cell counts once more where
+it is rarer than that of one row in 150, and then by a power. The score is
 
     s = log(h + w (1/(150 p_c))^c) + .01 log h    with h = e/p_k + a/p_g + b/p_l + o/p_c
 
@@ -39,8 +39,9 @@ from kpca_apps.system.arrays import BoolArray, FloatArray
 # sought than beside a clean reference, which says how far its columns reach; there, too, a row
 # beyond all of the reference is distinguished from another by the error and the oddest cell alone.
 # f is the weight of what the numbers of a row do not hold: which of its cells do not go together,
-# which is more often what is sought than a row far out.
-CONTAMINATED = (1.0, 0.2, 0.2, 0.0, 3.0, 1.0, 3.0)
+# which is more often what is sought than a row far out. The oddest cell (o) counts from the first
+# rows on, too, since none of few rows can be rarer than one in 150.
+CONTAMINATED = (1.0, 0.2, 0.2, 0.1, 3.0, 1.0, 3.0)
 CLEAN = (1.0, 0.05, 0.05, 0.0, 0.3, 1.0, 3.0)
 # Of a wide table distances between rows are all alike, and one odd cell is lost in any sum over its
 # columns: there a row is as odd as its cells are, given the others.

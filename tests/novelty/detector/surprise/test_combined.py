@@ -115,7 +115,7 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     errors = np.random.default_rng(6).gamma(3.0, size=len(X))
     model, scores = fit_combined(X, errors, contaminated)
     e, a, b, o, c, w, _ = CONTAMINATED if contaminated else CLEAN
-    assert (e, o, w) == (1.0, 0.0, 1.0)
+    assert (e, w) == (1.0, 1.0)
     columns, normal = ColumnRoles.of(5), np.zeros(len(X), dtype=bool)
     _, rows = type(model.cells).fit(X, errors, columns, contaminated=contaminated, normal=normal)
     p_k, p_g, p_l = (
@@ -124,8 +124,8 @@ def test_the_score_is_the_formula_in_its_description(contaminated):
     low, high = np.quantile(rows.oddest, OF_CELLS)
     of_low, of_high = -np.log1p(-np.array(OF_CELLS))
     rarity = of_low + (of_high - of_low) * (rows.oddest - low) / (high - low)
+    whole = 1 / p_k + a / p_g + b / p_l + o * np.exp(np.maximum(rarity, 0.0))
     rarity = np.minimum(rarity, rows.oddest + MORE)
-    whole = 1 / p_k + a / p_g + b / p_l
     expected = np.log(whole + np.exp(c * (rarity - RARE))) + APART * np.log(whole)
     usual = (errors < np.quantile(errors, 0.9)) & (rows.mean < np.quantile(rows.mean, 0.9))
     usual &= rows.scatter < np.quantile(rows.scatter, 0.9)
