@@ -107,7 +107,7 @@ class CellModel:
         used = rows.features
         if not learned.all():
             used = rows.lines.take(np.flatnonzero(learned), axis=1).T
-        residuals = ColumnResiduals.fit(used, features.group, is_wide=is_wide)
+        residuals = ColumnResiduals.fit(used, features.group)
         flags = rows.lines[features.indicator]
         height = flags.max(axis=1, initial=0.0)[:, None]
         height[height <= 0] = 1.0

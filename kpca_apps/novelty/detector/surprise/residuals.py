@@ -18,9 +18,9 @@ from kpca_apps.system.blas import one_blas_thread
 from kpca_apps.system.memory import available_bytes
 
 RIDGE = 0.02  # rho: share of a standardised feature's variance
-# Of a wide table, the degrees of freedom of a regression, sum of s / (s + rho), are no more than
-# this share of the rows: nearer to all of them, each row is explained by itself, whatever it holds.
-# Components that count less than that are left out: many, and none of much use.
+# The degrees of freedom of a regression, sum of s / (s + rho), are no more than this share of the
+# rows: nearer to all of them, each row is explained by itself, whatever it holds. Of a wide table,
+# components that count less than that are left out: many, and none of much use.
 MOST_FREEDOM, LEAST_FILTER = 0.25, 0.3
 # Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
 MOST_LEVERAGE = 0.95
@@ -64,8 +64,8 @@ class ColumnResiduals:
 
     @classmethod
     @one_blas_thread()
-    def fit(cls, features: FloatArray, group: IntArray, *, is_wide: bool) -> ColumnResiduals:
-        """Learn from the features (n, p) of rows, of a wide table or not."""
+    def fit(cls, features: FloatArray, group: IntArray) -> ColumnResiduals:
+        """Learn from the features (n, p) of rows."""
         n, p = features.shape
         mean = features.mean(axis=0)
         deviation = np.maximum(features.std(axis=0), SMALLEST_DEVIATION)
@@ -77,9 +77,7 @@ class ColumnResiduals:
             s, W = np.linalg.eigh(Z @ Z.T / n)
             V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
         kept = s > 1e-9 * s.max(initial=0.0)
-        ridge = RIDGE
-        if is_wide:
-            ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
+        ridge = _least_ridge(s[kept], MOST_FREEDOM * n)
         filter_factors = s[kept] / (s[kept] + ridge)
         return cls(n, mean, deviation, np.sqrt(filter_factors)[:, None] * V[kept], ridge, group)
 

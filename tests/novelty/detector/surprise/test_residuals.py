@@ -31,11 +31,11 @@ def table_of(name):
     return features, np.repeat(2 * np.arange(len(sizes)), sizes)
 
 
-def regressions(features, group, fitted, rows):
+def regressions(features, group, fitted, rows, ridge):
     """Residuals of rows from ridge regressions of each group on the others.
 
     Held fixed as in the closed form: the deviations by which features are standardised, and the
-    penalty, RIDGE times the number of all rows. The constant is free.
+    penalty, the ridge times the number of all rows. The constant is free.
     """
     n = len(features)
     mean, deviation = features.mean(axis=0), features.std(axis=0)
@@ -43,20 +43,20 @@ def regressions(features, group, fitted, rows):
     residuals = np.empty_like(z)
     for g in np.unique(group):
         own = group == g
-        model = Ridge(alpha=n * RIDGE, solver="svd").fit(Z[:, ~own], Z[:, own])
+        model = Ridge(alpha=n * ridge, solver="svd").fit(Z[:, ~own], Z[:, own])
         predicted = model.predict(z[:, ~own]).reshape(len(z), -1)
         residuals[:, own] = (z[:, own] - predicted) * deviation[own]
     return residuals
 
 
-def leverages(features, group):
+def leverages(features, group, ridge):
     """Diagonals of the regressions' hat matrices, of each group, (n, p)."""
     n = len(features)
     Z = (features - features.mean(axis=0)) / features.std(axis=0)
     found = np.empty_like(Z)
     for g in np.unique(group):
         others = Z[:, group != g]
-        penalised = others.T @ others + n * RIDGE * np.eye(others.shape[1])
+        penalised = others.T @ others + n * ridge * np.eye(others.shape[1])
         hat = others @ np.linalg.solve(penalised, others.T) + 1.0 / n
         found[:, group == g] = np.diag(hat)[:, None]
     return found
@@ -71,8 +71,9 @@ def off_by(found, expected, features):
 def test_residuals_of_new_rows_are_those_of_one_regression_a_group(name):
     features, group = table_of(name)
     new = features[:9] * 1.5 - 3.0
-    found = ColumnResiduals.fit(features, group, is_wide=False)(new)
-    expected = regressions(features, group, np.ones(len(features), dtype=bool), new)
+    model = ColumnResiduals.fit(features, group)
+    found, every = model(new), np.ones(len(features), dtype=bool)
+    expected = regressions(features, group, every, new, model.ridge)
     assert off_by(found, expected, features) < 1e-8
 
 
@@ -81,22 +82,23 @@ def test_residuals_of_learned_rows_are_those_of_regressions_without_them(name):
     """Exact, with deviations and penalty held, where the leverage is not held back."""
     features, group = table_of(name)
     n = len(features)
-    found = ColumnResiduals.fit(features, group, is_wide=False)(features, np.ones(n, dtype=bool))
+    model = ColumnResiduals.fit(features, group)
+    found = model(features, np.ones(n, dtype=bool))
     brute = np.empty_like(found)
     for i in range(n):
-        brute[i] = regressions(features, group, np.arange(n) != i, features[[i]])[0]
-    exact = leverages(features, group) < MOST_LEVERAGE
+        brute[i] = regressions(features, group, np.arange(n) != i, features[[i]], model.ridge)[0]
+    exact = leverages(features, group, model.ridge) < MOST_LEVERAGE
     assert exact.mean() > 0.75
     assert off_by(np.where(exact, found, brute), brute, features) < 1e-8
     # Left out, a row is farther from what is predicted than within.
-    within = ColumnResiduals.fit(features, group, is_wide=False)(features)
+    within = model(features)
     assert (np.abs(found) >= np.abs(within)).all()
 
 
 def test_rows_that_were_not_learned_from_keep_their_plain_residual():
     features, group = table_of("groups")
     learned = np.arange(len(features)) % 3 > 0
-    model = ColumnResiduals.fit(features[learned], group, is_wide=False)
+    model = ColumnResiduals.fit(features[learned], group)
     found, plain = model(features, learned), model(features)
     np.testing.assert_allclose(found[~learned], plain[~learned], rtol=1e-9, atol=1e-9)
     assert (np.abs(found[learned]) > np.abs(plain[learned])).all()
@@ -107,7 +109,7 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
     x = rng.normal(size=(50, 1))
     features = np.hstack([x, x, np.full((50, 1), 7.0), rng.normal(size=(50, 1))])
     group, every = np.arange(4), np.ones(50, dtype=bool)
-    model = ColumnResiduals.fit(features, group, is_wide=False)
+    model = ColumnResiduals.fit(features, group)
     left = model(features, every)
     assert np.isfinite(left).all()
     assert np.abs(left[:, 0]).max() < 0.2 * np.abs(x).max()
@@ -118,7 +120,7 @@ def test_features_that_repeat_each_other_or_never_vary_have_finite_residuals():
 @pytest.mark.parametrize("name", TABLES)
 def test_a_new_row_gets_the_same_bits_in_any_batch(name):
     features, group = table_of(name)
-    model = ColumnResiduals.fit(features, group, is_wide=False)
+    model = ColumnResiduals.fit(features, group)
     rng = np.random.default_rng(1)
     rows = features[rng.integers(0, len(features), 500)] + rng.normal(size=(500, len(group)))
     together = model(rows)
@@ -129,12 +131,12 @@ def test_a_new_row_gets_the_same_bits_in_any_batch(name):
         np.testing.assert_array_equal(alone, together[start:stop])
 
 
-def test_a_wide_table_is_predicted_with_bounded_freedom() -> None:
+def test_few_rows_are_predicted_with_bounded_freedom() -> None:
     rng = np.random.default_rng(9)
     signal = rng.normal(size=(120, 3)) @ rng.normal(size=(3, 200))
     features = signal + 0.5 * rng.normal(size=signal.shape)
     group = np.arange(200)
-    model = ColumnResiduals.fit(features, group, is_wide=True)
+    model = ColumnResiduals.fit(features, group)
     s = np.linalg.eigvalsh(np.corrcoef(features.T))
     s = s[s > 1e-9 * s.max()]
     assert (s / (s + model.ridge)).sum() == pytest.approx(MOST_FREEDOM * 120)
@@ -167,7 +169,7 @@ def test_rows_left_out_of_a_wide_table_are_as_far_off_as_new_ones(n: int, p: int
         return rng.normal(size=(n_rows, 8)) @ loadings + rng.normal(size=(n_rows, p))
 
     features = draw(n)
-    model = ColumnResiduals.fit(features, np.arange(p), is_wide=True)
+    model = ColumnResiduals.fit(features, np.arange(p))
     left = model(features, np.ones(n, dtype=bool))
     new = model.without_small()(draw(1000))
     assert np.sqrt(np.mean(left**2)) == pytest.approx(np.sqrt(np.mean(new**2)), rel=0.03)
