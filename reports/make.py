@@ -1,4 +1,4 @@
-"""Make what this folder holds again: the page of the papers, and pictures of first screens.
+"""Make the sample reports of this folder, and pictures of first screens.
 
     python reports/make.py [--data FOLDER] [--only NAME ...]
 
@@ -19,18 +19,23 @@ HERE = Path(__file__).resolve().parent
 DATASETS = HERE.parent / "datasets"
 DATA = "papers-data"  # what the page of the papers calls the data folder
 TABLE = (str(DATASETS / "penguins_faults.csv"), "--id", "Individual ID", "--share", "0.05")
-# The command behind each picture, and the height of the screen that is shown.
-SCREENS = {
-    "papers": (("papers", "run", "all", "--data", DATA), 820),
-    "penguins_faults": (("novelty", "screen", *TABLE), 840),
-    "photographs": (("denoise", "run", str(DATASETS / "photographs" / "noisy")), 790),
+NOISY = DATASETS / "photographs" / "noisy"
+# The command behind each report.
+COMMANDS = {
+    "papers": ("papers", "run", "all", "--data", DATA),
+    "penguins_faults": ("novelty", "screen", *TABLE),
+    "photographs": ("denoise", "run", str(NOISY)),
+    "noisy_text": ("denoise", "run", str(NOISY / "text.png")),
 }
+PAGES = ("papers", "penguins_faults", "noisy_text")
+# Heights of the screens that are shown, in pixels.
+PICTURES = {"papers": 820, "penguins_faults": 840, "photographs": 790}
 NOT_ALL_RUN = 5  # exit code of a run of which some experiments lack their data
 
 
 def run(name: str, folder: Path) -> Path:
-    """Run the command behind a picture in a folder, and return the page it made."""
-    call = [sys.executable, "-m", "kpca_apps", *SCREENS[name][0]]
+    """Run the command behind a report in a folder, and return the page it made."""
+    call = [sys.executable, "-m", "kpca_apps", *COMMANDS[name]]
     done = subprocess.run(call, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, NOT_ALL_RUN):
         raise SystemExit(done.returncode)
@@ -57,18 +62,21 @@ def main() -> None:
     """Make all, or those asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
-    parser.add_argument("--only", nargs="+", choices=SCREENS, default=list(SCREENS))
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     options = parser.parse_args()
     if "papers" in options.only and options.data is None:
         parser.error("the page of the papers needs --data")
     with tempfile.TemporaryDirectory() as place:
         for name in options.only:
+            folder = Path(place, name)
+            folder.mkdir()
             if name == "papers":
-                Path(place, DATA).symlink_to(options.data.resolve(), target_is_directory=True)
-            page = run(name, Path(place))
-            if name == "papers":
-                shutil.copyfile(page, HERE / "papers.html")
-            picture(page, SCREENS[name][1], HERE / f"{name}.png")
+                (folder / DATA).symlink_to(options.data.resolve(), target_is_directory=True)
+            page = run(name, folder)
+            if name in PAGES:
+                shutil.copyfile(page, HERE / f"{name}.html")
+            if name in PICTURES:
+                picture(page, PICTURES[name], HERE / f"{name}.png")
             print(f"made: {name}")
 
 

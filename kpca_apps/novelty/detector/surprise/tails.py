@@ -23,8 +23,9 @@ FLOOR = 0.05
 LARGEST_EXPONENT = 16.0
 # Few values cannot tell a sharp end from a long tail, and one that is far out stretches the tail it
 # is measured by. The shape, one over the exponent, is therefore shrunk to 1/5, with the weight of
-# ten values beyond the last knot (as in `rarity`, after Vehtari et al.). Normal, exponential and
-# log-normal (.5) columns have .16 to .21 by their quantiles, residuals of normal ones .22.
+# ten values beyond the last knot, as Vehtari, Simpson, Gelman, Yao & Gabry (2024) shrink the shape
+# of a Pareto tail. Normal, exponential and log-normal (.5) columns have .16 to .21 by their
+# quantiles, residuals of normal ones .22.
 PRIOR_SHAPE, PRIOR_WEIGHT = 0.2, 10.0
 # Values a curve is held by: each of the most extreme, and others evenly.
 EXTREME_KNOTS, KNOTS = 64, 512
