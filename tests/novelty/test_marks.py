@@ -192,7 +192,7 @@ def test_a_file_of_marks_is_bounded(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"<!DOCTYPE html>")
         file.truncate(LARGEST + 1)
-    with pytest.raises(InputError, match="at most 64,000,000 bytes"):
+    with pytest.raises(InputError, match="a regular file of less than 64 MB"):
         read_marks(path)
     with pytest.raises(InputError, match="no such file"):
         read_marks(tmp_path / "none.html")

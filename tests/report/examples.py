@@ -230,7 +230,7 @@ def screening(
         rarities=np.exp(-9 * scores),
         scale=ScoreScale(
             "how rare",
-            "How rare: how many of the rows like the usual 20 would score so high.",
+            "How rare: the share of the 20 rows that score at least as high.",
             (ScoreMark(0.25, "1 in 10"), ScoreMark(0.51, "1 in 100")),
         ),
         duplicates=repeats("Flipper Length (mm)", "1950", "195") if n_rows > 3 else DuplicateRows(),

@@ -100,7 +100,7 @@ def leading_note(
         times = n_sharing / n / share if share * n_rows > n_sharing else 0.0
         if times > most_often:
             best = (
-                f"{n_sharing:,} of {n:,} flagged rows have {quoted(name)} {quoted_cell(value)}, "
+                f"{n_sharing:,} of {n:,} flagged rows have {quoted_cell(value)} in {quoted(name)}, "
                 f"as about {100 * share:.2g} % of the table do: the group lies apart from the "
                 "rest, and other odd rows may stand behind it. To judge its rows among "
                 f"themselves, group by {quoted(name)} (--by)."

@@ -26,6 +26,10 @@ from kpca_apps.system.arrays import FloatArray
 MAX_FIT_ROWS = 5_000
 # An eigendecomposition of more rows takes longer than all other methods together.
 MAX_EXACT_ROWS = 1_000
+# Share of the variance in feature space. With more, a row that lies alone gets a component of its
+# own: of faults planted in eight tables (the development half of tests/benchmarks/real_tables.py)
+# .44 were among the first 2 % of the rows at .8, .33 at .9 and .09 at .95.
+MOST_VARIANCE = 0.8
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def _hoffmann(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
     subspace = KernelPCA(kernel="rbf", method=method, random_state=seed).fit(fit).subspace_
     # Of the RBF kernel k(x, x) = 1, so that the variance in feature space is 1 - |mean|^2.
     kept = np.cumsum(subspace.variances) / (1.0 - subspace.mean_norm)
-    q = min(int(np.searchsorted(kept, 0.95)) + 1, len(kept))
+    q = min(int(np.searchsorted(kept, MOST_VARIANCE)) + 1, len(kept))
     return subspace.leading(q).reconstruction_error(scored)
 
 
@@ -110,7 +114,7 @@ def _local_outlier_factor(fit: FloatArray, scored: FloatArray, seed: int) -> Flo
 BASELINES = (
     Baseline(
         "Kernel PCA (Hoffmann 2007)",
-        "RBF, gamma = 1 / median squared distance, components of 95 % of the variance",
+        "RBF, gamma = 1 / median squared distance, components of 80 % of the variance",
         _hoffmann,
         quadratic=False,
     ),

@@ -339,7 +339,7 @@ def _large_group_note(rows: Encoded, large: LargeGroup) -> Note:
     name = encoder.groups[group].name
     text, _ = encoder.seen(rows.sample_table, int(is_of.argmax()), group)
     start = f"{100 * is_of.mean():.0f} % of the rows have"
-    value = f"no {quoted(name)}" if text == MISSING else f"{quoted(name)} {quoted_cell(text)}"
+    value = f"no {quoted(name)}" if text == MISSING else f"{quoted_cell(text)} in {quoted(name)}"
     rest = (
         "and lie apart from the others. So many are not odd by themselves: they are ranked among "
         "each other, and the oddest of them are listed."

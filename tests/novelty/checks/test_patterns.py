@@ -144,7 +144,7 @@ def test_a_value_that_leads_the_list_and_goes_on_beyond_it_is_named(
     found = [*leading_note(flagged([()] * 30), listed, sample, 400, ["site"])]
     assert len(found) == is_named
     for sentence in found:
-        assert sentence.startswith('20 of 30 flagged rows have "site" "x", as about 10 % of the')
+        assert sentence.startswith('20 of 30 flagged rows have "x" in "site", as about 10 % of the')
         assert sentence.endswith('group by "site" (--by).')
 
 

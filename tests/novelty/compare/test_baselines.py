@@ -20,9 +20,7 @@ def test_every_baseline_ranks_a_far_row_highest_and_new_rows_alike(baseline: Bas
         fit = scored if len(scored) > 200 else usual
         scores = baseline.scores(fit, scored, 0)
         assert scores.shape == (len(scored),)
-        # In-sample, truncated kernel PCA spends a component on a row that lies alone.
-        is_masked = fit is scored and baseline.name == "Kernel PCA (Hoffmann 2007)"
-        assert (scores.argmax() == len(scored) - 1) != is_masked
+        assert scores.argmax() == len(scored) - 1
 
 
 def test_linear_pca_is_the_residual_of_the_leading_directions() -> None:
@@ -42,7 +40,7 @@ def test_hoffmanns_method_is_the_error_of_the_components_of_most_of_the_variance
     gamma = 1.0 / np.median(pdist(fit, "sqeuclidean"))
     peer = KernelPCA(kernel="rbf", gamma=gamma, remove_zero_eig=True).fit(fit)
     total = np.trace(KernelCenterer().fit_transform(rbf_kernel(fit, gamma=gamma)))
-    q = int(np.searchsorted(np.cumsum(peer.eigenvalues_) / total, 0.95)) + 1
+    q = int(np.searchsorted(np.cumsum(peer.eigenvalues_) / total, 0.8)) + 1
     centred = (
         1.0 - 2.0 * rbf_kernel(new, fit, gamma).mean(axis=1) + rbf_kernel(fit, fit, gamma).mean()
     )

@@ -64,7 +64,7 @@ def test_a_large_group_has_about_its_share_of_the_list_and_its_oddest_are_there(
     # Relations between the columns count besides, and the group is wider than the others.
     assert is_limited[others].mean() < 3.5 * part
     (said,) = [text for text in result.warnings if APART in text]
-    assert f'{100 * part:.0f} % of the rows have "limits" yes' in said
+    assert f'{100 * part:.0f} % of the rows have "yes" in "limits"' in said
 
 
 @pytest.mark.parametrize("values", ["numbers", "flags", "gaps"])
@@ -73,8 +73,8 @@ def test_the_group_may_be_of_a_number_a_flag_or_a_gap(values: str) -> None:
     limits = frame["limits"].to_numpy()
     rng = np.random.default_rng(1)
     column, words = {
-        "numbers": (np.where(is_limited, 3, rng.integers(0, 3, N)).tolist(), '"limits" 3'),
-        "flags": (is_limited.tolist(), '"limits" true'),
+        "numbers": (np.where(is_limited, 3, rng.integers(0, 3, N)).tolist(), 'have 3 in "limits"'),
+        "flags": (is_limited.tolist(), '"true" in "limits"'),
         "gaps": ([None if text == "yes" else text for text in limits], 'no "limits"'),
     }[values]
     result = screened(frame.with_columns(pl.Series("limits", column)))
@@ -96,7 +96,7 @@ def test_a_cluster_that_is_more_than_the_list_is_listed_and_said() -> None:
     assert is_limited[result.is_flagged].mean() > 0.8
     assert not any(APART in text for text in result.warnings)
     (said,) = [text for text in result.warnings if BY_HAND in text]
-    assert '30 flagged rows have "limits" yes, as about 3 % of the table do' in said
+    assert '30 flagged rows have "yes" in "limits", as about 3 % of the table do' in said
 
 
 def test_the_value_of_a_hidden_column_is_not_told() -> None:

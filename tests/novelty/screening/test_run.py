@@ -114,13 +114,13 @@ def test_labels_judge_the_list_and_name_the_value_meant() -> None:
     result = screen(correlated(120, odd=10), options=options)[0]
     (evaluation,) = result.evaluations
     assert (evaluation.positive, evaluation.n_positive, evaluation.n_rows) == ("odd", 10, 120)
-    assert [m.ours for m in evaluation.methods] == [True] + [False] * 5
+    assert [m.ours for m in evaluation.methods] == [True] + [False] * 6
     assert evaluation.methods[0].auroc > 0.95
     with_reference = screen(
         correlated(60, seed=1, odd=5), reference=correlated(100), options=options
     )[0]
     assert "Fitted on 100 rows of birds" in with_reference.evaluations[0].setting
-    assert len(with_reference.evaluations[0].methods) == 6
+    assert len(with_reference.evaluations[0].methods) == 7
 
 
 def test_a_reference_may_lack_what_only_the_table_has() -> None:
