@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from kpca_apps.errors import InputError, UnlikeFilesError, about
-from kpca_apps.names import TABLE_SUFFIXES, in_prose, one_line
+from kpca_apps.names import TABLE_SUFFIXES, one_line
 from kpca_apps.options import READING
 from kpca_apps.system.files.spools import remove_spools, spool
 from kpca_apps.system.files.temporary import TemporaryPath
@@ -58,7 +58,6 @@ from kpca_apps.tables.table import (
     common_types,
     require_same_columns,
     typed_columns,
-    unlike_formats,
 )
 
 # The first that knows a file reads it; what none knows is text, and the last reads any text.
@@ -393,7 +392,6 @@ def _combined(
     named = list(zip(shown, tables, strict=True))
     heads = [next(table.tables()) for table in tables]
     types = common_types([head.frame.schema for head in heads], names)
-    formats = unlike_formats(heads)
     has_lines = heads[0].lines is not None
     of_files = pl.DataFrame()
     if values and has_lines:
@@ -411,11 +409,7 @@ def _combined(
     def pieces() -> Iterator[pa.Table]:
         for number, table in enumerate(tables):
             for part in table.tables():
-                plain = [
-                    part.column(name).plain_cells(one) for name, one in formats[number].items()
-                ]
-                frame = typed_columns(part.frame.with_columns(plain), types)
-                frame = beside(frame, of_files.slice(number, 1))
+                frame = beside(typed_columns(part.frame, types), of_files.slice(number, 1))
                 yield as_arrow(frame, part.lines if has_lines else None)
 
     listing = "".join(
@@ -427,15 +421,6 @@ def _combined(
         for note in table.source.notes:
             files_of.setdefault(note, []).append(name)
     notes = [f"{_which(files, len(tables))}: {note}" for note, files in files_of.items()]
-    for name in formats[0]:
-        files_in: dict[str, list[str]] = {}
-        for file, of_file in zip(shown, formats, strict=True):
-            files_in.setdefault(of_file[name].order, []).append(file)
-        ways = [f"{order} in {_which(files, len(tables))}" for order, files in files_in.items()]
-        notes.append(
-            f'Column "{one_line(name, 60)}" has {in_prose(ways)}; each file is read as it is '
-            "written, and all are shown alike."
-        )
     first_with: dict[str, str] = {}
     for name, table in named:
         other = first_with.setdefault(table.source.fingerprint, name)

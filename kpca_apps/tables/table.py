@@ -355,24 +355,6 @@ def common_types(schemas: Sequence[pl.Schema], names: Sequence[str]) -> dict[str
     return types
 
 
-def unlike_formats(tables: Sequence[Table]) -> list[dict[str, ValueFormat]]:
-    """Find the columns that several files write by different formats: how each does.
-
-    What a file leaves open is read as in the first that does not.
-    """
-    found: list[dict[str, ValueFormat]] = [{} for _ in tables]
-    for name in tables[0].columns:
-        columns = [table.column(name) for table in tables]
-        known = [one for column in columns if (one := column.text_format()) is not None]
-        if len({*map(type, known)}) == 1:
-            first = next((one for one in known if one.is_decided), known[0])
-            own = [column.own_format(first) for column in columns]
-            if any(one.order != first.order for one in own):
-                for of_file, one in zip(found, own, strict=True):
-                    of_file[name] = one
-    return found
-
-
 def typed_columns(frame: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Return columns of a frame, each of its type.
 

@@ -58,11 +58,8 @@ CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
-# An amount in brackets is below 0; "(3,7)" is a pair, "(3,7 EUR)" is none.
-AMOUNT = (
-    r"(?:\s*(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?\s*"
-    rf"|[^-()]*{UNIT}[^-()]*)"
-)
+# An amount in brackets is below 0; "(3,7)" is a pair.
+AMOUNT = rf"\s*{UNIT}?\s*(?:\d+|\d{{1,3}}(?:[.,' ]\d{{3}})+)?(?:[.,]\d{{2}}|\.\d+)?\s*{UNIT}?\s*"
 _NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
@@ -111,7 +108,7 @@ class NumberFormat:
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
-        parts = ["decimal comma"] if self.decimal == "," else []
+        parts = [self.order] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
         if self.clock:
@@ -124,12 +121,7 @@ class NumberFormat:
     @property
     def order(self) -> str:
         """Name the mark that sets decimals apart."""
-        return "decimal commas" if self.decimal == "," else "decimal points"
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the cells tell the format."""
-        return not self.ambiguous
+        return "decimal comma" if self.decimal == "," else "decimal point"
 
 
 def infer_number_format(
@@ -240,18 +232,12 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
     if format.clock:
         return _clock_seconds(texts)
-    plain, fits = _plain_texts(texts, format)
-    return np.where(fits.to_numpy(), finite(plain), np.nan)
-
-
-def _plain_texts(texts: pl.Series, format: NumberFormat) -> tuple[pl.Series, pl.Series]:
-    """Write stripped cells as a computer writes numbers, and tell which fit the format."""
     bare = _bare(texts, format.word)
     fits = bare.str.contains(number_pattern(format.decimal, format.thousands)).fill_null(False)
     bare = bare.str.replace_all(thousands_mark(format), "", literal=True)
     if format.decimal == ",":
         bare = bare.str.replace(",", ".", literal=True)
-    return bare, fits
+    return np.where(fits.to_numpy(), finite(bare), np.nan)
 
 
 def is_number_like(cell: str) -> bool:
@@ -349,11 +335,6 @@ class DateFormat:
         """Order of day and month, ``""`` where it does not matter."""
         order = "day before month" if self.day_first else "month before day"
         return order if self.decided_by else ""
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the cells tell the order."""
-        return self.decided_by == "cells" or self.day_first
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
@@ -608,7 +589,7 @@ class Column:
         return infer_date_format(self.levels.texts, day_first)
 
     def own_format(self, known: ValueFormat, day_first: bool | None = None) -> ValueFormat:
-        """Infer the format of this column where another table has a `known` one.
+        """Return how numbers or dates are written here that another table writes as is `known`.
 
         The cells decide, then whether the day is asked to be first, then the other table.
         """
@@ -618,37 +599,17 @@ class Column:
             dates = self.date_format(day_first)
             if dates is None or not dates.decided_by:
                 return known
-            if known.decided_by and not dates.is_decided and dates.decided_by != "option":
+            is_open = dates.decided_by == "default" and not dates.day_first
+            if is_open and known.decided_by:
                 return replace(known, decided_by="reference")
-            if known.decided_by and dates.day_first == known.day_first:
-                return known
-            return replace(known, day_first=dates.day_first, decided_by=dates.decided_by)
+            is_known = known.decided_by and dates.day_first == known.day_first
+            return known if is_known else replace(known, day_first=dates.day_first,
+                                                  decided_by=dates.decided_by)  # fmt: skip
         numbers = self.number_format(known.decimal == ",")
         if numbers is None or known.clock or self.read(known).share_read >= READS_AS:
             return known
         own = replace(known, decimal=numbers.decimal, thousands=numbers.thousands)
         return own if self.read(own).share_read >= READS_AS else known
-
-    def text_format(self) -> ValueFormat | None:
-        """Infer how cells of text are written, if they are numbers or dates."""
-        for infer in (self.number_format, self.date_format):
-            if self.cells.dtype == pl.String and (format := infer()) is not None:
-                if self.read(format).share_read >= READS_AS:
-                    return format
-        return None
-
-    def plain_cells(self, format: ValueFormat) -> pl.Series:
-        """Write what is read by a format as a computer writes it; all else stays as it is."""
-        texts, codes = self.levels.texts, pl.Series(self.levels.codes.astype(np.int64))
-        if isinstance(format, DateFormat):
-            seconds = read_dates(texts, format)[0]
-            fits = pl.Series(~np.isnan(seconds))
-            days = [date_text(value) for value in np.nan_to_num(seconds).tolist()]
-            plain = pl.Series(days, dtype=pl.String)
-        else:
-            plain, fits = _plain_texts(texts, format)
-        plain = plain.zip_with(fits, texts).gather(codes.set(codes < 0, None))
-        return plain.fill_null(self.cells).alias(self.name)
 
     def n_like_dates(self, format: DateFormat) -> int:
         """Count the cells with the shape of a date, possible or not."""

@@ -214,34 +214,6 @@ def test_long_integers_stay_what_they_are_beside_shorter_ones(tmp_path: Path) ->
     assert open_table(tmp_path).frame["id"].to_list() == texts  # type: ignore[union-attr]
 
 
-def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
-    numbers = [1234.56, 12.5, 1064.31, 987.0]
-    comma = ["1.234,56", "12,5", "1.064,31", "n/a"]
-    american, german = ["12/25/2024", "12/01/2024"] * 2, ["25/12/2024", "01/12/2024"] * 2
-    same = ["1,5", "2,25", "x", ""]
-    for name, amount, day in (
-        ("a", [*map(str, numbers)], american),
-        ("b", comma, german),
-        ("c", ["7", "8", "", "9"], ["03/12/2024"] * 4),
-    ):
-        frame = pl.DataFrame({"amount": amount, "day": day, "same": same})
-        frame.write_csv(tmp_path / f"{name}.csv", separator=";")
-    table = open_table(tmp_path)
-    assert isinstance(table, Table)
-    amount, day, same_too = (table.frame[name].to_list() for name in ("amount", "day", "same"))
-    assert [*map(float, amount[:7])] == [*numbers, *numbers[:3]]
-    assert amount[7:] == ["n/a", "7", "8", "", "9"]
-    assert day == [*["2024-12-25", "2024-12-01"] * 4, *["2024-03-12"] * 4]
-    assert same_too == same * 3
-    notes = [note for note in table.source.notes if "as it is written" in note]
-    assert [note.split(";")[0] for note in notes] == [
-        'Column "amount" has decimal points in a.csv and 1 more and decimal commas in b.csv',
-        'Column "day" has month before day in a.csv and 1 more and day before month in b.csv',
-    ]
-    table = open_table(tmp_path, in_memory_rows=2, part_rows=5)
-    assert pl.concat([part.frame for part in table.tables()])["amount"].to_list() == amount
-
-
 def test_what_is_true_of_several_files_is_said_once(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text(f"id;v\na{number};1\nb{number};2\n")

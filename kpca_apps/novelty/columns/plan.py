@@ -63,7 +63,6 @@ _ONE_WORD = 1.5  # words on average below which it holds codes
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
 _LONGEST_WORD = 40  # of a unit
-_FIRST_PLACES = 3  # lines that a note names
 # Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
@@ -204,10 +203,6 @@ def infer_plan(
             if earlier != spec.name and spec.name not in declared:
                 why = f"the same values as column {quoted(earlier)}"
                 specs[place] = replace(spec, role="duplicate", why=why, format=None, notes=())
-    specs = [
-        replace(spec, notes=(*spec.notes, *_mixed_marks(column, spec, table)))
-        for column, spec in zip(columns, specs, strict=True)
-    ]
     plan = ColumnPlan(tuple(specs))
     if for_model and not plan.used:
         roles = ", ".join(f"{quoted(spec.name)} is {spec.role}" for spec in specs[:5])
@@ -242,27 +237,6 @@ def formats_of(
         values = column.read(own).values
         notes += _format_notes(spec.name, own, values[~np.isnan(values)])
     return formats, notes
-
-
-def _mixed_marks(column: Column, spec: ColumnSpec, table: Table) -> Iterator[str]:
-    """Say where a column that is taken as text has decimal points and decimal commas."""
-    is_text = column.cells.dtype == pl.String and spec.role in ("identifier", "categorical")
-    if not is_text or not np.isfinite(column.read(NumberFormat()).values).any():
-        return
-    formats = NumberFormat(), NumberFormat(decimal=",")
-    points, commas = (np.isfinite(column.read(format).values) for format in formats)
-    ways = (points & ~commas, "decimal points"), (commas & ~points, "decimal commas")
-    (fewer, mark), (more, other) = sorted(ways, key=lambda way: int(way[0].sum()))
-    n_cells = len(column) - column.texts.null_count()
-    if fewer.any() and (points | commas).sum() >= READS_AS * n_cells:
-        first = np.flatnonzero(fewer)[:_FIRST_PLACES]
-        noun, places = ("row", first + 1) if table.lines is None else ("line", table.lines[first])
-        is_known = table.lines is not None or table.frame.height == table.source.n_rows
-        where = f" (first on {noun} {', '.join(map(str, places.tolist()))})" if is_known else ""
-        yield (
-            f"Column {quoted(column.name)}: {more.sum():,} numbers have {other} and "
-            f"{fewer.sum():,} have {mark}{where}; write all alike."
-        )
 
 
 def _content(column: Column, spec: ColumnSpec) -> object:

@@ -34,7 +34,7 @@ from kpca_apps.novelty.relations.rule import WHOLE_TABLE, AnyRule, HeldRule
 from kpca_apps.novelty.relations.rules import HeldRules, columns_of, without_values
 from kpca_apps.novelty.relations.sentences import phrase
 from kpca_apps.system.limits import require_table
-from kpca_apps.tables.table import Table, written_by
+from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import ValueFormat
 
 
@@ -83,9 +83,6 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
                 table.source.name,
             )
     formats = {column.name: column.format for column in rules.columns}
-    first = next(table.tables())
-    own = {n: first.column(n).own_format(format) for n, format in formats.items() if format}
-    table = written_by(table, own)
     known = [of.rule for of in rules.rules]
     alone = [rule for rule in known if not isinstance(rule, WHOLE_TABLE)]
     count = partial(_count, rules=alone, formats=formats)
@@ -144,7 +141,7 @@ def _columns_of(table: AnyTable, rules: Sequence[AnyRule], execution: Execution)
     with about(table.source.name):
         require_table(row_count(table), len(names))
     pieces = each_part(table, "Fetching columns", partial(_take_columns, names=names), execution)
-    return Table(pl.concat(pieces), None, table.source, table.parts[0].formats)
+    return Table(pl.concat(pieces), None, table.source)
 
 
 def _take_columns(table: Table, names: list[str]) -> pl.DataFrame:

@@ -335,21 +335,6 @@ def test_the_century_of_two_digits_is_told() -> None:
     assert not spec_of([f"{day}.05.{year}" for day in range(9, 29) for year in (25, 26)]).notes
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_a_file_that_mixes_decimal_marks_is_told_with_its_rows(share: float) -> None:
-    numbers = np.random.default_rng(0).normal(1500, 200, 40).round(2)
-    has_comma = np.random.default_rng(1).random(40) < share
-    swapped = str.maketrans(",.", ".,")
-    cells = [
-        f"{number:,.2f}".translate(swapped) if comma else f"{number:.2f}"
-        for number, comma in zip(numbers, has_comma, strict=True)
-    ]
-    note = spec_of(cells).notes[-1]
-    assert re.search(f" {has_comma.sum()} (numbers )?have decimal commas", note)
-    fewer = np.flatnonzero(has_comma if 2 * has_comma.sum() < 40 else ~has_comma) + 1
-    assert note.endswith(f"(first on row {fewer[0]}, {fewer[1]}, {fewer[2]}); write all alike.")
-
-
 def test_a_column_with_too_few_numbers_is_said_to_be_what_it_is_taken_as() -> None:
     spec = spec_of(["1", "2", "3", "4", "don't know"] * 8)
     assert spec.role == "categorical" and "taken as categorical" in spec.notes[0]

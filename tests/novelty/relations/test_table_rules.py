@@ -59,18 +59,6 @@ def test_parts_are_counted_as_the_whole(texts: bool) -> None:
         assert count_rows(rules, table, Execution(workers)) == rules
 
 
-def test_dates_of_another_table_are_read_as_it_writes_them() -> None:
-    rules = find_table_rules(
-        table_from_frame(orders(), "t"), ColumnOptions(), seed=0, execution=WORK
-    )
-    later = orders(90, seed=1).with_columns(pl.col("ordered", "shipped").dt.strftime("%d/%m/%Y"))
-    table = table_from_frame(later, "later")
-    for one in (table, parted(table, part_rows=40)):
-        counted = count_rows(rules, one, WORK)
-        (order,) = (of for of in counted.rules if isinstance(of.rule, Order))
-        assert (order.n_rows, order.broken) == (90, (11,))
-
-
 def test_no_more_rows_are_listed_than_a_file_keeps() -> None:
     frame = pl.DataFrame({"a": range(3000), "b": [0] * 3000})
     rules = held(frame.head(50), (Order(columns=("a", "b")), Unique(columns=("b",))))
