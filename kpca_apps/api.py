@@ -656,7 +656,6 @@ def score_table(
     explain: int | None = None,
     jobs: int | None = None,
     hide: Columns | None = None,
-    dayfirst: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | int | None = None,
@@ -689,9 +688,6 @@ def score_table(
         As for `screen_table`; by default those of the model.
     hide : str or sequence of str, optional
         Columns to hide beside those that the model hides; see `screen_table`.
-    dayfirst : bool, optional
-        Order of day and month where the dates of this table leave it open; by default as dates with
-        dots are written, or as in the table of the model.
     delimiter, encoding, sheet, skip_rows, bad_lines, as_of, query, table_name, timeout
         How a file or a database is read; see `read_table`.
     workers, scheduler, work_dir, execution : optional
@@ -725,7 +721,6 @@ def score_table(
             id=None if is_known else opened.id,
             label=None if label is None else column_name(label),
             hide=None if hide is None else _names(hide),
-            dayfirst=dayfirst,
         )
         tables = {"model": model, "table": table, "accept": accept, "marks": marks}
         result = score(

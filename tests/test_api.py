@@ -62,9 +62,7 @@ def test_every_option_is_a_keyword_with_its_default() -> None:
     for function, lacking in ((screen_table, set()), (fit_model, {"positive"})):
         found = {n: one.default for n, one in signature(function).items() if n in known}
         assert found == {n: value for n, value in known.items() if n not in lacking}
-    of_model = dict.fromkeys(
-        (*RULES, "id", "label", "positive", "explain", "jobs", "hide", "dayfirst")
-    )
+    of_model = dict.fromkeys((*RULES, "id", "label", "positive", "explain", "jobs", "hide"))
     found = {n: one.default for n, one in signature(score_table).items() if n in known}
     assert found == of_model | of_reading
 

@@ -46,7 +46,7 @@ from kpca_apps.system.memory import ROWS_IN_MEMORY
 from kpca_apps.system.stores.addresses import StorePath
 from kpca_apps.system.stores.buckets import place_of
 from kpca_apps.tables.source_info import SourceInfo
-from kpca_apps.tables.values import Column, ValueFormat
+from kpca_apps.tables.values import Column
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 _CELLS = 1 << 21
@@ -80,8 +80,6 @@ class Table:
     frame: pl.DataFrame
     lines: IntArray | None  # (n,), of the file where each row starts, from 1; none for binary files
     source: SourceInfo
-    # How the cells of columns are written, where it is not as the reader of a column expects.
-    formats: Mapping[str, ValueFormat] = field(default_factory=dict)
     _columns: dict[str, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -96,7 +94,7 @@ class Table:
     def column(self, name: str) -> Column:
         """Return the cells of a column, which are read once however many ask."""
         if name not in self._columns:
-            self._columns[name] = Column(self.frame[name], self.formats.get(name))
+            self._columns[name] = Column(self.frame[name])
         return self._columns[name]
 
 
@@ -110,7 +108,6 @@ class TablePart:
     source: SourceInfo  # of the whole table
     load: Load = field(repr=False)
     whole: TablePart | None = field(default=None, repr=False)  # of which these are some rows
-    formats: Mapping[str, ValueFormat] = field(default_factory=dict)  # see `Table`
 
     @property
     def place(self) -> str:
@@ -135,7 +132,7 @@ class TablePart:
                 f"{self.place} are no longer there; run again once the file is complete.",
                 self.source.name,
             )
-        return Table(frame, lines, self.source, self.formats)
+        return Table(frame, lines, self.source)
 
     def carried(self) -> TablePart:
         """Return the part with its rows, for whoever cannot read them where they lie."""
@@ -176,15 +173,6 @@ class Rows:
     notes: list[str]  # complete with the last
     has_lines: bool
     renamed: dict[str, str] = field(default_factory=dict)  # see `unique_names`; complete as `names`
-
-
-def written_by(
-    table: Table | PartedTable, formats: Mapping[str, ValueFormat]
-) -> Table | PartedTable:
-    """Return a table whose columns are written by these formats, whoever reads them by others."""
-    if isinstance(table, Table):
-        return replace(table, formats=formats)
-    return replace(table, parts=tuple(replace(part, formats=formats) for part in table.parts))
 
 
 def part_size(n_columns: int) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,6 @@ MISSING_WORDS = frozenset(
     {"", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil", "none", "missing", "?", "-", "--", "."}
 )
 _LARGEST = 1e100
-READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 EXACT = 2.0**53  # from here on, whole numbers that differ may be one float
 # Texts of which these many differ hardly repeat: each is looked at by itself.
 _FIRST_CELLS, _DIFFERENT = 1_000, 500
@@ -108,7 +107,7 @@ class NumberFormat:
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
-        parts = [self.order] if self.decimal == "," else []
+        parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
         if self.clock:
@@ -117,11 +116,6 @@ class NumberFormat:
         if signs:
             parts.append("written with " + " or ".join(signs))
         return ", ".join(parts)
-
-    @property
-    def order(self) -> str:
-        """Name the mark that sets decimals apart."""
-        return "decimal comma" if self.decimal == "," else "decimal point"
 
 
 def infer_number_format(
@@ -207,13 +201,13 @@ def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
     Their shapes tell; where all cells stand in brackets, these are no sign.
     """
     in_brackets = texts.str.contains(r"^\(.*\)$")
-    n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
+    n_cells, n_inside = counts.sum(), counts.filter(in_brackets).sum()
     if 10 * n_inside <= n_cells:
         return False
     amounts = in_brackets & texts.str.contains(rf"^\({AMOUNT}\)$")
-    if 10 * int(counts.filter(amounts).sum()) < 9 * n_inside:
+    if 10 * counts.filter(amounts).sum() < 9 * n_inside:
         return True
-    is_sign = 10 * n_inside <= 9 * n_cells
+    is_sign = 10 * (n_cells - n_inside) >= n_cells
     return not (is_sign or texts.filter(amounts).str.contains(_NO_PAIR).any())
 
 
@@ -320,21 +314,15 @@ class DateFormat:
     """How the dates of one column are written."""
 
     day_first: bool = False  # 03/04/2008 is the 3rd of April
-    # "cells" (some part above 12), "option", "reference" or "default"; "": it never mattered
-    decided_by: str = ""
+    decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
-        years = "two-digit years" if self.short_years else ""
-        return ", ".join(filter(None, (self.order, years)))
-
-    @property
-    def order(self) -> str:
-        """Order of day and month, ``""`` where it does not matter."""
         order = "day before month" if self.day_first else "month before day"
-        return order if self.decided_by else ""
+        parts = [order] if self.decided_by else []
+        return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
@@ -490,11 +478,6 @@ class Readings:
     unreadable: BoolArray
 
     @property
-    def share_read(self) -> float:
-        """Share of the cells that are not missing which can be read."""
-        return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
-
-    @property
     def rounded(self) -> BoolArray:
         """Values, (n,), of which other whole numbers are the same float: their cells tell more."""
         return np.abs(self.values) >= EXACT
@@ -511,7 +494,6 @@ class Levels:
 
     texts: pl.Series  # (k,), stripped, in the order they first occur; words for missing are none
     codes: NDArray[np.int32]  # (n,), place of each cell's text, -1 where it is missing
-    written: ValueFormat | None = None  # as of `Column`
 
     @cached_property
     def counts(self) -> IntArray:
@@ -524,7 +506,7 @@ class Levels:
 
     @cached_property
     def _column(self) -> Column:
-        return Column(self.texts, self.written)
+        return Column(self.texts)
 
     def each(self, of_texts: NDArray[Any], of_missing: object) -> NDArray[Any]:
         """Return for every cell what belongs to its text (k,), or to a missing cell."""
@@ -543,12 +525,11 @@ class Levels:
 class Column:
     """The cells of one column of a table, read when first asked for and kept.
 
-    Text, numbers, Booleans, dates. Where it is `written` by a format of its own, numbers (or dates)
-    are read by that, whatever format another table has.
+    Text, numbers, Booleans, dates.
     """
 
-    def __init__(self, cells: pl.Series, written: ValueFormat | None = None) -> None:
-        self.cells, self.name, self.written = cells, cells.name, written
+    def __init__(self, cells: pl.Series) -> None:
+        self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
 
     def __len__(self) -> int:
@@ -562,10 +543,6 @@ class Column:
     @cached_property
     def levels(self) -> Levels:
         """Their distinct texts."""
-        return replace(self._levels, written=self.written)
-
-    @cached_property
-    def _levels(self) -> Levels:
         if self.cells.dtype.is_float() or self.cells.dtype.is_integer():
             return _levels_of_numbers(self.cells)
         cells = _written(self.cells)
@@ -588,29 +565,6 @@ class Column:
             return DateFormat(has_time=self.cells.dtype != pl.Date)
         return infer_date_format(self.levels.texts, day_first)
 
-    def own_format(self, known: ValueFormat, day_first: bool | None = None) -> ValueFormat:
-        """Return how numbers or dates are written here that another table writes as is `known`.
-
-        The cells decide, then whether the day is asked to be first, then the other table.
-        """
-        if _typed(self.cells) is not None:
-            return known
-        if isinstance(known, DateFormat):
-            dates = self.date_format(day_first)
-            if dates is None or not dates.decided_by:
-                return known
-            is_open = dates.decided_by == "default" and not dates.day_first
-            if is_open and known.decided_by:
-                return replace(known, decided_by="reference")
-            is_known = known.decided_by and dates.day_first == known.day_first
-            return known if is_known else replace(known, day_first=dates.day_first,
-                                                  decided_by=dates.decided_by)  # fmt: skip
-        numbers = self.number_format(known.decimal == ",")
-        if numbers is None or known.clock or self.read(known).share_read >= READS_AS:
-            return known
-        own = replace(known, decimal=numbers.decimal, thousands=numbers.thousands)
-        return own if self.read(own).share_read >= READS_AS else known
-
     def n_like_dates(self, format: DateFormat) -> int:
         """Count the cells with the shape of a date, possible or not."""
         return int(self.levels.counts[read_dates(self.levels.texts, format)[1]].sum())
@@ -618,8 +572,6 @@ class Column:
     def read(self, format: ValueFormat | None) -> Readings:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""
         key: object = None
-        if type(format) is type(self.written):
-            format = self.written
         if isinstance(format, DateFormat):
             key = format.day_first
         elif format is not None:
@@ -675,7 +627,7 @@ class Column:
 
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""
-        return Column(self.cells.gather(rows), self.written)
+        return Column(self.cells.gather(rows))
 
     def why_unreadable(self, format: ValueFormat) -> str:
         """Say what keeps cells that are all unreadable from being read, where it is one thing."""

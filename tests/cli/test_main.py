@@ -70,8 +70,8 @@ OPTIONS = {
         f"jobs workers scheduler work-dir force {READING} json quiet dry-run config"
     ),
     "novelty score": (
-        "share count alpha fdr accept marks label positive id hide dayfirst monthfirst explain "
-        "jobs workers scheduler work-dir out force to-send format keep-hidden flagged write-to "
+        "share count alpha fdr accept marks label positive id hide explain jobs workers "
+        "scheduler work-dir out force to-send format keep-hidden flagged write-to "
         f"{READING} json quiet config"
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",

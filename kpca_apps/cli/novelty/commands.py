@@ -167,8 +167,8 @@ def fit(
 
 @command(
     app,
-    without="by exclude categorical numeric kernel gamma sigma n_components ridge n_landmarks "
-    "calibration learn_from seed each dry_run",
+    without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
+    "n_landmarks calibration learn_from seed each dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions

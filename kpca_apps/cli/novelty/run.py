@@ -207,8 +207,8 @@ def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions
     from kpca_apps.novelty.screening.run import inherit_options
 
     asked = run.options
-    columns = {"label": asked.label, "id": asked.id, "dayfirst": asked.dayfirst}
-    changes = asked.given(ScreeningOptions) | columns | {"hide": tuple(asked.hide or ())}
+    columns = {"label": asked.label, "id": asked.id, "hide": tuple(asked.hide or ())}
+    changes = asked.given(ScreeningOptions) | columns
     return inherit_options(model, table, run.execution, **changes)
 
 

@@ -199,8 +199,7 @@ def _of_part(task: PartTask, function: Callable[[Table], Result]) -> Result:
 
 def rows_of(table: Table, positions: IntArray) -> Table:
     """Cut some rows out of a table in memory."""
-    return replace(
-        table,
+    return Table(
         frame=table.frame[positions],
         lines=None if table.lines is None else table.lines[positions],
         source=replace(table.source, n_rows=len(positions)),
@@ -218,9 +217,8 @@ def some_rows(table: AnyTable, positions: IntArray) -> AnyTable:
         if stop > start:
             load = partial(_rows_of_part, part, positions[start:stop] - part.start)
             whole = part.whole or part
-            place = {"number": len(parts), "start": start, "stop": stop, "source": source}
-            parts.append(replace(part, **place, load=load, whole=whole))
-    return replace(table, source=source, parts=tuple(parts))
+            parts.append(TablePart(len(parts), start, stop, source, load, whole))
+    return PartedTable(source, table.columns, tuple(parts), table.copy)
 
 
 def _rows_of_part(part: TablePart, places: IntArray) -> tuple[pl.DataFrame, IntArray | None]:
@@ -246,7 +244,7 @@ def joined_rows(pieces: Sequence[Table], order: IntArray, source: SourceInfo) ->
     if pieces[0].lines is not None:
         lines = np.concatenate([piece.lines for piece in pieces if piece.lines is not None])[order]
     frame = pl.concat([piece.frame for piece in pieces])[order]
-    return replace(pieces[0], frame=frame, lines=lines, source=replace(source, n_rows=len(order)))
+    return Table(frame, lines, replace(source, n_rows=len(order)))
 
 
 def _itself(table: Table) -> Table:

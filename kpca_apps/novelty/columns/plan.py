@@ -43,7 +43,6 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
     DECIMAL_MARKS,
     EXACT,
-    READS_AS,
     THOUSANDS_MARKS,
     Column,
     DateFormat,
@@ -57,6 +56,7 @@ from kpca_apps.tables.values import (
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
+_READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
@@ -213,32 +213,6 @@ def infer_plan(
     return plan
 
 
-def formats_of(
-    table: Table, plan: ColumnPlan, dayfirst: bool | None
-) -> tuple[dict[str, ValueFormat], list[str]]:
-    """Find the columns of another table that are written otherwise than those planned.
-
-    Sentences tell what a reader should know of it.
-    """
-    formats, notes = dict[str, ValueFormat](), list[str]()
-    for spec in plan.used:
-        if spec.format is None or spec.name not in table.columns:
-            continue
-        column = table.column(spec.name)
-        own = column.own_format(spec.format, dayfirst)
-        if own == spec.format:
-            continue
-        formats[spec.name] = own
-        if own.order != spec.format.order != "":
-            notes.append(
-                f"Column {quoted(spec.name)}: {own.order} here, {spec.format.order} in the "
-                "reference; each is read as it is written."
-            )
-        values = column.read(own).values
-        notes += _format_notes(spec.name, own, values[~np.isnan(values)])
-    return formats, notes
-
-
 def _content(column: Column, spec: ColumnSpec) -> object:
     """Return what two columns share that hold the same values."""
     if spec.format is None:
@@ -291,7 +265,7 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
         format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
-        if cells.dtype != pl.String or (format is not None and read >= READS_AS):
+        if cells.dtype != pl.String or (format is not None and read >= _READS_AS):
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
         notes = _mixed_units(column)
         if format is not None and read > _MOSTLY and not notes:
@@ -308,7 +282,7 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
         readings = column.read(dates)
         # Impossible dates count here: they are errors in a column of dates, not another kind.
         shaped = 1.0 if is_date else column.n_like_dates(dates) / column.levels.counts.sum()
-        if shaped >= READS_AS and (is_date or readings.share_read > _MOSTLY):
+        if shaped >= _READS_AS and (is_date or _share_read(readings) > _MOSTLY):
             return _valued(column, readings, "datetime", dates, "dates")
     return replace(_of_text(column), notes=notes)
 
@@ -317,7 +291,7 @@ def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None
     """Read a column as numbers, if it can be, and say what share of its cells is."""
     format = column.number_format(prefer_comma)
     readings = column.read(format)
-    return format, readings, 0.0 if format is None else readings.share_read
+    return format, readings, 0.0 if format is None else _share_read(readings)
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
@@ -329,7 +303,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     # Classes and houses are counted on by letters: 7a, 7b.
     if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
-    if sum(words.values()) < READS_AS * column.levels.counts.sum():
+    if sum(words.values()) < _READS_AS * column.levels.counts.sum():
         return ()
     return (
         f"Column {quoted(column.name)}: numbers with different units ({listed(lower)}) are not "
@@ -346,6 +320,11 @@ def least_level_count(n_cells: int) -> int:
     (5, 3, 2)
     """
     return min(5, max(2, -(-n_cells // 20)))
+
+
+def _share_read(readings: Readings) -> float:
+    """Share of the cells that are not missing which can be read."""
+    return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
 
 
 def _valued(
@@ -422,14 +401,12 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
-        if format.decided_by not in ("", "cells"):
-            reasons = {"option": "as asked", "reference": "as in the reference"}
-            with_dots = "as dates with dots are written"
-            reason = with_dots if format.day_first else "--dayfirst decides otherwise"
-            tells = (
-                f"no date tells day from month; read as {format.order} "
-                f"({reasons.get(format.decided_by, reason)})"
-            )
+        if format.decided_by in ("default", "option"):
+            order = "day before month" if format.day_first else "month before day"
+            asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
+            if format.day_first and format.decided_by == "default":
+                asked = "as dates with dots are written"
+            tells = f"no date tells day from month; read as {order} ({asked})"
             notes.append(f"Column {quoted(name)}: {tells}.")
         return tuple(notes)
     notes = []

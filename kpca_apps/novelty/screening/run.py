@@ -25,7 +25,7 @@ from kpca_apps.novelty.columns.encoded import (
 )
 from kpca_apps.novelty.columns.encoding import MovedDates, TableEncoder
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec, formats_of
+from kpca_apps.novelty.columns.plan import UNKNOWN, ColumnOptions, ColumnSpec
 from kpca_apps.novelty.columns.profiles import naming_column
 from kpca_apps.novelty.findings import find_all
 from kpca_apps.novelty.listed_rows import Suggestions, list_rows
@@ -36,7 +36,7 @@ from kpca_apps.novelty.screening.fit import fit_planned, plan_fit
 from kpca_apps.novelty.screening.judge import is_own_table, judge
 from kpca_apps.novelty.screening.model import RULES, NoveltyModel, ScreeningOptions
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
-from kpca_apps.tables.table import Table, extended, written_by
+from kpca_apps.tables.table import Table, extended
 from kpca_apps.tables.values import Column, DateFormat, NumberFormat, ValueFormat
 from kpca_apps.tables.write import as_written
 
@@ -130,9 +130,8 @@ def inherit_options(
 ) -> ScreeningOptions:
     """Options of a model for another table; a label or an id it does not have is dropped.
 
-    `changes` are fields of `ScreeningOptions`, or ``label``, ``id``, ``dayfirst`` and ``hide``;
-    ``None`` changes nothing. A rule replaces the model's; what the model hides is hidden beside
-    what `hide` names.
+    `changes` are fields of `ScreeningOptions`, or ``label``, ``id`` and ``hide``; ``None`` changes
+    nothing. A rule replaces the model's; what the model hides is hidden beside what `hide` names.
     """
     changed = {name: value for name, value in changes.items() if value is not None}
     base, columns, names = model.options, model.options.columns, table.columns
@@ -149,10 +148,7 @@ def inherit_options(
         base = replace(base, positive=None)
     if changed.keys() & set(RULES):
         changed = dict.fromkeys(RULES) | changed
-    first = changed.pop("dayfirst", columns.dayfirst)
-    columns = replace(
-        columns, label=of_rows.label, id=of_rows.id, hide=of_rows.hide, dayfirst=first
-    )
+    columns = replace(columns, label=of_rows.label, id=of_rows.id, hide=of_rows.hide)
     return replace(base, columns=columns, **changed)
 
 
@@ -165,8 +161,8 @@ def rows_to_score(
 ) -> tuple[NoveltyModel, Encoded]:
     """Encode the rows of a table to score, and find those that are accepted.
 
-    The model that is returned hides the columns that the options hide, reads cells as this table
-    writes them, and judges dates that have moved as those of this table.
+    The model that is returned hides the columns that the options hide, and judges dates that have
+    moved as those of this table.
     """
     label, id, hide = options.columns.label, options.columns.id, options.columns.hide
     if label in {spec.name for spec in model.encoder.plan.used}:
@@ -175,19 +171,13 @@ def rows_to_score(
             "model; fit one with that column excluded"
         )
 
-    specs, execution = model.encoder.plan.specs, execution or Execution()
-    sample = draw_sample(table, model.options.seed, execution)
-    own, dayfirst = is_own_table(model, table.source), options.columns.dayfirst
-    formats, notes = ({}, []) if own else formats_of(sample.table, model.encoder.plan, dayfirst)
-    whole = written_by(sample.whole, formats)
-    sample = replace(sample, table=replace(sample.table, formats=formats), whole=whole)
+    specs = model.encoder.plan.specs
     if accept is not None and not isinstance(accept, Accepted):
-        hidden = hidden_of(model, options)
-        accept = _judged_before(accept, whole, specs, execution, hidden=hidden) if accept else None
+        hidden, work = hidden_of(model, options), execution or Execution()
+        accept = _judged_before(accept, table, specs, work, hidden=hidden) if accept else None
 
-    def of_table(spec: ColumnSpec) -> ColumnSpec:
-        is_hidden = spec.hidden or spec.name in hide
-        return replace(spec, hidden=is_hidden, format=formats.get(spec.name, spec.format))
+    def with_hidden(spec: ColumnSpec) -> ColumnSpec:
+        return replace(spec, hidden=spec.hidden or spec.name in hide)
 
     names = {spec.name for spec in specs}
     # Columns that the model does not know are left out, but their cells are listed.
@@ -199,13 +189,15 @@ def rows_to_score(
         if name not in names
     ]
 
-    def with_specs(encoder: TableEncoder) -> TableEncoder:
-        plan = replace(encoder.plan, specs=tuple(map(of_table, [*encoder.plan.specs, *unknown])))
-        coders = tuple(replace(coder, spec=of_table(coder.spec)) for coder in encoder.coders)
+    def hiding(encoder: TableEncoder) -> TableEncoder:
+        plan = replace(encoder.plan, specs=tuple(map(with_hidden, [*encoder.plan.specs, *unknown])))
+        coders = tuple(replace(coder, spec=with_hidden(coder.spec)) for coder in encoder.coders)
         return replace(encoder, plan=plan, coders=coders)
 
-    groups = tuple(replace(group, encoder=with_specs(group.encoder)) for group in model.groups)
-    model = replace(model, encoder=with_specs(model.encoder), groups=groups)
+    execution = execution or Execution()
+    sample = draw_sample(table, model.options.seed, execution)
+    groups = tuple(replace(group, encoder=hiding(group.encoder)) for group in model.groups)
+    model = replace(model, encoder=hiding(model.encoder), groups=groups)
     model = _for_dates(model, model.encoder.moved_dates(sample.table))
     rows = encode(
         model.encoder,
@@ -214,10 +206,10 @@ def rows_to_score(
         sample=sample,
         n_jobs=options.jobs,
         accepted=accept,
-        is_own=own,
+        is_own=is_own_table(model, table.source),
     )
     found = find_groups(rows.table, model.options.columns.by, rows.execution)
-    return model, replace(rows, groups=found, warnings=(*notes, *rows.warnings))
+    return model, replace(rows, groups=found)
 
 
 def _for_dates(model: NoveltyModel, moved: Mapping[str, MovedDates]) -> NoveltyModel:
