@@ -41,10 +41,11 @@ _MOST_MARKS = 3
 _NOT_PLAIN = re.compile(r"[^ -~]+")
 _NOT_PLAIN_JSON = re.compile(r"[^\n -~]+")  # whose lines are not the texts'
 # Of an address: a user and a password, before which another @ may stand, and no host in brackets.
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}\S+")  # a path has one slash of two
 _PASSWORD = re.compile(
-    r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+://"
-    r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*@)|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z)))).*@",
+    r"\A((?:--[\w-]+=)?\s*[A-Za-z][A-Za-z0-9+.-]+:/{1,2}"
+    r"(?:(?!\[)[^/?#@:]*:|[^/?#]*:(?=[^/?#]*[@\uff20\ufe6b])|[^/?#\[]*:(?!\d+(?:[/?#,]|\Z))))"
+    r".*[@\uff20\ufe6b]",  # urlsplit takes wide and small forms for an @
     re.DOTALL,
 )
 

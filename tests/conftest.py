@@ -19,6 +19,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.postgres import Server, running_server
 
+# What started the tests, such as nohup, may ignore signals, and all that they start inherits that.
+for _name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+    _number = getattr(signal, _name, None)
+    if _number is not None and signal.getsignal(_number) == signal.SIG_IGN:
+        _is_interrupt = _name == "SIGINT"
+        signal.signal(_number, signal.default_int_handler if _is_interrupt else signal.SIG_DFL)
+
 # Figures are drawn without a window, whatever the machine.
 os.environ["MPLBACKEND"] = "Agg"
 

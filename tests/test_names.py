@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpca_apps.names import one_line, safe_stem, suggest, unique_names, visible, visible_json
+from kpca_apps.names import (
+    one_line,
+    safe_stem,
+    suggest,
+    unique_names,
+    visible,
+    visible_json,
+    without_passwords,
+)
 from kpca_apps.report.text import cut
 
 
@@ -102,3 +110,17 @@ def test_in_json_as_much_is_written_out_and_is_read_as_it_was(text: str) -> None
     shown = visible_json(json.dumps({"a": text}, indent=1, ensure_ascii=False))
     assert json.loads(shown) == {"a": text}
     assert all(visible(line) == line for line in shown.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ada:rosebud@db/shop", "postgresql:/ada:rosebud@db/shop",
+        "jdbc:postgresql://ada:rosebud@db", "x postgresql://ada:rosebud@db",
+        "\u200bpostgresql://ada:rosebud@db", "{'a': 'postgresql://ada:rosebud@db'}",
+        "postgresql://ada:rosebud\uff20db", "--out=postgresql://ada:rosebud@db",
+    ],
+)  # fmt: skip
+def test_a_password_is_taken_out_wherever_its_address_stands(text: str) -> None:
+    assert "rosebud" not in without_passwords(text)
+    assert "rosebud" not in without_passwords(one_line(without_passwords(text), 40))

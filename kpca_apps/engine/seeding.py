@@ -20,7 +20,7 @@ def seeded_generator(random_state: Seed) -> np.random.Generator:
         return np.random.default_rng(0)
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or isinstance(random_state, np.random.RandomState):
+    if isinstance(random_state, np.random.RandomState):
         # Loaded here: it takes as long as all else that looks at a small table.
         from sklearn.utils import check_random_state
 

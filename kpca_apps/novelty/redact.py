@@ -43,7 +43,7 @@ HIDDEN = "(hidden)"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
 # What is about one column: the field that names it, and what stands for the values of a hidden one.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
-    ColumnProfile: ("name", {"hidden": True, "distribution": None}),
+    ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": "values hidden"}),
     Evaluation: ("label", {"positive": HIDDEN}),
     MovedColumn: ("column", {"words": "values hidden"}),
     OddCell: (
@@ -116,7 +116,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         return result
     result = replace(
         result,
-        source=_source(result.source, hidden),
+        source=redact_source(result.source, hidden),
         columns=_without(result.columns, hidden),
         evaluations=_without(result.evaluations, hidden),
     )
@@ -136,7 +136,7 @@ def redact(result: Result, hidden: Collection[str]) -> Result:
         plane = None
     return replace(
         result,
-        reference=result.reference and _source(result.reference, hidden),
+        reference=result.reference and redact_source(result.reference, hidden),
         ranked=ranked,
         usual_rows=tuple(_usual(row, hidden, has_id) for row in result.usual_rows),
         patterns=tuple(_pattern(one, hidden) for one in result.patterns),
@@ -210,7 +210,8 @@ def _texts(
     return tuple(HIDDEN if name in hidden else text for name, text in pairs)
 
 
-def _source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
+def redact_source(source: SourceInfo, hidden: Collection[str]) -> SourceInfo:
+    """Take out the notes that name files, where the column of the files is hidden."""
     if source.file_column not in hidden:
         return source
     # What is said of the files names them, but for the first sentence: how many they are.

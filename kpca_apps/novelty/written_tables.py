@@ -188,9 +188,11 @@ def scores_of_rows(table: AnyTable, result: ScreeningResult) -> Iterator[pl.Data
         found = found_columns(result, slice(start, stop))
         added: dict[str, Any] = {"row": np.arange(start + 1, stop + 1)}
         added |= {name: values for name, values in found.items() if values is not None}
-        own = part.frame[shown].rename(_names_beside(shown, added))
+        own = part.frame.select(shown).rename(_names_beside(shown, added))
         others = pl.DataFrame(added)
-        yield pl.concat([others.select("row"), own, others.drop("row")], how="horizontal")
+        frames = (others.select("row"), own, others.drop("row"))
+        # A frame without columns has no rows either.
+        yield pl.concat([frame for frame in frames if frame.width], how="horizontal")
         start = stop
 
 

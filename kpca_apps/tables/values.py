@@ -57,8 +57,11 @@ CLOCK_SHAPE = (
     r"^(?P<hour>[0-9]{1,3}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9](?:[.,][0-9]+)?))?"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
-# An amount in brackets is below 0; "(3,7)" is a pair.
-AMOUNT = rf"\s*{UNIT}?\s*(?:\d+|\d{{1,3}}(?:[.,' ]\d{{3}})+)?(?:[.,]\d{{2}}|\.\d+)?\s*{UNIT}?\s*"
+# An amount in brackets is below 0; "(3,7)" is a pair, "(3,7 EUR)" is none.
+AMOUNT = (
+    r"(?:\s*(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?\s*"
+    rf"|[^-()]*{UNIT}[^-()]*)"
+)
 _NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
@@ -201,13 +204,13 @@ def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
     Their shapes tell; where all cells stand in brackets, these are no sign.
     """
     in_brackets = texts.str.contains(r"^\(.*\)$")
-    n_cells, n_inside = counts.sum(), counts.filter(in_brackets).sum()
+    n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
     if 10 * n_inside <= n_cells:
         return False
     amounts = in_brackets & texts.str.contains(rf"^\({AMOUNT}\)$")
-    if 10 * counts.filter(amounts).sum() < 9 * n_inside:
+    if 10 * int(counts.filter(amounts).sum()) < 9 * n_inside:
         return True
-    is_sign = 10 * (n_cells - n_inside) >= n_cells
+    is_sign = 10 * n_inside <= 9 * n_cells
     return not (is_sign or texts.filter(amounts).str.contains(_NO_PAIR).any())
 
 

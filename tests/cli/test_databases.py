@@ -87,6 +87,13 @@ def test_scores_are_written_beside_the_key(uri: str, kpca: Run, shop: Path) -> N
     assert not Path("x").exists() and not Path("next").exists()
 
 
+def test_scores_are_written_of_a_table_without_a_key(kpca: Run, shop: Path) -> None:
+    words = ("--query", "SELECT bill, wing FROM birds", "--write-to", "keyless")
+    done = kpca("screen", "sqlite:///shop.db", *words, "--out", "out")
+    assert done.code == 0, done.err
+    assert query("sqlite:///shop.db", "SELECT * FROM keyless").height == 60
+
+
 @pytest.mark.parametrize(
     ("lost", "code", "said"),
     [

@@ -13,6 +13,7 @@ import pytest
 
 from kpca_apps.denoise.batch.profile import read_profile
 from kpca_apps.errors import InputError, RefusedError
+from kpca_apps.novelty.compare.diff import diff_runs
 from kpca_apps.novelty.marks import read_marks
 from kpca_apps.novelty.relations import rule_file
 from kpca_apps.novelty.relations.rule_file import check_target, read_rules, rules_to_json
@@ -133,6 +134,10 @@ def test_paths_that_are_no_files_are_refused(
     for read, what in ((read_marks, "a page or list of marks"), (read_profile, "a noise profile")):
         with pytest.raises(InputError, match=f"{what} is a regular file of less"):
             read(tmp_path / "pipe")
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / "result.json")
+    with pytest.raises(InputError, match=r"its result\.json is no file"):
+        diff_runs(tmp_path / "run", tmp_path / "run")
     monkeypatch.setattr(rule_file, "LARGEST", 100)
     with pytest.raises(InputError, match="a file of rules is a regular file of less than"):
         read_rules(tmp_path / "rules.json")

@@ -31,8 +31,9 @@ from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.plan import infer_plan
+from kpca_apps.novelty.columns.plan import ColumnPlan, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
+from kpca_apps.novelty.redact import redact_source, visible_notes
 from kpca_apps.novelty.screening.model import ScreeningOptions
 from kpca_apps.options import OF_FILES, READING, NoveltyOptions
 from kpca_apps.system.files.output import ResultFolder
@@ -194,8 +195,21 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
         console.say(
             f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
         )
-    for note in (*table.source.notes, *plan.warnings):
+    hidden = {spec.name for spec in plan.specs if spec.hidden} | {*columns.hide}
+    of_files = redact_source(table.source, hidden).notes
+    for note in visible_notes((*of_files, *plan.warnings), hidden):
         console.say(note)
+    # How the cells of a hidden column are written tells their units.
+    plan = ColumnPlan(
+        tuple(
+            replace(
+                spec,
+                notes=visible_notes(spec.notes, hidden),
+                **({"why": "values hidden", "format": None} if spec.name in hidden else {}),
+            )
+            for spec in plan.specs
+        )
+    )
     if run.options.json:
         console.data_json(COLUMN_PLAN, {"columns": plan.specs})
     else:

@@ -47,10 +47,11 @@ class Server(MCPServer[Any]):
                 raise ToolError(f"{name} has no parameter {one_line(unknown[0])!r}.{near}")
             for key, value in arguments.items() if tool.name == name else ():
                 # The protocol's package takes true for 1.
-                if isinstance(value, bool) and "boolean" not in str(known[key]):
-                    raise ToolError(
-                        f"{key} is {str(value).lower()}; give a value, not true or false"
-                    )
+                parts = value if isinstance(value, list) else [value]
+                if any(isinstance(part, bool) for part in parts) and "boolean" not in str(
+                    known[key]
+                ):
+                    raise ToolError(f"{key} has true or false; give a value instead")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

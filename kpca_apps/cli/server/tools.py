@@ -466,7 +466,9 @@ class Tools:
 def _opened(path: Path, exclude: Sequence[str] | None = None) -> AnyTable:
     """Open a table with few enough columns for one call."""
     table = open_table(path)
-    _require_columns(len({*table.columns}.difference(exclude or ())), one_line(path.name))
+    excluded = set(map(name_key, exclude or ()))
+    n_columns = sum(name_key(name) not in excluded for name in table.columns)
+    _require_columns(n_columns, one_line(path.name))
     return table
 
 

@@ -24,9 +24,9 @@ from kpca_apps.tables.table import Table
 
 Keys = Mapping[str, Collection[str]]  # of each column, those of all its names
 
-_RECORD = r"^\s*[\[{]"
-# The name of a field, as JSON writes it and as Python and DuckDB do.
-_FIELD = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*:"""
+_RECORD = r"[\[{]"
+# The name of a field, as JSON writes it, also inside a text of JSON, and as Python and DuckDB do.
+_FIELD = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\\+"[^"\\]*\\+"|[\p{L}\p{N}_$.-]+)\s*[:=]"""
 
 
 def resolve_columns(
@@ -132,8 +132,8 @@ def _fields(table: Table) -> dict[str, set[str]]:
 
 
 def _field_name(written: str) -> str:
-    """Read the name of a field, which is written in quotes and has a colon behind it."""
-    text = written.rstrip(": \t\r\n")
+    """Read the name of a field, with or without quotes and with a colon or = behind it."""
+    text = written.rstrip(":= \t\r\n")
     with suppress(ValueError):
         return str(json.loads(text, strict=False))
-    return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return re.sub(r"\\(.)", r"\1", text).strip("'\"")

@@ -22,7 +22,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
@@ -38,6 +37,7 @@ from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
+from kpca_apps.novelty.redact import Note
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
@@ -305,10 +305,10 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
         return ()
     if sum(words.values()) < _READS_AS * column.levels.counts.sum():
         return ()
-    return (
-        f"Column {quoted(column.name)}: numbers with different units ({listed(lower)}) are not "
-        "converted into each other, and used as text; written in one unit they are compared.",
-    )
+    start = f"Column {quoted(column.name)}: numbers with different units"
+    rest = "are not converted into each other, and used as text; written in one unit they are"
+    bare = f"{start} {rest} compared."
+    return (Note(f"{start} ({listed(lower)}) {rest} compared.", bare, (column.name,)),)
 
 
 def least_level_count(n_cells: int) -> int:
@@ -418,10 +418,9 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
         )
     if len(format.units) > 1:
         units = ", ".join(unit or "none" for unit in format.units)
-        notes.append(
-            f"Column {quoted(name)}: cells carry different units ({units}); "
-            "the signs are taken off and the numbers compared as they stand."
-        )
+        start = f"Column {quoted(name)}: cells carry different units"
+        rest = "; the signs are taken off and the numbers compared as they stand."
+        notes.append(Note(f"{start} ({units}){rest}", f"{start}{rest}", (name,)))
     return tuple(notes)
 
 

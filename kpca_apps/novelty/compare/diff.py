@@ -172,6 +172,8 @@ def _read(folder: Path) -> _Run:
     again = "screen the table again."
     if not folder.is_dir():
         raise InputError(f"{label}: is no folder; name the folder that a screening wrote.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{label}: its result.json is no file; {again}")
     try:
         with about(label):
             require_memory(path.stat().st_size)
@@ -308,7 +310,7 @@ def _listed(
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         # First what put the row on the list: of many columns only some are told.
         changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
-        seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or "", CELL))
+        seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or "", 40))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
         int(one["place"]) if one is not None and one["is flagged"] else None
@@ -358,16 +360,25 @@ def _moved(runs: Sequence[_Run], shared: Sequence[str], work: Execution) -> Any:
 def _settings_changed(
     old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return settings and versions that differ, as text."""
-    found = []
-    for group in ("settings", "versions"):
-        before, now = old[group], new[group]
+    """Return settings, versions and columns left out or hidden that differ, as text."""
+    found, pairs = [], [(old[group], new[group]) for group in ("settings", "versions")]
+    pairs.append((_columns_chosen(old), _columns_chosen(new)))
+    for before, now in pairs:
         for name in dict.fromkeys([*before, *now]):
             values = before.get(name), now.get(name)
             if values[0] != values[1] and name not in OF_TABLE:
                 before_text, now_text = (one_line(str(value), CELL) for value in values)
                 found.append((str(name), before_text, now_text))
     return tuple(found)
+
+
+def _columns_chosen(result: Mapping[str, Any]) -> dict[str, str]:
+    """Name the columns that a run left out or hid."""
+    columns = result["columns"]
+    return {
+        "excluded columns": ", ".join(c["name"] for c in columns if c["role"] == "excluded"),
+        "hidden columns": ", ".join(c["name"] for c in columns if c["hidden"]),
+    }
 
 
 def _repeated(

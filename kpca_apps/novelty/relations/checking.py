@@ -175,14 +175,16 @@ def _check(rule: object, cells: Cells) -> tuple[BoolArray, BoolArray]:
 @_check.register
 def _(rule: Equal, cells: Cells) -> tuple[BoolArray, BoolArray]:
     first, second = rule.columns
-    equal = cells.texts(first) == cells.texts(second)
-    if cells.is_number(first) and cells.is_number(second):
-        values = cells.values(first)
-        applies, holds = _close(values, cells.values(second), rule.tolerance)
-        if not rule.tolerance and (rounded := np.abs(values) >= EXACT).any():
-            holds &= ~rounded | equal.fill_null(False).to_numpy()
-        return applies, holds
-    return ~equal.is_null().to_numpy(), equal.fill_null(False).to_numpy()
+    if not (cells.is_number(first) and cells.is_number(second)):
+        equal = cells.texts(first) == cells.texts(second)
+        return ~equal.is_null().to_numpy(), equal.fill_null(False).to_numpy()
+    values = cells.values(first)
+    applies, holds = _close(values, cells.values(second), rule.tolerance)
+    # Floats round larger whole numbers, which are compared digit by digit.
+    if not rule.tolerance and (rounded := np.abs(values) >= EXACT).any():
+        equal = cells.texts(first) == cells.texts(second)
+        holds &= ~rounded | equal.fill_null(False).to_numpy()
+    return applies, holds
 
 
 @_check.register

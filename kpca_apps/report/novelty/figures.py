@@ -39,7 +39,7 @@ from kpca_apps.report.novelty.text import MAX_ROWS, scores_text, threshold_text
 from kpca_apps.report.text import count, in_prose, number, percent, plural
 
 Fold = tuple[str, str, list[Drawing]]  # of a page: title, hint and the figures in it
-MARK_ROOM = 0.17  # of the width of the axes: what a label such as "about 1 in 1,000" takes
+MARK_ROOM = 0.17  # of the width of the axes: what a label such as "1 in 10,000" takes
 MAX_COMPONENTS = 40
 WIDE = 30.0  # a spread of variances that only a logarithmic axis shows
 N_LEVELS = 7

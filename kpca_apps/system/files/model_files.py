@@ -54,6 +54,11 @@ _DEEPEST = 16
 """Objects of an abstract class inside each other, such as kernels; deeper ones are hostile."""
 
 
+def _as_plain(value: Any) -> Any:
+    """Return a number of numpy as Python's, and a note as what is left of it without values."""
+    return str(value) if isinstance(value, str) else value.item()
+
+
 def save_model_file(path: str | Path, kind: str, model: object) -> None:
     """Write a fitted model, a dataclass, to a file, whole or not at all; `kind` is what it is for.
 
@@ -82,7 +87,7 @@ def save_model_file(path: str | Path, kind: str, model: object) -> None:
     document = {
         "format": FORMAT, "format_version": FORMAT_VERSION, "kind": kind, "model": plain(model, ""),
     }  # fmt: skip
-    data = msgspec.json.encode(document, enc_hook=lambda value: value.item())
+    data = msgspec.json.encode(document, enc_hook=_as_plain)
     with atomic_write(path) as file:
         np.savez(file, **members)  # type: ignore[arg-type]  # no member is called allow_pickle
         with zipfile.ZipFile(file, "a") as archive:

@@ -123,8 +123,13 @@ class PostgreSQL:
 
 def _with_patience(uri: str) -> str:
     """Wait for a server only so long, where nothing else is said of it."""
+    try:
+        options = parse_qsl(urlsplit(uri).query)
+    except ValueError:
+        # The reason holds what stands before the host, which may be a password.
+        raise InputError("its host has a character that no host has; correct the address") from None
     if "PGCONNECT_TIMEOUT" in os.environ or any(
-        name in ("connect_timeout", "service") for name, _ in parse_qsl(urlsplit(uri).query)
+        name in ("connect_timeout", "service") for name, _ in options
     ):
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_PATIENCE}"

@@ -99,6 +99,18 @@ def test_columns_are_known_by_their_header_and_their_fields(
     assert {name: hidden_by(name, table) for name in meant} == meant
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        '{"iban": 1}', "{'iban': 1}", "{iban: 1}", "{iban={'v': 1}}", 'data={"iban": 1}',
+        '\ufeff{"iban": 1}', '"{\\"iban\\": 1}"', '{"p": "{\\"iban\\": 1}"}',
+    ],
+)  # fmt: skip
+def test_a_field_is_found_however_records_are_written(cell: str) -> None:
+    frame = pl.DataFrame({"rec": [cell, None], "plain": ["iban 1", "[2]"]})
+    assert hidden_by("iban", table_from_frame(frame)) == ("rec",)
+
+
 def test_a_reference_may_spell_a_hidden_name_otherwise() -> None:
     table, reference = table_of("Secret", "size"), table_of("secret", "size", "kind")
     asked = ColumnOptions(hide=("secret",), exclude=("KIND",))

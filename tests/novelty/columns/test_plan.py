@@ -22,6 +22,7 @@ from kpca_apps.novelty.columns.plan import (
     infer_plan,
     inferred_spec,
 )
+from kpca_apps.novelty.redact import visible_notes
 from kpca_apps.tables.frames import table_from_frame
 from kpca_apps.tables.values import Column
 from tests.system.model_parts import from_file
@@ -147,8 +148,11 @@ def test_choices_without_evidence_are_stated(
     cells: list[str], options: dict[str, Any], words: str | None
 ) -> None:
     notes = spec_of(cells, **options).notes
+    shown = visible_notes(notes, ())
     assert len(notes) == (words is not None)
-    assert words is None or re.search(words, notes[0])
+    assert words is None or re.search(words, shown[0])
+    # Units are cells: none is named of a hidden column.
+    assert all("units (" not in note for note in visible_notes(notes, [spec_of(cells).name]))
 
 
 def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:

@@ -144,6 +144,7 @@ def test_columns_and_settings_that_differ_are_told_and_hidden_values_are_not() -
     assert diff.matched_by == 'the column "code"'
     assert (diff.added_columns, diff.removed_columns) == (("extra",), ("town",))
     assert ("share", "0.01", "0.05") in diff.settings_changed
+    assert ("hidden columns", "", "height") in diff.settings_changed
     assert diff.warnings[1:] == (
         'Not compared, as one table lacks them: "town", "extra".',
         'Not compared, as a run hides them: "height".',
