@@ -199,15 +199,12 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
     of_files = redact_source(table.source, hidden).notes
     for note in visible_notes((*of_files, *plan.warnings), hidden):
         console.say(note)
+    specs = [replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in plan.specs]
     # How the cells of a hidden column are written tells their units.
     plan = ColumnPlan(
         tuple(
-            replace(
-                spec,
-                notes=visible_notes(spec.notes, hidden),
-                **({"why": "values hidden", "format": None} if spec.name in hidden else {}),
-            )
-            for spec in plan.specs
+            replace(spec, why="values hidden", format=None) if spec.name in hidden else spec
+            for spec in specs
         )
     )
     if run.options.json:
