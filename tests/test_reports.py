@@ -1,0 +1,39 @@
+"""The sample reports in ``reports/`` say what their commands say now, numbers apart."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+LARGEST = 400_000  # bytes, so that a sample opens at once and can be sent by mail
+
+
+@pytest.fixture(scope="module")
+def make(repository: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make", repository / "reports" / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def words_of(page: str) -> list[str]:
+    """Words of a page without its drawings, scripts and styles, numbers or paths."""
+    text = re.sub(r"<(svg|script|style).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+    return [word for word in text.split() if not re.search(r"[\d/]", word)]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", ["penguins_faults", "noisy_text"])
+def test_a_sample_report_is_of_this_version(
+    name: str, make: ModuleType, repository: Path, tmp_path: Path
+) -> None:
+    published = (repository / "reports" / f"{name}.html").read_text(encoding="utf-8")
+    assert len(published.encode()) < LARGEST
+    page = make.run(name, tmp_path).read_text(encoding="utf-8")
+    assert words_of(published) == words_of(page), "run reports/make.py"
