@@ -35,7 +35,7 @@ from kpca_apps.novelty.columns.plan import ColumnPlan, infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.redact import redact_source, visible_notes
 from kpca_apps.novelty.screening.model import ScreeningOptions
-from kpca_apps.options import OF_FILES, READING, NoveltyOptions
+from kpca_apps.options import OF_FILES, READING, NoveltyOptions, check_limits
 from kpca_apps.system.files.output import ResultFolder
 from kpca_apps.system.finished import work_folder
 from kpca_apps.system.memory import available_bytes
@@ -115,6 +115,7 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
+    check_limits(options)
     elsewhere = on_dask(options.workers, options.scheduler)
     jobs = options.jobs
     if jobs is None and not elsewhere:
