@@ -19,7 +19,7 @@ pytestmark = pytest.mark.release
         ("kill", "SQLite query"),
         ("kill", "denoise images in processes"),
         ("kill", "OME-Zarr, replacing"),
-        ("signals", "^(score|denoise noise|serve an assistant)$"),
+        ("signals", "^(score|denoise noise)$"),
         ("disk", "each"),
         ("disk", "denoise stacks"),
         ("memory", "rules"),

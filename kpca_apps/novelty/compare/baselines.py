@@ -19,6 +19,7 @@ from sklearn.svm import OneClassSVM
 
 from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels.by_name import median_squared_distance
+from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.novelty.magnitudes import mean_and_sd, varies
 from kpca_apps.system.arrays import FloatArray
 
@@ -79,7 +80,9 @@ def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
 
 def _hoffmann(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
     method: Literal["exact", "nystroem"] = "exact" if len(fit) <= MAX_EXACT_ROWS else "nystroem"
-    subspace = KernelPCA(kernel="rbf", method=method, random_state=seed).fit(fit).subspace_
+    # `fit_rows` warns of no component: of many columns landmarks determine few.
+    model = KernelPCA(kernel="rbf", method=method, random_state=seed).fit_rows(ArrayRows(fit))
+    subspace = model.subspace_
     # Of the RBF kernel k(x, x) = 1, so that the variance in feature space is 1 - |mean|^2.
     kept = np.cumsum(subspace.variances) / (1.0 - subspace.mean_norm)
     q = min(int(np.searchsorted(kept, MOST_VARIANCE)) + 1, len(kept))
