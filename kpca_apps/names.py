@@ -103,7 +103,7 @@ def quoted_cell(text: str) -> str:
     return '"' + shown.replace('"', '\\"') + '"'
 
 
-def cut_apart(seen: str, expected: str, limit: int) -> tuple[str, str]:
+def cut_apart(seen: str, expected: str, limit: int = _CELL) -> tuple[str, str]:
     """Show two texts in a line each, cut so that what differs is seen if they are long.
 
     >>> cut_apart("Pump of the second line, north", "Pump of the second line, south", 20)
@@ -127,13 +127,15 @@ def listed(names: Sequence[str]) -> str:
 def shown(value: object, *, whole: bool = False) -> str:
     """Show a value that cannot be used, in a few characters; 2.0 as such where 2 is wanted.
 
+    A password is taken out before its address is cut.
+
     >>> shown(0.25), shown(1.0), shown(1.0, whole=True), shown("1"), shown(10**5000)
     ('0.25', '1', '1.0', "'1'", 'a number of thousands of digits')
     """
     if isinstance(value, float) and not whole and float(f"{value:g}") == value:
         return f"{value:g}"
     try:
-        return one_line(repr(value), _SHOWN)
+        return one_line(without_passwords(repr(value)), _SHOWN)
     except ValueError:  # Python writes no more than 4,300 digits
         return "a number of thousands of digits"
 

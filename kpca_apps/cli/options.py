@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from kpca_apps.errors import ConfigError, InputError, KpcaError, about, flag_of, opening
-from kpca_apps.names import one_line, suggest, without_passwords
+from kpca_apps.names import one_line, shown, suggest
 from kpca_apps.options import THRESHOLD, Options, files, general, panel
 from kpca_apps.system.files.texts import read_text
 from kpca_apps.system.limits import require_addresses
@@ -39,19 +39,14 @@ def number(text: object) -> float:
     """Take a number from the command line or a config file."""
     with suppress(ValueError):
         return float(str(text))
-    raise typer.BadParameter(f"'{_shown(text)}' is no number; give one.")
+    raise typer.BadParameter(f"{shown(text)} is no number; give one.")
 
 
 def whole_number(text: object) -> int:
     """Take a whole number from the command line or a config file."""
     with suppress(ValueError):
         return int(str(text))
-    raise typer.BadParameter(f"'{_shown(text)}' is no whole number; give one.")
-
-
-def _shown(value: object) -> str:
-    """Show the start of a value; a password is taken out before its address is cut."""
-    return one_line(without_passwords(str(value)), 40)
+    raise typer.BadParameter(f"{shown(text)} is no whole number; give one.")
 
 
 _PARSERS: dict[type, Callable[[object], float]] = {float: number, int: whole_number}
@@ -207,7 +202,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
             for item in items:
                 refuse_password(str(item))
         if expected:
-            raise ConfigError(f"{name}: {key} is {_shown(value)}; give {expected}.")
+            raise ConfigError(f"{name}: {key} is {shown(value)}; give {expected}.")
     context.default_map = {str(parameters[key].name): value for key, value in values.items()}
     context.meta[_CONFIG] = name
     return path

@@ -39,13 +39,13 @@ from kpca_apps.novelty.result import (
 Result = TypeVar("Result", ScreeningResult, ComparisonResult)
 Finding = TypeVar("Finding", ColumnProfile, Evaluation, MovedColumn, OddCell, Reason)
 
-HIDDEN = "(hidden)"
+HIDDEN, VALUES_HIDDEN = "(hidden)", "values hidden"
 CONTRADICTED_BY_HIDDEN = "Cells of its row that are hidden contradict it."
 # What is about one column: the field that names it, and what stands for the values of a hidden one.
 ABOUT_A_COLUMN: dict[type, tuple[str, dict[str, Any]]] = {
-    ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": "values hidden"}),
+    ColumnProfile: ("name", {"hidden": True, "distribution": None, "why": VALUES_HIDDEN}),
     Evaluation: ("label", {"positive": HIDDEN}),
-    MovedColumn: ("column", {"words": "values hidden"}),
+    MovedColumn: ("column", {"words": VALUES_HIDDEN}),
     OddCell: (
         "column",
         {

@@ -115,7 +115,7 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ("shaer = 0.1", 2, "no option 'shaer' in kpca novelty screen; .* Did you mean \"share\""),
         ("share = ", 3, "not valid TOML"),
         ('share = "many"', 2, "Invalid value for '--share'"),
-        ('hide = "mass"', 2, r'run.toml: hide is mass; give a list, as in hide = \["..."\]'),
+        ('hide = "mass"', 2, r'run.toml: hide is .mass.; give a list, as in hide = \["..."\]'),
         ('hide = [["mass"]]', 2, "run.toml: hide is .*; give one value, or a list of them"),
         ("share = [0.1]", 2, "run.toml: share is .*; give one value"),
         ("share = true", 2, "run.toml: share is True; give a value, not true or false"),

@@ -25,7 +25,7 @@ from kpca_apps.report.text import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kpca_apps.novelty.columns.plan import ColumnPlan
+    from kpca_apps.novelty.columns.plan import ColumnSpec
     from kpca_apps.novelty.result import (
         Evaluation,
         FoundRule,
@@ -248,12 +248,12 @@ def _wrapped(texts: Iterable[str], indent: int = 0) -> Iterator[str]:
         yield from (f"{'':{indent}}{line}" for line in lines)
 
 
-def plan_lines(plan: ColumnPlan) -> list[str]:
+def plan_lines(specs: Sequence[ColumnSpec]) -> list[str]:
     """Lay out what every column of a table becomes, a line a column."""
     head = ("column", "taken as", "missing", "distinct", "why")
     rows = [
         (one_line(s.name, 28), s.role, str(s.n_missing), str(s.n_distinct), one_line(s.why, 90))
-        for s in plan.specs
+        for s in specs
     ]
     return column_lines([head, *rows])
 

@@ -31,7 +31,7 @@ from kpca_apps.errors import ConfigError, KpcaError, OptionError, StoppedError
 from kpca_apps.names import one_line, safe_stem
 from kpca_apps.novelty.columns.encoded import AnyTable, Execution, draw_sample
 from kpca_apps.novelty.columns.lookup import resolve_columns
-from kpca_apps.novelty.columns.plan import ColumnPlan, infer_plan
+from kpca_apps.novelty.columns.plan import infer_plan
 from kpca_apps.novelty.marks import Marks, read_marks
 from kpca_apps.novelty.redact import redact_source, visible_notes
 from kpca_apps.novelty.screening.model import ScreeningOptions
@@ -196,22 +196,13 @@ def print_plan(run: Run, table: AnyTable, options: ScreeningOptions) -> None:
         console.say(
             f"The plan rests on {len(sample.index):,} rows drawn from {table.source.n_rows:,}."
         )
-    hidden = {spec.name for spec in plan.specs if spec.hidden} | {*columns.hide}
-    of_files = redact_source(table.source, hidden).notes
-    for note in visible_notes((*of_files, *plan.warnings), hidden):
+    of_files = redact_source(table.source, columns.hide).notes
+    for note in visible_notes((*of_files, *plan.warnings), columns.hide):
         console.say(note)
-    specs = [replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in plan.specs]
-    # How the cells of a hidden column are written tells their units.
-    plan = ColumnPlan(
-        tuple(
-            replace(spec, why="values hidden", format=None) if spec.name in hidden else spec
-            for spec in specs
-        )
-    )
     if run.options.json:
-        console.data_json(COLUMN_PLAN, {"columns": plan.specs})
+        console.data_json(COLUMN_PLAN, {"columns": plan.shown})
     else:
-        console.data_lines(plan_lines(plan))
+        console.data_lines(plan_lines(plan.shown))
 
 
 def adjusted(run: Run, model: NoveltyModel, table: AnyTable) -> ScreeningOptions:

@@ -248,7 +248,7 @@ def _clauses(rows: list[RankedRow], kinds: Sequence[str]) -> str:
         if kind == "same" or kind.startswith("reads "):
             expected = {reason.expected for reason in reasons}
             meant = expected.pop() if len(expected) == 1 else ""
-            seen, meant = map(quoted_cell, cut_apart(reasons[0].seen, meant, 40))
+            seen, meant = map(quoted_cell, cut_apart(reasons[0].seen, meant))
             clause = f"reads {seen}" + f" where {meant} was expected" * bool(meant)
         names.setdefault(clause, []).append(quoted(reasons[0].column))
     clauses = [_say_of(of, clause) for clause, of in names.items() if clause not in (ABOVE, BELOW)]

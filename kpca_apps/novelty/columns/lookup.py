@@ -44,11 +44,11 @@ def resolve_columns(
     means no column, or several, and for two uses of one column.
     """
     where, own = table.source.name, _keys_of(table)
-    every, both, hide = own, own, _hidden(options.hide, table, own, execution)
+    every, both = own, own
+    hide = _hidden([*options.hide, *also_hidden], table, own, execution)
     for name in options.hide:
         if not hide[name]:
             raise _unknown("hide", name, own, where)
-    hide |= _hidden(also_hidden, table, own, execution)
     hidden = [column for found in hide.values() for column in found]
     if reference is not None:
         of_reference = _keys_of(reference)

@@ -37,7 +37,7 @@ from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
-from kpca_apps.novelty.redact import Note
+from kpca_apps.novelty.redact import VALUES_HIDDEN, Note, visible_notes
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
@@ -153,6 +153,15 @@ class ColumnPlan:
     def used(self) -> tuple[ColumnSpec, ...]:
         """Columns the model sees."""
         return tuple(spec for spec in self.specs if spec.used)
+
+    @property
+    def shown(self) -> tuple[ColumnSpec, ...]:
+        """Columns without what cites values of hidden ones: a format names the units of cells."""
+        hidden = [spec.name for spec in self.specs if spec.hidden]
+        specs = (replace(spec, notes=visible_notes(spec.notes, hidden)) for spec in self.specs)
+        return tuple(
+            replace(spec, why=VALUES_HIDDEN, format=None) if spec.hidden else spec for spec in specs
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -310,7 +310,7 @@ def _listed(
     if columns and not any(f", {name}, " in f", {columns}, " for name in hidden):
         # First what put the row on the list: of many columns only some are told.
         changed.sort(key=lambda one: f", {one[0]}, " not in f", {columns}, ")
-        seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or "", 40))
+        seen, expected = map(quoted_cell, cut_apart(row["seen"] or "", row["expected"] or ""))
         reason = f"{quoted(columns)}: {seen}, expected {expected}"
     before, now = (
         int(one["place"]) if one is not None and one["is flagged"] else None

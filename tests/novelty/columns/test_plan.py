@@ -155,6 +155,14 @@ def test_choices_without_evidence_are_stated(
     assert all("units (" not in note for note in visible_notes(notes, [spec_of(cells).name]))
 
 
+def test_what_is_shown_of_a_hidden_column_names_no_unit() -> None:
+    cells = {"a": [f"{i} qz" for i in range(1, 41)], "b": [f"{i} EUR" for i in range(1, 41)]}
+    plan = infer_plan(table_from_frame(pl.DataFrame(cells)), ColumnOptions(hide=("a",)))
+    hidden, other = plan.shown
+    assert "qz" in str(plan.specs[0]) and "qz" not in str(hidden)
+    assert other == plan.specs[1]
+
+
 def test_doubtful_commas_follow_the_other_columns_and_are_stated() -> None:
     doubtful = [f"{1 + i * 7 % 40},{100 + i}" for i in range(40)]
     (note,) = spec_of(doubtful).notes
