@@ -26,7 +26,7 @@ from kpca_apps.novelty.columns.encoded import (
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan
 from kpca_apps.novelty.columns.profiles import naming_identifier
-from kpca_apps.novelty.redact import HIDDEN
+from kpca_apps.novelty.redact import HIDDEN, redact_source
 from kpca_apps.novelty.relations.checking import LISTED_ROWS, Cells, check
 from kpca_apps.novelty.relations.finding.discovery import find_rules
 from kpca_apps.novelty.relations.finding.evidence import NEARLY
@@ -60,7 +60,7 @@ def find_table_rules(
     found = find_rules(sample.table, plan, seed=seed)
     id = options.id or naming_identifier(sample.table, sample.index, plan)
     columns = columns_of(found, Cells.of(sample.table, plan))
-    name, notes = one_line(table.source.name), table.source.notes
+    name, notes = one_line(table.source.name), redact_source(table.source, options.hide).notes
     rules = HeldRules(name, row_count(table), columns, found, id, notes, options.hide)
     if not isinstance(table, Table):
         rules = count_rows(rules, table, execution)
@@ -92,7 +92,8 @@ def count_rows(rules: HeldRules, table: AnyTable, execution: Execution) -> HeldR
         counted |= {rule: check(rule, cells).summary(rule) for rule in together}
     held = tuple(counted[rule] for rule in known)
     silent = [phrase(of.rule, rules.by_name, rules.hidden) for of in held if not of.n_rows]
-    notes = (*table.source.notes, *(f"No row has what this rule is about: {s}." for s in silent))
+    of_files = redact_source(table.source, rules.hidden).notes
+    notes = (*of_files, *(f"No row has what this rule is about: {s}." for s in silent))
     name, n_rows = one_line(table.source.name), row_count(table)
     return replace(rules, table=name, n_rows=n_rows, rules=held, notes=notes)
 
