@@ -226,10 +226,12 @@ def denoise_kpca(image: NDArray[Any], **options: Any) -> NDArray[np.floating]:
     >>> bool(np.std(denoised - clean) < 0.03)
     True
     """
-    denoised, info = denoise_with_info(image, **options)
+    given = signature(denoise_kpca).bind(image, **options)
+    given.apply_defaults()
+    denoised, info = denoise_with_info(*given.args, **given.kwargs)
     # Who asks for the image alone learns it nowhere else.
-    sigma = options.get("sigma")
-    asked = options.get("strength", 1.0) > 0.0 and (sigma is None or np.any(sigma))
+    sigma, strength = (given.arguments[name] for name in ("sigma", "strength"))
+    asked = strength > 0.0 and (sigma is None or np.any(sigma))
     if asked and info.impulses:
         warn_caller(
             "Single pixels stand out as impulse noise (salt and pepper) makes them: "
