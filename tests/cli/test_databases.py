@@ -163,7 +163,7 @@ def test_a_reference_in_a_database_and_options_that_do_not_fit(kpca: Run, shop: 
         (("screen", "mysql://h/shop"), 3, "mysql:// is not read; what is read is"),
         (("screen", "mysql://h/shop"), 3, "Export it to CSV or Parquet, or pass an Arrow stream"),
         (("screen", "sqlit:///shop.db"), 3, 'Did you mean "sqlite://"'),
-        (("screen", uri, "--timeout", "0"), 2, "--timeout must be at least 0.001"),
+        (("screen", uri, "--timeout", "0"), 2, "--timeout must be above 0 seconds"),
         (("screen", "shop.db"), 3, "name it sqlite:///shop.db, and one of its tables"),
         (("screen", "shop.duckdb"), 3, "name it duckdb:///shop.duckdb"),
         (("screen", "sqlite:///ship.db"), 3, 'Did you mean "shop.db"'),

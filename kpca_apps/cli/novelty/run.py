@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import typer
@@ -115,7 +116,7 @@ class Run:
 @contextmanager
 def running(options: NoveltyOptions) -> Iterator[Run]:
     """Start a run and its workers, which end with the block."""
-    check_limits(options)
+    check_limits(SimpleNamespace(jobs=options.jobs))  # workers start before a model is read
     elsewhere = on_dask(options.workers, options.scheduler)
     jobs = options.jobs
     if jobs is None and not elsewhere:
