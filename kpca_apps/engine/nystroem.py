@@ -183,6 +183,12 @@ class CovarianceSums:
         sums.require_finite(basis.kernel)
         return sums
 
+    @classmethod
+    def of_values(cls, values: Matrix, shift: Matrix) -> CovarianceSums:
+        """Return the sums over rows of features that are given, ``(n, p)``, about a shift."""
+        sums = _sums_about(shift, values.copy())
+        return replace(sums, norm=float(np.einsum("ij,ij->", values, values)))
+
     def require_finite(self, kernel: Kernel) -> None:
         """ValueError if the kernel overflowed on a row."""
         # k(x, y)^2 <= k(x, x) k(y, y): where these are finite, all is, but of a row with NaN, which

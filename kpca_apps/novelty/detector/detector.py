@@ -14,11 +14,12 @@ from kpca_apps.engine import kernels  # noqa: F401
 from kpca_apps.engine.linalg.gram import about_origin
 from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.engine.subspace import KernelSubspace
+from kpca_apps.engine.tikhonov import leave_landmark_out
 from kpca_apps.errors import InputError
-from kpca_apps.novelty.detector.leave_one_out import NoveltyScores, leave_landmark_out
 from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
+from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
 from kpca_apps.system.arrays import FloatArray, IntArray

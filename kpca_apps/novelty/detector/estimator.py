@@ -21,8 +21,8 @@ from kpca_apps.errors import KpcaWarning
 from kpca_apps.novelty.detector.detector import Detector, Parameters
 from kpca_apps.novelty.detector.fit import Fit, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroups
-from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.reasons import ColumnDrop
+from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
 from kpca_apps.novelty.detector.threshold import conformal_p_values
 from kpca_apps.novelty.detector.views import ColumnRoles

@@ -32,17 +32,12 @@ from kpca_apps.engine.precision import agreeing_precision, evenly_drawn
 from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_row_blocks
 from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
-from kpca_apps.engine.tikhonov import TikhonovFilter
+from kpca_apps.engine.tikhonov import TikhonovFilter, leave_row_out, without_direction
 from kpca_apps.novelty.detector.detector import Detector, Learned, Parameters, StoredRows
 from kpca_apps.novelty.detector.large_groups import LargeGroups
-from kpca_apps.novelty.detector.leave_one_out import (
-    NoveltyScores,
-    TrainingScores,
-    leave_row_out,
-    without_direction,
-)
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.row_scores import NoveltyScores, TrainingScores
 from kpca_apps.novelty.detector.surprise.cells import usual_rows
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.surprise.marked import Marked, marked_rows
@@ -454,7 +449,7 @@ class _Fitting:
         self, kept: Features, errors: TrainingScores, in_use: BoolArray
     ) -> FloatArray:
         """Return the errors of all rows from what is kept of them."""
-        of_features = replace(errors, precision=kept.precision).of_features()
+        of_features = errors.tikhonov.errors(kept.precision)
         block = large_block(len(kept.z))
         return map_row_blocks(
             of_features, kept.z, kept.lengths, in_use, block=block, n_jobs=self.n_jobs
@@ -509,8 +504,7 @@ class _Fitting:
         used = np.arange(len(lengths)) % 2 == 0
 
         def scores(precision: Resolved) -> FloatArray:
-            of_features = TrainingScores(views, tikhonov, precision).of_features()
-            return of_features(drawn.of_probe(precision), lengths, used)
+            return tikhonov.errors(precision)(drawn.of_probe(precision), lengths, used)
 
         return TrainingScores(views, tikhonov, agreeing_precision(scores, self.source.n_rows))
 

@@ -23,8 +23,8 @@ from kpca_apps.novelty.columns.encoded import (
 )
 from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.detector.detector import Detector
-from kpca_apps.novelty.detector.leave_one_out import NoveltyScores
 from kpca_apps.novelty.detector.rarity import Rarity
+from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.threshold import (
     Rule,
     benjamini_hochberg,

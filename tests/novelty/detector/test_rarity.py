@@ -137,7 +137,7 @@ def test_a_screening_without_a_reference_says_how_rare_each_row_is(tmp_path: Pat
     assert result.scale is not None
     assert result.scale.name == "how rare"
     # Among the rows that the regressions between columns were learned from.
-    assert detector.rarity.n_rows == detector.combined.cells.residuals.n
+    assert detector.rarity.n_rows == detector.combined.cells.columns.n
     np.testing.assert_array_equal(result.rarities, detector.rarity.share(result.scores))
     for row in result.ranked:
         assert row.rarity == detector.rarity.describe(result.rarities[row.row - 1])

@@ -1,13 +1,13 @@
 """How surprising the cells of a row are, by themselves and given the row's other cells.
 
-Kernel PCA of an additive kernel predicts each column from all others; how far a cell is from that
-becomes the share of cells that are as far. The cells of a row are summed up by three numbers: their
-mean surprise, the oddest cell, and their scatter about what was predicted.
+Kernel PCA of an additive kernel, with a block for each column (`kpca_apps.engine.blocks`), predicts
+each column from all others; how far a cell is from that becomes the share of cells that are as far.
+Three numbers sum up the cells of a row: their mean surprise, the oddest cell, and their scatter
+about what was predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from kpca_apps.engine.blocks import BlockPCA
 from kpca_apps.engine.rows import map_row_blocks
 from kpca_apps.novelty.detector.large_groups import of_each_group
 from kpca_apps.novelty.detector.surprise.features import MANY_COLUMNS, AdditiveFeatures, FeatureRows
-from kpca_apps.novelty.detector.surprise.residuals import ColumnResiduals
 from kpca_apps.novelty.detector.surprise.tails import TwoTails, UpperTail
 from kpca_apps.novelty.detector.views import ColumnRoles
 from kpca_apps.novelty.magnitudes import LARGEST_TO_SQUARE
@@ -51,7 +51,7 @@ class CellModel:
     """Surprises of cells, by themselves and given the other cells of the row."""
 
     map: AdditiveFeatures
-    residuals: ColumnResiduals
+    columns: BlockPCA
     given_others: TwoTails  # of the numbers' residuals
     alone: TwoTails  # of the numbers
     # Of each indicator its value where set, and the share of rows in which it is.
@@ -70,7 +70,7 @@ class CellModel:
             len(self.given_others.knots) == len(self.alone.knots) == self.usual.shape[1] == v
             and len(self.height) == len(self.share) == a
             and len(self.states) == (state.max() + 1 if a else 0)
-            and np.array_equal(self.residuals.group, self.map.group)
+            and np.array_equal(self.columns.block, self.map.group)
             and np.isfinite(self.usual[0]).all()
             # A number of which no row is usual has an infinite distance.
             and (self.usual[1] > 0).all()
@@ -107,17 +107,17 @@ class CellModel:
         used = rows.features
         if not learned.all():
             used = rows.lines.take(np.flatnonzero(learned), axis=1).T
-        residuals = ColumnResiduals.fit(used, features.group)
+        fitted = BlockPCA.fit(used, features.group)
         flags = rows.lines[features.indicator]
         height = flags.max(axis=1, initial=0.0)[:, None]
         height[height <= 0] = 1.0
         share = ((flags[:, learned] > 0).sum(axis=1) + 0.5) / (n_learned + 1)
         share = share[:, None]
-        left = residuals(rows.features, learned, _wanted(features)).T
+        left = fitted.errors(rows.lines, learned, _wanted(features)).residual
         errors, improbability = _cells_off(features, height, share, rows, left)
         model = cls(
             map=features,
-            residuals=residuals.without_small() if is_wide else residuals,
+            columns=fitted.without_small() if is_wide else fitted,
             given_others=TwoTails.fit(errors, rows.free, of_logs=False),
             # Values are asinh of distances from the median.
             alone=TwoTails.fit(rows.value, rows.free, of_logs=True),
@@ -131,7 +131,7 @@ class CellModel:
     def __call__(self, X: FloatArray, *, with_parts: bool = False) -> RowSurprise:
         """Say of new rows (r, d) how surprising they are; each depends on itself alone."""
         rows = self.map(X)
-        left = self._left(rows.lines)
+        left = self.columns.errors(rows.lines, wanted=_wanted(self.map)).residual
         off = _cells_off(self.map, self.height, self.share, rows, left)
         return self._summary(rows, *off, with_parts=with_parts)
 
@@ -149,10 +149,6 @@ class CellModel:
     def n_columns(self) -> int:
         """Number c of columns with cells that can be odd."""
         return len(self._by_group[0][0]) if len(self.given_others.knots) or self.states else 0
-
-    @cached_property
-    def _left(self) -> Callable[[FloatArray], FloatArray]:
-        return self.residuals.predictor(_wanted(self.map))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is needed."""

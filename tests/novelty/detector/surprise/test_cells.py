@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from kpca_apps.engine.blocks import RIDGE
 from kpca_apps.novelty.detector.surprise.cells import LEARNED, USUAL, CellModel
-from kpca_apps.novelty.detector.surprise.residuals import RIDGE
 from kpca_apps.novelty.detector.views import ColumnRoles
 
 N = 600
@@ -109,12 +109,12 @@ def test_densest_rows_teach_where_rows_may_be_anything_and_all_rows_where_they_a
     scores = np.where(broken, 2.0, 1.0) + 1e-3 * np.random.default_rng(0).random(N)
     contaminated, rows = fit(X, scores)
     clean, _ = fit(X, scores, contaminated=False)
-    assert clean.residuals.n == N
-    assert contaminated.residuals.n == (scores <= np.quantile(scores, LEARNED)).sum()
+    assert clean.columns.n == N
+    assert contaminated.columns.n == (scores <= np.quantile(scores, LEARNED)).sum()
     without, _ = fit(X[~broken], contaminated=False)
     for name in ("mean", "deviation"):
         np.testing.assert_allclose(
-            getattr(contaminated.residuals, name), getattr(without.residuals, name), atol=0.2
+            getattr(contaminated.columns, name), getattr(without.columns, name), atol=0.2
         )
     # Those that were not learned from keep their plain residuals, as new rows do.
     left = contaminated(X[broken])
@@ -145,7 +145,7 @@ def test_the_order_of_rows_and_of_columns_changes_no_surprise():
         for name in ("mean", "oddest", "scatter"):
             expected = getattr(rows, name)[found]
             np.testing.assert_allclose(getattr(other[1], name), expected, rtol=1e-8)
-    assert model.residuals.factor.shape[1] == len(model.map.group)
+    assert model.columns.factor.shape[1] == len(model.map.group)
 
 
 def test_levels_of_more_features_than_rows_do_not_explain_every_row():
@@ -158,5 +158,5 @@ def test_levels_of_more_features_than_rows_do_not_explain_every_row():
     X = (levels[:, :, None] == np.arange(4)).reshape(n, 4 * d).astype(float)
     groups = [np.arange(4 * j, 4 * j + 4) for j in range(d)]
     model, rows = fit(X, groups=groups, as_is=np.arange(4 * d))
-    assert model.residuals.ridge > RIDGE
+    assert model.columns.ridge > RIDGE
     assert set(np.argsort(-rows.mean)[:5]) == set(range(5))

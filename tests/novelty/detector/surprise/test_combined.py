@@ -152,7 +152,7 @@ def test_an_absurd_cell_counts_more_among_rows_that_may_be_anything():
     usual = np.array([np.median(errors)])
     assert contaminated(odd, usual)[0] > own.max()
     assert contaminated(odd, usual)[0] > clean(odd, usual)[0] > np.median(own_clean)
-    assert contaminated.cells.residuals.n < clean.cells.residuals.n == len(X)
+    assert contaminated.cells.columns.n < clean.cells.columns.n == len(X)
 
 
 def test_where_the_error_is_asked_for_cells_add_nothing():

@@ -11,8 +11,8 @@ from kpca_apps.engine.nystroem import (
     LandmarkBasis,
     subspace_from_sums,
 )
+from kpca_apps.engine.tikhonov import leave_landmark_out, leave_row_out
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
-from kpca_apps.novelty.detector.leave_one_out import leave_landmark_out, leave_row_out
 
 
 def soft_score(z, norm, kept, total_ridge):

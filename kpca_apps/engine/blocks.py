@@ -1,0 +1,254 @@
+"""Kernel PCA of a sum of kernels: one fit, one filter, one error, asked of every block.
+
+The sum k = sum_b k_b has the direct sum of the blocks' feature spaces: the features of a row are
+those of block 1, then those of block 2, and so on. With z the features standardised on the rows
+fitted, C = V diag(s) V' their covariance, rho the ridge and P = (C + rho I)^-1, the Tikhonov filter
+keeps the share s / (s + rho) of each component, and leaves
+
+    the whole       E = rho z'P z                          reconstruction error (Hoffmann 2007)
+    block b         r_b = (P_bb)^-1 (P z)_b                what b is beyond all other blocks
+                    E_b = rho (P z)_b' (P_bb)^-1 (P z)_b   by how much E falls if b may be anything
+    expected b      z_b - r_b                              ridge regression of b on the others
+
+(the block form of the inverse of a matrix; for single features, Cook 1977). Of a row that was
+fitted, all are those of a fit without it. With the total ridge n rho and the standardisation held,
+a = z'P z / n, t = E_b / (n rho) and c = n / (n - 1), Sherman & Morrison's formula gives
+
+    E  ->  n rho c^2 a / (1 - c a)
+    r_b -> r_b / (1 - h_b)                                 h_b = 1/n + a - t, the leverage
+    E_b -> n rho c t / ((1 - c a) (1 - h_b))
+
+exactly, but that 1 - h_b and 1 - c a are kept from 0.
+
+References
+----------
+Hoffmann (2007), Kernel PCA for novelty detection, Pattern Recognition 40, 863-874.
+Cook (1977), Detection of influential observation in linear regression, Technometrics 19, 15-18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+from scipy import sparse
+
+from kpca_apps.engine.nystroem import CovarianceSums
+from kpca_apps.engine.subspace import SQUARABLE
+from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
+from kpca_apps.system.blas import one_blas_thread
+from kpca_apps.system.memory import available_bytes
+
+RIDGE = 0.02  # rho: share of a standardised feature's variance
+# The degrees of freedom of a filter, sum of s / (s + rho), are no more than this share of the rows:
+# nearer to all of them, each row is explained by itself, whatever it holds. For new rows of a wide
+# table, components of less gain than the second are left out: they are many, and of little use.
+MOST_FREEDOM, LEAST_GAIN = 0.25, 0.3
+# Leave-one-out divides by one minus the leverage, which rounding must not bring to 0.
+MOST_LEVERAGE = 0.95
+HALVINGS = 60
+# A feature that hardly varies must not be blown up: one row in a million with an indicator.
+SMALLEST_DEVIATION = 1e-6
+LARGEST_DEVIATION = 1e150  # whose square is a float
+# Matrices of the features of one block that are in memory at once.
+SQUARES_HELD = 4
+# Rows at once, multiples as `engine.rows` explains: few for new rows, which come few at a time.
+BLOCK, FITTED_BLOCK = 192, 768
+ALL = slice(None)
+
+
+class BlockErrors(NamedTuple):
+    """What soft kernel PCA does not explain of n rows."""
+
+    residual: FloatArray  # (w, n), r_b of the features asked for, in their own units
+    whole: FloatArray  # (n,), E
+    blocks: FloatArray  # (b, n), E_b of each block that has features
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPCA:
+    """Soft kernel PCA of a sum of kernels that are given by their features."""
+
+    # With the factor U = diag(sqrt(s / (s + rho))) V' what is left of z is y = z - U'U z = rho P z,
+    # and (P_bb)^-1 (P z)_b = (I - U_b'U_b)^-1 y_b.
+
+    n: Annotated[int, Meta(ge=2)]  # rows fitted
+    mean: Annotated[FloatArray, "p", SQUARABLE]  # of the features
+    deviation: Annotated[FloatArray, "p", Meta(ge=SMALLEST_DEVIATION, le=LARGEST_DEVIATION)]
+    factor: Annotated[FloatArray, "m p", Meta(ge=-1.0 - 1e-6, le=1.0 + 1e-6)]  # U
+    ridge: Annotated[float, Meta(ge=RIDGE, le=LARGEST_DEVIATION)]  # rho
+    # Features of one number here are a block; not decreasing.
+    block: Annotated[IntArray, "p", Meta(ge=0)]
+
+    def validate(self) -> None:
+        """Refuse blocks that would need more memory than there is."""
+        largest = int(np.unique(self.block, return_counts=True)[1].max(initial=0))
+        needed = SQUARES_HELD * 8 * largest**2
+        if needed > available_bytes():
+            raise ValueError(f"{largest:,} features of one block need {needed / 1e9:.1f} GB")
+
+    @classmethod
+    def fit(cls, features: FloatArray, block: IntArray) -> BlockPCA:
+        """Fit to the features (n, p) of rows; `block` (p,) says which block each is of."""
+        n, p = features.shape
+        if n >= p:
+            return cls.of_sums(CovarianceSums.of_values(features, features.mean(axis=0)), block)
+        mean, deviation = features.mean(axis=0), features.std(axis=0)
+        deviation = np.maximum(deviation, SMALLEST_DEVIATION)
+        with one_blas_thread():
+            Z = (features - mean) / deviation
+            s, W = np.linalg.eigh(Z @ Z.T / n)
+            V = (W / np.sqrt(np.maximum(n * s, 1e-300))).T @ Z
+        return cls._of_components(n, mean, deviation, s, V, block)
+
+    @classmethod
+    def of_sums(cls, sums: CovarianceSums, block: IntArray) -> BlockPCA:
+        """Fit to sums over rows, which add up over parts of a table."""
+        covariance = sums.covariance
+        deviation = np.sqrt(np.maximum(np.diag(covariance), SMALLEST_DEVIATION**2))
+        with one_blas_thread():
+            s, V = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+        return cls._of_components(sums.n, sums.mean, deviation, s, V.T, block)
+
+    @classmethod
+    def _of_components(
+        cls,
+        n: int,
+        mean: FloatArray,
+        deviation: FloatArray,
+        s: FloatArray,
+        V: FloatArray,
+        block: IntArray,
+    ) -> BlockPCA:
+        kept = s > 1e-9 * s.max(initial=0.0)
+        ridge = least_ridge(s[kept], MOST_FREEDOM * n)
+        gain = s[kept] / (s[kept] + ridge)
+        return cls(n, mean, deviation, np.sqrt(gain)[:, None] * V[kept], ridge, block)
+
+    def without_small(self) -> BlockPCA:
+        """Leave out components of little gain, for residuals of new rows.
+
+        Not for rows that were fitted: their leverages are those of all components.
+        """
+        return replace(self, factor=self.factor[np.square(self.factor).sum(axis=1) >= LEAST_GAIN])
+
+    @cached_property
+    def _place(self) -> IntArray:
+        """Which of the blocks that have features each feature is of, (p,)."""
+        place: IntArray = np.unique(self.block, return_inverse=True)[1]
+        return place
+
+    @cached_property
+    def _members(self) -> sparse.csr_array:
+        """One row a block that has features, 1 where a feature is its own: sums over blocks."""
+        place, p = self._place, len(self.block)
+        shape = (place.max(initial=-1) + 1, p)
+        return sparse.csr_array((np.ones(p), (place, np.arange(p))), shape=shape)
+
+    @cached_property
+    def _left_out(self) -> sparse.csr_array:
+        """(I - U_b'U_b)^-1 of every block b, on the diagonal of one sparse matrix."""
+        starts, p = np.flatnonzero(np.diff(self.block, prepend=-1)), len(self.block)
+        sizes = np.diff(starts, append=p)
+        rows, columns, values = [], [], []
+        for size in np.unique(sizes):
+            # Blocks of one size together: most are of numbers, with as many features each.
+            members = starts[sizes == size, None] + np.arange(size)
+            U = self.factor[:, members].transpose(1, 0, 2)
+            values.append(np.linalg.inv(np.eye(size) - U.transpose(0, 2, 1) @ U).ravel())
+            rows.append(np.repeat(members, size))
+            columns.append(np.repeat(members, size, axis=0).ravel())
+        places = [np.concatenate([np.empty(0, int), *of]) for of in (rows, columns)]
+        return sparse.csr_array((np.concatenate([[], *values]), tuple(places)), shape=(p, p))
+
+    @cached_property
+    def _complement(self) -> FloatArray | None:
+        """I - U'U, (p, p); None where the factors are fewer."""
+        m, p = self.factor.shape
+        return np.eye(p) - self.factor.T @ self.factor if 2 * m > p else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is needed."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def errors(
+        self,
+        features: FloatArray,
+        fitted: BoolArray | None = None,
+        wanted: IntArray | slice = ALL,
+    ) -> BlockErrors:
+        """Errors of rows, from a line (n,) of each feature (p, n); those `fitted` as if left out.
+
+        Without `fitted` (n,) rows are new, and each depends on itself alone, to the last bit.
+        Residuals are those of all features, unless some are `wanted` (w,).
+        """
+        mean, deviation = self.mean[:, None], self.deviation[:, None]
+        n, rho, c = self.n, self.ridge, self.n / (self.n - 1.0)
+        unit = deviation[wanted]
+        place, n_wanted = self._place[wanted], len(unit)
+
+        def of_block(lines: FloatArray, fitted: FloatArray | None = None) -> FloatArray:
+            z = np.subtract(lines, mean, order="C")
+            z /= deviation
+            direct = self._complement
+            y = z - self.factor.T @ (self.factor @ z) if direct is None else direct @ z
+            residual: FloatArray = self._left_out @ y
+            z *= y
+            y *= residual
+            whole, blocks = z.sum(axis=0), self._members @ y
+            found = np.empty((n_wanted + 1 + len(blocks), z.shape[1]))
+            left = found[:n_wanted]
+            np.multiply(residual[wanted], unit, out=left)
+            if fitted is not None:
+                a, t = whole / (n * rho), blocks / (n * rho)
+                rest = 1.0 - np.minimum(1.0 / n + a - t, MOST_LEVERAGE)
+                of_whole = 1.0 - np.minimum(c * a, MOST_LEVERAGE)
+                is_new = fitted == 0.0
+                whole = np.where(is_new, whole, c * c * whole / of_whole)
+                blocks = np.where(is_new, blocks, c * blocks / (of_whole * rest))
+                left /= np.where(is_new, 1.0, rest)[place]
+            found[n_wanted], found[n_wanted + 1 :] = whole, blocks
+            return found
+
+        if fitted is None:
+            found = _by_blocks(of_block, features, block=BLOCK)
+        else:
+            found = _by_blocks(of_block, features, fitted.astype(float), block=FITTED_BLOCK)
+        return BlockErrors(found[:n_wanted], found[n_wanted], found[n_wanted + 1 :])
+
+
+def _by_blocks(function: Callable[..., FloatArray], *arrays: FloatArray, block: int) -> FloatArray:
+    """Apply a function to so many columns of arrays (..., n) at a time, the last one repeated."""
+    n = arrays[0].shape[-1]
+    found = []
+    with one_blas_thread():
+        for start in range(0, max(n, 1), block):
+            parts = [array[..., start : start + block] for array in arrays]
+            missing = block - parts[0].shape[-1]
+            if missing:
+                last = [(0, missing)]
+                parts = [
+                    np.pad(part, [(0, 0)] * (part.ndim - 1) + last, "edge" if n else "constant")
+                    for part in parts
+                ]
+            found.append(function(*parts)[:, : n - start])
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+
+
+def least_ridge(s: FloatArray, most: float) -> float:
+    """Return the least ridge by which eigenvalues (k,) leave no more degrees of freedom than that.
+
+    Halved in logarithms; beyond the last, sum s / ridge bounds the freedom.
+    """
+    if (s / (s + RIDGE)).sum() <= most:
+        return RIDGE
+    low, high = np.log(RIDGE), np.log(max(float(s.sum()) / most, 2 * RIDGE))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        is_enough = (s / (s + np.exp(middle))).sum() <= most
+        low, high = (low, middle) if is_enough else (middle, high)
+    return float(np.exp(high))
