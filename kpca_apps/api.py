@@ -475,12 +475,10 @@ def screen_table(
         What the score is: p-values of the row, its cells and the relations between them, joined;
         or, of Hoffmann (2007), the reconstruction error of the row alone, by one RBF kernel on
         standardised columns.
-    sigma : float, optional
+    sigma, components : float, optional
         Of method "hoffmann": width of the kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
-        the columns; by default 2 sigma^2 is the median squared distance of two rows.
-    components : int or float in (0, 1), optional
-        Of method "hoffmann": number of kernel components kept, or the share of the variance that
-        they hold; 0.8 by default.
+        the columns, by default with 2 sigma^2 the median squared distance of two rows; and number
+        of components kept, or the share of the variance that they hold, by default 0.8.
     ridge : float, optional
         Of method "blocks": ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional

@@ -325,7 +325,7 @@ def _with_keyword(word: str, keywords: Mapping[str, str]) -> str:
 
 
 def check_limits(values: object) -> None:
-    """Refuse numbers and choices that are outside what `NoveltyOptions` declares for them."""
+    """Refuse what is outside the limits of `NoveltyOptions`, and options of another method."""
     for one in fields(NoveltyOptions):
         value = getattr(values, one.name, None)
         if value is None:
@@ -342,21 +342,15 @@ def check_limits(values: object) -> None:
             text = one_line(str(value))
             meant = suggest(text, choices)
             raise OptionError(one.name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
-
-
-@cache
-def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the names that options may have, of those with a few."""
-    hints = get_type_hints(NoveltyOptions).items()
-    kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
-    return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
+    if getattr(values, "method", None) is not None:
+        _check_method(values)
 
 
 # The options that only one method has.
 _OF_METHOD = {"ridge": "blocks", "sigma": "hoffmann", "components": "hoffmann"}
 
 
-def check_method(values: Any) -> None:
+def _check_method(values: Any) -> None:
     """Refuse options of the other method, and what the components kept cannot be."""
     for name, method in _OF_METHOD.items():
         if getattr(values, name) is not None and values.method != method:
@@ -370,6 +364,14 @@ def check_method(values: Any) -> None:
         raise OptionError(
             "calibration", "leave-one-out is for --method blocks: use split with --method hoffmann"
         )
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return the names that options may have, of those with a few."""
+    hints = get_type_hints(NoveltyOptions).items()
+    kinds = {name: (hint, *get_args(hint)) for name, hint in hints}
+    return {n: get_args(k) for n, of in kinds.items() for k in of if get_origin(k) is Literal}
 
 
 def is_number(

@@ -58,8 +58,7 @@ def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
 
 
 def _hoffmann(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
-    # The columns are standardised already.
-    standardised = np.arange(fit.shape[1])
+    standardised = range(fit.shape[1])  # all columns
     detector = KernelPCANovelty(method="hoffmann", as_is=standardised, random_state=seed)
     detector.fit_rows(ArrayRows(fit))
     return detector.novelty_scores_ if scored is fit else detector.novelty_scores(scored)

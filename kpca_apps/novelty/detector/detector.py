@@ -22,7 +22,7 @@ from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
-from kpca_apps.options import CalibrationName, MethodName, check_method
+from kpca_apps.options import CalibrationName, MethodName, check_limits
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 # Rows of its reference that a model must have a score for, about.
@@ -44,7 +44,7 @@ class Parameters:
     calibration: CalibrationName
 
     def __post_init__(self) -> None:
-        check_method(self)
+        check_limits(self)
 
     @property
     def truncates(self) -> bool:

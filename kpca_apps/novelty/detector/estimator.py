@@ -115,8 +115,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Contaminated with method "blocks": ``rarity_.share(scores)`` says how rare scores are among
         rows like those the model was fitted on. ``None`` otherwise: a clean reference has p-values,
         and of the rows of "hoffmann" only in-sample scores are known.
-    groups_ : list of int arrays
-        Columns that are explained together.
     subspace_ : KernelSubspace
         The fitted kernel PCA.
     combined_ : CombinedScore or None
@@ -317,7 +315,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             if learned.parameters.truncates:
                 # In-sample errors of truncation are no sample of what new rows would score.
                 self.novelty_p_values_[found.in_use] = np.nan
-        self.groups_ = [np.array(group) for group in learned.groups]
         self.combined_, self.rarity_ = learned.combined, learned.rarity
         self.landmark_miss_, self.precision_ = learned.landmark_miss, learned.precision
         self.warnings_, self.n_samples_fit_ = learned.warnings, learned.n_samples_fit

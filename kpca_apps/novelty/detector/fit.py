@@ -36,11 +36,7 @@ from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.engine.tikhonov import TikhonovFilter
 from kpca_apps.errors import OptionError
 from kpca_apps.novelty.detector.detector import Detector, Learned, Parameters, StoredRows
-from kpca_apps.novelty.detector.hoffmann import (
-    MOST_EIGENVALUES,
-    MOST_VARIANCE,
-    StandardisedColumns,
-)
+from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE, StandardisedColumns
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.leave_one_out import (
     NoveltyScores,

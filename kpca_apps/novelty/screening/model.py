@@ -20,14 +20,7 @@ from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
 from kpca_apps.novelty.detector.views import RawColumns
-from kpca_apps.options import (
-    CalibrationName,
-    LearnFrom,
-    MethodName,
-    NoveltyOptions,
-    check_limits,
-    check_method,
-)
+from kpca_apps.options import CalibrationName, LearnFrom, MethodName, NoveltyOptions, check_limits
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
@@ -74,7 +67,6 @@ class ScreeningOptions:
                 f"{others} exclude each other: each says which rows are flagged; give one",
             )
         check_limits(self)
-        check_method(self)
         if self.positive is not None and self.columns.label is None:
             raise OptionError("positive", "names a value of the label column: give the --label too")
 
