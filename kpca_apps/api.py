@@ -43,8 +43,8 @@ from kpca_apps.options import (
     BadLinesName,
     CalibrationName,
     FlaggedFormat,
-    KernelName,
     LearnFrom,
+    MethodName,
     NoveltyOptions,
     TableFormat,
     WorkersName,
@@ -397,10 +397,9 @@ def screen_table(
     hide: Columns = (),
     dayfirst: bool | None = None,
     explain: int = 100,
-    n_components: int | None = None,
-    kernel: KernelName | None = None,
-    gamma: float | None = None,
+    method: MethodName = "blocks",
     sigma: float | None = None,
+    components: float | None = None,
     ridge: float | None = None,
     n_landmarks: int | None = None,
     calibration: CalibrationName = "auto",
@@ -472,14 +471,16 @@ def screen_table(
         False as ``--monthfirst``; by default what the other dates say.
     explain : int
         Oddest rows that get reasons, beside all flagged ones up to 500; 0 for none at all.
-    n_components : int, optional
-        Hard number of kernel components (Hoffmann's classic) instead of the Tikhonov filter.
-    kernel : {"rbf", "laplacian", "linear", "poly", "cosine"}, optional
-        One kernel on the columns as they come, instead of the mean over four views.
-    gamma, sigma : float, optional
-        Width of that kernel: exp(-gamma r^2), or exp(-r^2 / (2 sigma^2)).
+    method : {"blocks", "hoffmann"}
+        What the score is: p-values of the row, its cells and the relations between them, joined;
+        or, of Hoffmann (2007), the reconstruction error of the row alone, by one RBF kernel on
+        standardised columns.
+    sigma, components : float, optional
+        Of method "hoffmann": width of the kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
+        the columns, by default with 2 sigma^2 the median squared distance of two rows; and number
+        of components kept, or the share of the variance that they hold, by default 0.8.
     ridge : float, optional
-        Ridge of the Tikhonov filter, in units of the total variance.
+        Of method "blocks": ridge of the Tikhonov filter, in units of the total variance.
     n_landmarks : int, optional
         Landmarks of the Nystrom approximation.
     calibration : {"auto", "leave-one-out", "split"}
@@ -570,10 +571,9 @@ def fit_model(
     hide: Columns = (),
     dayfirst: bool | None = None,
     explain: int = 100,
-    n_components: int | None = None,
-    kernel: KernelName | None = None,
-    gamma: float | None = None,
+    method: MethodName = "blocks",
     sigma: float | None = None,
+    components: float | None = None,
     ridge: float | None = None,
     n_landmarks: int | None = None,
     calibration: CalibrationName = "auto",
@@ -607,7 +607,7 @@ def fit_model(
         What flags the rows of tables scored later; see `screen_table`.
     id, label, exclude, categorical, numeric, by, hide, dayfirst : optional
         What its columns are; see `screen_table`.
-    explain, n_components, kernel, gamma, sigma, ridge, n_landmarks, calibration, learn_from
+    explain, method, sigma, components, ridge, n_landmarks, calibration, learn_from
         See `screen_table`.
     seed, jobs
         See `screen_table`.

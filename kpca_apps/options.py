@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, dataclass_transform, get_args, get_or
 from kpca_apps.errors import OptionError, ParameterError, flag_of
 from kpca_apps.names import one_line, shown, suggest
 
-KernelName = Literal["rbf", "laplacian", "linear", "poly", "cosine"]
+MethodName = Literal["blocks", "hoffmann"]
 CalibrationName = Literal["auto", "leave-one-out", "split"]
 LearnFrom = Literal["sample", "all"]
 WorkersName = Literal["threads", "processes", "dask"]
@@ -160,24 +160,29 @@ class NoveltyOptions(Options):
         default=100,
         within=(0, _MOST),
     )
-    kernel: KernelName | None = _model(
-        "Use one kernel on the encoded columns instead of the default mean over four views of "
-        "them: rbf, laplacian, linear, poly or cosine.",
-        "NAME",
-    )
-    gamma: float | None = _model(
-        "Kernel bandwidth as in exp(-gamma r^2).", "G", within=(1e-200, 1e200)
+    method: MethodName = _model(
+        "What the score is. blocks: p-values of the row, its cells and the relations between them, "
+        "joined. hoffmann: the reconstruction error of the row alone, by one RBF kernel on "
+        "standardised columns (Hoffmann 2007).",
+        "blocks|hoffmann",
+        default="blocks",
     )
     sigma: float | None = _model(
-        "Kernel bandwidth as in exp(-r^2 / (2 sigma^2)).", "S", within=(1e-100, 1e100)
+        "Of --method hoffmann: bandwidth as in exp(-r^2 / (2 sigma^2)), in standard deviations of "
+        "the columns. Default: r^2 = 2 sigma^2 at the median squared distance of two rows.",
+        "S",
+        within=(1e-100, 1e100),
     )
-    n_components: int | None = _model(
-        "Truncate to this many kernel components (Hoffmann 2007) instead of the Tikhonov filter.",
+    components: float | None = _model(
+        "Of --method hoffmann: number of kernel components kept, or the share of the variance that "
+        "they hold, below 1. Default: 0.8.",
         "Q",
-        within=(0, _MOST),
+        within=(0.0, float(_MOST)),
     )
     ridge: float | None = _model(
-        "Regularisation of the Tikhonov filter, as a share of the variance.", "R", within=RIDGES
+        "Of --method blocks: regularisation of the Tikhonov filter, as a share of the variance.",
+        "R",
+        within=RIDGES,
     )
     n_landmarks: int | None = _model(
         "Number of landmarks of the Nystrom approximation.", "M", within=(2, _MOST)
@@ -320,7 +325,7 @@ def _with_keyword(word: str, keywords: Mapping[str, str]) -> str:
 
 
 def check_limits(values: object) -> None:
-    """Refuse numbers and choices that are outside what `NoveltyOptions` declares for them."""
+    """Refuse what is outside the limits of `NoveltyOptions`, and options of another method."""
     for one in fields(NoveltyOptions):
         value = getattr(values, one.name, None)
         if value is None:
@@ -337,6 +342,28 @@ def check_limits(values: object) -> None:
             text = one_line(str(value))
             meant = suggest(text, choices)
             raise OptionError(one.name, f"must be {', '.join(choices)}, got {text!r}.{meant}")
+    if getattr(values, "method", None) is not None:
+        _check_method(values)
+
+
+# The options that only one method has.
+_OF_METHOD = {"ridge": "blocks", "sigma": "hoffmann", "components": "hoffmann"}
+
+
+def _check_method(values: Any) -> None:
+    """Refuse options of the other method, and what the components kept cannot be."""
+    for name, method in _OF_METHOD.items():
+        if getattr(values, name) is not None and values.method != method:
+            raise OptionError(name, f"is for --method {method}: give that, or leave {name} out")
+    q = values.components
+    if q is not None and q > 1 and q != int(q):
+        raise OptionError(
+            "components", f"must be a whole number, or a share of the variance below 1, got {q:g}"
+        )
+    if values.method == "hoffmann" and values.calibration == "leave-one-out":
+        raise OptionError(
+            "calibration", "leave-one-out is for --method blocks: use split with --method hoffmann"
+        )
 
 
 @cache

@@ -292,7 +292,7 @@ def test_errors_and_warnings_name_keywords() -> None:
     for options, message in (
         ({"count": 60}, "^count= 60 would flag every one"),
         ({"n_landmarks": 1}, "^n_landmarks= must be at least 2"),
-        ({"n_components": 60}, "^n_components= 60 would span all"),
+        ({"method": "hoffmann", "components": 60}, "^components= 60 would span the 60 rows"),
         ({"share": 0.1, "count": 2}, "^share= and count= exclude each other"),
         ({"alpha": 0.1}, "give one with reference=, or choose with share= or count="),
         ({"exclude": "wnig"}, r"exclude= names a column .* Did you mean .wing.\?"),
@@ -540,8 +540,8 @@ def test_workers_are_a_keyword(tmp_path: Path) -> None:
 
 
 def test_a_list_where_a_word_belongs_is_shown_as_it_is_with_what_was_meant() -> None:
-    with pytest.raises(ConfigError, match=r"""got "\['rbf'\]"\. Did you mean "rbf"\?"""):
-        screen_table(birds(), kernel=["rbf"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"""got "\['blocks'\]"\. Did you mean "blocks"\?"""):
+        screen_table(birds(), method=["blocks"])  # type: ignore[arg-type]
 
 
 def test_no_columns_may_be_none() -> None:

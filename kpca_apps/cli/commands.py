@@ -49,6 +49,8 @@ def reproduce(
         if name in _NO_NUMBER or value is None or value == parameter.default:
             continue
         flag = max(parameter.opts, key=len)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         several = value if isinstance(value, list | tuple) else [value]
         values = [portable(str(one)) if name in _PATHS else str(one) for one in several]
         if not flag.startswith("--"):

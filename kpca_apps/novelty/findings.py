@@ -57,7 +57,7 @@ SAME_TABLE_LARGE = (
     "fitted on score slightly low."
 )
 SAME_TABLE_HARD = (
-    "The table is the very one the model was fitted on. Truncation (--components) has no "
+    "The table is the very one the model was fitted on. --method hoffmann has no "
     "leave-one-out: the rows it was fitted on score too low, and their p-values are too high."
 )
 
@@ -174,15 +174,15 @@ def _settings(
 ) -> dict[str, str | float | int | bool | None]:
     """Every resolved parameter that the result depends on."""
     detector, threshold, rows = model.detector, verdict.threshold, verdict.rows
-    missed, score = detector.landmark_miss, "kernel PCA error"
+    missed, truncates = detector.landmark_miss, detector.parameters.truncates
     settings: dict[str, str | float | int | bool | None] = {
         "fitted on": "a clean reference" if model.clean else "a table that may hold outliers",
         "rule": threshold.rule,
         threshold.rule: threshold.setting,
         "calibration": threshold.calibration,
-        "score": score if detector.combined is None else f"{score} and cells",
+        "method": model.options.method,
         "kernel": detector.views.kernel.describe(),
-        "components": model.options.n_components,
+        "components": detector.subspace.n_components if truncates else None,
         "ridge (absolute)": detector.ridge,
         "landmarks": len(detector.subspace.points),
         "landmarks miss": None if missed is None else f"{100 * missed:.3g} %",
@@ -222,7 +222,7 @@ def _notes(
         if model.clean:
             smallest = 2 / (len(model.detector.calibration_scores) + 1)
             soft += SAME_TABLE_P_VALUES.format(smallest)
-        yield soft if model.options.n_components is None else SAME_TABLE_HARD
+        yield SAME_TABLE_HARD if model.detector.parameters.truncates else soft
 
 
 def _excluded_note(columns: Sequence[ColumnProfile], options: ScreeningOptions) -> Iterator[str]:

@@ -44,10 +44,10 @@ COMMANDS = {
     "screen-alpha": f"{SCREEN} in/mixed.csv --reference in/clean.csv --alpha 0.01 --json --out @/o",
     "screen-fdr": f"{SCREEN} in/mixed.csv --reference in/clean.csv --fdr 0.2 --label known "
     "--positive odd --by plot --calibration split --json --out @/o",
-    "screen-rbf": f"{SCREEN} in/ring_line_square.csv --kernel rbf --sigma 0.4 --components 40 "
+    "screen-rbf": f"{SCREEN} in/ring_line_square.csv --method hoffmann --sigma 0.4 --components 40 "
     "--label noise --positive yes --json --out @/o",
-    "screen-landmarks": f"{SCREEN} in/ring_line_square.csv --kernel laplacian --gamma 0.8 "
-    "--landmarks 80 --exclude noise --seed 3 --ridge 0.01 --json --out @/o",
+    "screen-landmarks": f"{SCREEN} in/ring_line_square.csv --landmarks 80 --exclude noise "
+    "--seed 3 --ridge 0.01 --json --out @/o",
     "screen-dry-run": f"{SCREEN} in/mixed.csv --dry-run;{SCREEN} in/mixed.csv --dry-run --json",
     "fit-score": "novelty fit in/clean.csv --model @/m.kpca --alpha 0.02 --json;"
     "novelty score @/m.kpca in/later.csv --json --out @/o;"
@@ -181,7 +181,7 @@ def detector() -> Mapping[str, Any]:
         "default": {},
         "clean": {"contaminated": False},
         "split": {"contaminated": False, "calibration": "split"},
-        "one": {"kernel": "rbf", "gamma": 0.1, "n_components": 12},
+        "one": {"method": "hoffmann", "components": 12},
         "landmarks": {"n_landmarks": 50, "ridge": 0.01},
     }
     for name, options in detectors.items():
@@ -248,7 +248,7 @@ PYTHON: dict[str, Callable[[], Mapping[str, Any]]] = {
     "parts-share": in_parts(share=0.04),
     "parts-by": in_parts(by="plot", count=7, hide="girth"),
     "parts-reference": in_parts(reference="in/clean.csv", fdr=0.2, label="known", positive="odd"),
-    "parts-accept": in_parts(accept="in/accept.csv", kernel="rbf", n_landmarks=60),
+    "parts-accept": in_parts(accept="in/accept.csv", method="hoffmann", n_landmarks=60),
     "detector": detector,
     "engine": engine,
     "images": images,

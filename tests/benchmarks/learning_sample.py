@@ -106,7 +106,7 @@ def learn(rows: FloatArray, size: int, seed: int, clean: bool, scored: FloatArra
         rng = np.random.default_rng([77, seed])
         rows = rows[np.sort(rng.choice(len(rows), size, replace=False))]
     source = ArrayRows(rows, sample_positions(len(rows), seed), n_jobs=1)
-    parameters = Parameters(not clean, 0.01, 0.05, None, None, None, None, "auto")
+    parameters = Parameters(not clean, 0.01, 0.05, "blocks", None, None, None, None, "auto")
     began = time.process_time()
     roles = ColumnRoles.of(rows.shape[1])
     detector = fit_detector(source, parameters, roles, n_jobs=1, random_state=seed).detector

@@ -209,7 +209,7 @@ def make_models(folder: Path) -> None:
     warnings.simplefilter("ignore")
     table = mixed(24)
     save_model(fit_table(table)[0], folder / "soft")
-    save_model(fit_table(table, ScreeningOptions(kernel="rbf", n_components=3))[0], folder / "hard")
+    save_model(fit_table(table, ScreeningOptions(method="hoffmann"))[0], folder / "hard")
     by = ScreeningOptions(columns=ColumnOptions(by=("colour",)))
     save_model(fit_table(mixed(120), by)[0], folder / "groups")
     images = np.random.default_rng(0).random((40, 5, 5))

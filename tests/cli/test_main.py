@@ -59,14 +59,14 @@ READING = "delimiter encoding sheet skip-rows bad-lines as-of query table timeou
 OPTIONS = {
     "novelty screen": (
         "reference share count alpha fdr accept marks label positive id exclude categorical "
-        "numeric by hide dayfirst monthfirst explain kernel gamma sigma components ridge landmarks "
+        "numeric by hide dayfirst monthfirst explain method sigma components ridge landmarks "
         "calibration learn-from seed jobs workers scheduler work-dir out force each to-send "
         "format keep-hidden flagged write-to "
         f"{READING} json quiet dry-run config"
     ),
     "novelty fit": (
         "model share count alpha fdr label id exclude categorical numeric by hide dayfirst "
-        "monthfirst kernel gamma sigma components ridge landmarks calibration learn-from seed "
+        "monthfirst method sigma components ridge landmarks calibration learn-from seed "
         f"jobs workers scheduler work-dir force {READING} json quiet dry-run config"
     ),
     "novelty score": (
@@ -76,8 +76,8 @@ OPTIONS = {
     ),
     "novelty explain": f"row line accept marks id hide {READING} json quiet config",
     "novelty compare": (
-        "label positive id exclude categorical numeric hide dayfirst monthfirst kernel gamma sigma "
-        f"components ridge landmarks seed jobs out force {READING} json quiet dry-run "
+        "label positive id exclude categorical numeric hide dayfirst monthfirst "
+        f"ridge landmarks seed jobs out force {READING} json quiet dry-run "
         "config"
     ),
     "novelty rules": (
@@ -187,8 +187,8 @@ def test_usage_errors_are_one_line_and_exit_2(
     ("words", "offered"),
     [
         ("--out ", ""),
-        ("--out --kern", "--kernel"),
-        ("--kernel ", "rbf laplacian linear poly cosine"),
+        ("--out --meth", "--method"),
+        ("--method ", "blocks hoffmann"),
     ],
 )
 def test_a_shell_completes_a_line_that_is_not_yet_whole(

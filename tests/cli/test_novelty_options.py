@@ -26,10 +26,9 @@ TOLD_OF_THE_MODEL = {
     "--alpha 0.1": {"alpha": 0.1},
     "--fdr 0.3": {"fdr": 0.3},
     "--explain 9": {"explain": 9},
-    "--kernel linear": {"kernel": "linear"},
-    "--kernel rbf --gamma 0.25": {"kernel": "rbf", "gamma": 0.25},
-    "--kernel rbf --sigma 1.5": {"kernel": "rbf", "sigma": 1.5},
-    "--components 3": {"n_components": 3},
+    "--method hoffmann --sigma 1.5": {"method": "hoffmann", "sigma": 1.5},
+    "--method hoffmann --components 3": {"method": "hoffmann", "components": 3},
+    "--method hoffmann --components .9": {"method": "hoffmann", "components": 0.9},
     "--ridge 0.01": {"ridge": 0.01},
     "--landmarks 12": {"n_landmarks": 12},
     "--calibration split": {"calibration": "split"},
@@ -78,6 +77,18 @@ def test_every_option_reaches_the_application() -> None:
     }
 
 
+def test_the_method_is_in_all_that_is_written(kpca: Run) -> None:
+    words = ("birds.csv", "--method", "hoffmann", "--components", 6, "--count", 3, "--quiet")
+    assert kpca("screen", *words).code == 0
+    found = result()
+    settings: Any = found["settings"]
+    assert (settings["method"], settings["components"]) == ("hoffmann", 6)
+    assert "--count 3 --method hoffmann --components 6" in str(found["command"])
+    assert "Method: hoffmann. " in Path("kpca-novelty-birds/report.html").read_text("utf-8")
+    refused = kpca("screen", "birds.csv", "--sigma", 2)
+    assert_refused(refused, 2, "error: --sigma is for --method hoffmann: give that, or leave")
+
+
 def test_a_configuration_file_gives_options_and_the_command_line_wins(kpca: Run) -> None:
     config = 'count = 4\nid = "name"\nexclude = ["colour", "kind"]\ndayfirst = true\n'
     Path("run.toml").write_text(config, encoding="utf-8")
@@ -124,7 +135,7 @@ def test_the_command_line_replaces_a_threshold_of_a_configuration_and_adds_to_wh
         ('encoding = "a\\u0000b"', 2, r'error: run.toml: --encoding "a\\x00b" is not known'),
         ("exclude = [true]", 2, r"run.toml: exclude is \[True\]; give names, not true or false"),
         ("share = 5.0", 2, "error: run.toml: --share must be between 0 and 1, got 5"),
-        ('kernel = "foo"', 2, "error: run.toml: .*'--kernel'.*'foo' is not one of"),
+        ('method = "foo"', 2, "error: run.toml: .*'--method'.*'foo' is not one of"),
         ("seed = nan", 2, "error: run.toml: .*'--seed'"),
         ("hide = ['x']", 2, 'error: run.toml: birds.csv: --hide names a column "x"'),
         ('scheduler = "tcp://ada:ROSEBUD@h:1"', 2, "error: run.toml: an address holds a password"),

@@ -417,7 +417,7 @@ def words_of_calls() -> None:
     frame_of(60, odd=3).write_csv("birds.csv")
     calls = (
         "novelty screen birds.csv --hide", "novelty screen birds.csv --encoding",
-        "novelty screen birds.csv --delimiter", "novelty screen birds.csv --kernel",
+        "novelty screen birds.csv --delimiter", "novelty screen birds.csv --method",
         "novelty screen birds.csv --share", "novelty screen birds.csv --as-of",
         "novelty rules birds.csv --rules", "denoise run birds.csv --region",
         "denoise run birds.csv --sigma", "denoise run birds.csv --noise", "papers run usps --data",

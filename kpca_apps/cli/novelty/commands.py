@@ -167,8 +167,8 @@ def fit(
 
 @command(
     app,
-    without="by exclude categorical numeric dayfirst kernel gamma sigma n_components ridge "
-    "n_landmarks calibration learn_from seed each dry_run",
+    without="by exclude categorical numeric dayfirst method sigma components ridge n_landmarks "
+    " calibration learn_from seed each dry_run",
 )
 def score(
     context: typer.Context, model: ModelArgument, table: TableArgument, options: NoveltyOptions
@@ -257,8 +257,8 @@ def explain(
 
 @command(
     app,
-    without="share count alpha fdr accept marks by explain calibration learn_from workers "
-    "scheduler work_dir each to_send format keep_hidden flagged write_to",
+    without="share count alpha fdr accept marks by explain method sigma components calibration "
+    "learn_from workers scheduler work_dir each to_send format keep_hidden flagged write_to",
 )
 def compare(
     context: typer.Context,
@@ -273,9 +273,9 @@ def compare(
 ) -> None:
     """Compare the detector with others where outliers are known.
 
-    The others are Hoffmann's kernel PCA (one RBF kernel, the reconstruction error alone), linear
-    PCA, a one-class SVM, Parzen density, an isolation forest and the local outlier factor. All are
-    fitted on all rows, and on a random half of the normal rows (Hoffmann 2007).
+    The others are Hoffmann's kernel PCA (that of screen --method hoffmann), linear PCA, a one-class
+    SVM, Parzen density, an isolation forest and the local outlier factor. All are fitted on all
+    rows, and on a random half of the normal rows (Hoffmann 2007).
     """
     from kpca_apps.cli.novelty.run import open_folder, print_plan, running
     from kpca_apps.novelty.screening.model import ScreeningOptions

@@ -1,4 +1,4 @@
-"""Hoffmann's kernel PCA, the methods he compared it with, and two of today's.
+"""Hoffmann's method as `--method hoffmann` has it, those he compared it with, and two of today's.
 
 References
 ----------
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -17,20 +16,14 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from kpca_apps.engine.kernel_pca import KernelPCA
 from kpca_apps.engine.kernels.by_name import median_squared_distance
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.novelty.magnitudes import mean_and_sd, varies
+from kpca_apps.novelty.detector.estimator import KernelPCANovelty
+from kpca_apps.novelty.detector.hoffmann import NAME
 from kpca_apps.system.arrays import FloatArray
 
 # Methods whose cost grows with the square of the rows are fitted on at most this many.
 MAX_FIT_ROWS = 5_000
-# An eigendecomposition of more rows takes longer than all other methods together.
-MAX_EXACT_ROWS = 1_000
-# Share of the variance in feature space. With more, a row that lies alone gets a component of its
-# own: of faults planted in eight tables (the development half of tests/benchmarks/real_tables.py)
-# .44 were among the first 2 % of the rows at .8, .33 at .9 and .09 at .95.
-MOST_VARIANCE = 0.8
 
 
 @dataclass(frozen=True)
@@ -53,20 +46,6 @@ class Baseline:
         return scores, f"{self.settings}; fitted on {MAX_FIT_ROWS:,} drawn rows"
 
 
-def standardise(
-    fit: FloatArray, scored: FloatArray, as_is: tuple[int, ...]
-) -> tuple[FloatArray, FloatArray]:
-    """Scale columns to mean 0 and standard deviation 1 on the rows fitted, but those `as_is`.
-
-    These are indicators, scaled as our model sees them. Of one object, one object is returned.
-    """
-    mean, sd = mean_and_sd(fit)
-    plain = np.isin(np.arange(fit.shape[1]), as_is) | ~varies(fit)
-    mean, sd = np.where(plain, 0.0, mean), np.where(plain, 1.0, sd)
-    scaled = (fit - mean) / sd
-    return scaled, scaled if scored is fit else (scored - mean) / sd
-
-
 def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
     pca = PCA(svd_solver="full", random_state=seed).fit(fit)
     kept = np.cumsum(pca.explained_variance_ratio_)
@@ -79,14 +58,10 @@ def _linear_pca(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
 
 
 def _hoffmann(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
-    method: Literal["exact", "nystroem"] = "exact" if len(fit) <= MAX_EXACT_ROWS else "nystroem"
-    # `fit_rows` warns of no component: of many columns landmarks determine few.
-    model = KernelPCA(kernel="rbf", method=method, random_state=seed).fit_rows(ArrayRows(fit))
-    subspace = model.subspace_
-    # Of the RBF kernel k(x, x) = 1, so that the variance in feature space is 1 - |mean|^2.
-    kept = np.cumsum(subspace.variances) / (1.0 - subspace.mean_norm)
-    q = min(int(np.searchsorted(kept, MOST_VARIANCE)) + 1, len(kept))
-    return subspace.leading(q).reconstruction_error(scored)
+    standardised = range(fit.shape[1])  # all columns
+    detector = KernelPCANovelty(method="hoffmann", as_is=standardised, random_state=seed)
+    detector.fit_rows(ArrayRows(fit))
+    return detector.novelty_scores_ if scored is fit else detector.novelty_scores(scored)
 
 
 def _one_class_svm(fit: FloatArray, scored: FloatArray, seed: int) -> FloatArray:
@@ -116,8 +91,8 @@ def _local_outlier_factor(fit: FloatArray, scored: FloatArray, seed: int) -> Flo
 
 BASELINES = (
     Baseline(
-        "Kernel PCA (Hoffmann 2007)",
-        "RBF, gamma = 1 / median squared distance, components of 80 % of the variance",
+        NAME,
+        "RBF, 2 sigma^2 = median squared distance, components of 80 % of the variance",
         _hoffmann,
         quadratic=False,
     ),

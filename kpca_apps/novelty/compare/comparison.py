@@ -26,6 +26,7 @@ from kpca_apps.novelty.columns.encoded import (
 )
 from kpca_apps.novelty.columns.lookup import resolve_columns
 from kpca_apps.novelty.columns.profiles import column_profiles
+from kpca_apps.novelty.detector.hoffmann import NAME, StandardisedColumns
 from kpca_apps.novelty.redact import Note, redact, without_values
 from kpca_apps.novelty.result import ComparisonResult, Curves, Evaluation
 from kpca_apps.novelty.screening.fit import fit_table
@@ -124,7 +125,7 @@ def _guessed(values: dict[str, int], where: str, column: str) -> tuple[str, str]
     return value, why
 
 
-OURS = "Kernel PCA"
+OURS = {"blocks": "Kernel PCA by blocks", "hoffmann": NAME}
 # Fewer normal rows cannot be halved into rows to learn from and rows to judge.
 MIN_NORMAL = 6
 MAX_POINTS = 400  # of a curve
@@ -185,8 +186,8 @@ def _compared(table: AnyTable, options: ScreeningOptions, execution: Execution) 
         settings={
             "label": labels.column,
             "positive": labels.positive,
+            "method": options.method,
             "kernel": model.detector.views.kernel.describe(),
-            "components": options.n_components,
             "seed": options.seed,
         },
         versions=library_versions(),
@@ -225,15 +226,17 @@ def evaluate_scores(
     """
     known, sample = labels.known, rows.sample_index
     outlier = labels.is_outlier[known]
-    methods = [curves_of(OURS, outlier, scores[known], ours=True, seconds=seconds)]
+    name = OURS[model.options.method]
+    methods = [curves_of(name, outlier, scores[known], ours=True, seconds=seconds)]
     if fitted_on is not None:
         # Most tables have no labels, and these take long to import.
-        from kpca_apps.novelty.compare.baselines import BASELINES, standardise
+        from kpca_apps.novelty.compare.baselines import BASELINES
 
-        fit = fitted_on.sample
-        scored = fit if fitted_on is rows else rows.sample
-        fit, scored = standardise(fit, scored, model.encoder.as_is)
-        for baseline in BASELINES:
+        rng = np.random.default_rng(model.options.seed)
+        view = StandardisedColumns.of(fitted_on.sample, model.encoder.as_is, rng)
+        fit = view.transform(fitted_on.sample)
+        scored = fit if fitted_on is rows else view.transform(rows.sample)
+        for baseline in (one for one in BASELINES if one.name != name):
             start = time.perf_counter()
             found, note = baseline.run(fit, scored, model.options.seed)
             took = time.perf_counter() - start

@@ -16,12 +16,14 @@ from kpca_apps.engine.rows import ArrayRows
 from kpca_apps.engine.subspace import KernelSubspace
 from kpca_apps.engine.tikhonov import leave_landmark_out
 from kpca_apps.errors import InputError
+from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
 from kpca_apps.novelty.detector.neighbours import TYPICAL, TYPICAL_ROWS, NeighbourRows
 from kpca_apps.novelty.detector.rarity import Rarity
 from kpca_apps.novelty.detector.reasons import Attribution, ColumnDrop
 from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import CombinedScore
 from kpca_apps.novelty.detector.views import ColumnRoles, RawColumns, ViewScales
+from kpca_apps.options import CalibrationName, MethodName, check_limits
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 # Rows of its reference that a model must have a score for, about.
@@ -35,25 +37,28 @@ class Parameters:
     contaminated: bool
     share: Annotated[float, Meta(gt=0, lt=1)]
     alpha: Annotated[float, Meta(gt=0, lt=1)]
-    n_components: Annotated[int, Meta(ge=0)] | None
-    gamma: Annotated[float, Meta(gt=0)] | None
+    method: MethodName
+    sigma: Annotated[float, Meta(gt=0)] | None
+    components: Annotated[float, Meta(ge=0)] | None
     ridge: Annotated[float, Meta(ge=1e-12, le=1e12)] | None
     n_landmarks: Annotated[int, Meta(ge=2)] | None
-    calibration: Literal["auto", "leave-one-out", "split"]
+    calibration: CalibrationName
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    @property
+    def truncates(self) -> bool:
+        """Whether components are kept whole or dropped; leave-one-out then has no closed form."""
+        return self.method == "hoffmann"
 
     @property
     def calibrated_on(self) -> Literal["leave-one-out", "split"] | None:
         """What the threshold is calibrated on; ``None`` where no rate can be known."""
-        truncates = self.n_components is not None
         if self.contaminated:
             return None
         if self.calibration == "auto":
-            return "split" if truncates else "leave-one-out"
-        if self.calibration == "leave-one-out" and truncates:
-            raise ValueError(
-                "calibration='leave-one-out' has a closed form for the Tikhonov filter only; "
-                "use calibration='split' with n_components, or n_components=None."
-            )
+            return "split" if self.truncates else "leave-one-out"
         return self.calibration
 
 
@@ -85,7 +90,7 @@ class Learned:
     precision: Literal["float32", "float64"]
     warnings: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]  # of columns
-    views: ViewScales | RawColumns
+    views: ViewScales | RawColumns | StandardisedColumns
     neighbours: StoredRows
     landmarks: Annotated[IntArray, "l", Meta(ge=0)]  # positions among the training rows
     calibration_scores: Annotated[FloatArray, "c"]  # sorted; empty where a choice flags
@@ -197,7 +202,7 @@ class Detector(Learned):
 
     def validate(self) -> None:
         """Refuse what no fit leads to, before it fails in a user's run."""
-        calibration, truncates = self.parameters.calibrated_on, self.ridge is None
+        calibration, truncates = self.parameters.calibrated_on, self.parameters.truncates
         views, rows, d, sees_all, used = self.views, self.neighbours, self.n_features_in, True, []
         if isinstance(views, RawColumns):
             # A fit may take column means away, of which the kernel it was asked for knows nothing.
@@ -217,8 +222,8 @@ class Detector(Learned):
             and (truncates or len(self.landmarks) == len(self.subspace.points)),
             "calibration": self.calibration == calibration,
             "calibration scores": (self.calibration_scores.size > 0) == (calibration is not None),
-            "rarity": self.rarity is None
-            or (calibration is None and self.parameters.n_components is None),
+            "ridge": (self.ridge is None) == truncates,
+            "rarity": self.rarity is None or (calibration is None and not truncates),
             "rows": 2 <= len(rows.index) <= self.n_samples_fit,
         }
         if wrong := [name for name, is_sound in sound.items() if not is_sound]:

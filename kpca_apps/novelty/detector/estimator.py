@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +18,15 @@ from kpca_apps.engine.checked_rows import Number, as_given, checked_rows, fit_co
 from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.rows import ArrayRows, RowSource, sample_positions
 from kpca_apps.engine.subspace import KernelSubspace
-from kpca_apps.errors import KpcaWarning
+from kpca_apps.errors import KpcaWarning, OptionError
 from kpca_apps.novelty.detector.detector import Detector, Parameters
-from kpca_apps.novelty.detector.fit import Fit, fit_detector
+from kpca_apps.novelty.detector.fit import Fit, OwnKernel, fit_detector
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.reasons import ColumnDrop
-from kpca_apps.novelty.detector.row_scores import NoveltyScores
 from kpca_apps.novelty.detector.surprise.combined import LARGEST
 from kpca_apps.novelty.detector.threshold import conformal_p_values
 from kpca_apps.novelty.detector.views import ColumnRoles
-from kpca_apps.options import MOST_JOBS, RIDGES, CalibrationName
+from kpca_apps.options import MOST_JOBS, RIDGES, CalibrationName, MethodName, in_keywords
 from kpca_apps.system.arrays import FloatArray, IntArray
 
 
@@ -38,42 +38,44 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     soft, the kernel is a mean over four scalings of the columns, and the score joins the error
     with how surprising the row's cells are given its other cells, by a second kernel PCA whose
     kernel is a sum over columns: a weighted harmonic mean of p-values, as its negative logarithm,
-    which grows without bound. With `kernel` or `n_components` the score is the error alone.
-    Training rows are scored as if each had been left out.
+    which grows without bound. Training rows are scored as if each had been left out.
 
     Parameters
     ----------
     contaminated : bool, default=True
-        Whether the training rows may hold outliers. If so, the model is fitted on those with the
-        highest kernel density, half of all or more where most are about as dense; if not, on all.
-        The wrong choice costs 4 to 9 points of AUROC.
+        Whether the training rows may hold outliers. If so, method "blocks" is fitted on those with
+        the highest kernel density, half of all or more where most are about as dense; if not, on
+        all. The wrong choice costs 4 to 9 points of AUROC.
     share : float in (0, 1), default=0.01
         Contaminated: share of training rows to flag, at least one row, and with the last of them
         all that score alike to eight digits; fewer where these would be all the rest of the table.
         A choice, not a rate.
     alpha : float in (0, 1), default=0.05
         Clean: share of new normal rows that may be flagged falsely.
-    n_components : int or None, default=None
-        ``None`` for the Tikhonov filter. A number q keeps q components, as Hoffmann did; 0 is his
-        spherical potential (a Parzen density estimate).
-    kernel : "rbf", Kernel, callable or None, default=None
-        ``None`` for the mean over four views. A kernel sees the columns as they come. A function
-        of two rows stands for `kpca_apps.engine.kernels.FromFunction` of it.
-    gamma : float or None, default=None
-        Of ``kernel="rbf"``, exp(-gamma r^2); default 1 / median squared distance. A width sigma
-        in exp(-r^2 / (2 sigma^2)) is gamma = 1 / (2 sigma^2).
+    method : {"blocks", "hoffmann"}, default="blocks"
+        ``"hoffmann"`` is the paper's: one RBF kernel on standardised columns, fitted to all rows,
+        leading components kept whole, and the error alone as the score.
+    kernel : Kernel, callable or None, default=None
+        A kernel of your own on the columns as they come, with the error alone as the score. A
+        function of two rows stands for `kpca_apps.engine.kernels.FromFunction` of it.
+    sigma : float or None, default=None
+        Of method "hoffmann": width of its kernel exp(-r^2 / (2 sigma^2)), in standard deviations of
+        the columns. By default 2 sigma^2 is the median squared distance between rows.
+    components : int, float in (0, 1) or None, default=None
+        Of method "hoffmann": the number of components kept, or the share of the variance that they
+        hold, 0.8 by default. 0 is his spherical potential (a Parzen density estimate).
     ridge : float or None, default=None
-        Of the Tikhonov filter, as a share of the variance in feature space, from 1e-12 to 1e12.
-        Default 0.1 if contaminated, else 0.1 / n.
+        Of method "blocks": the Tikhonov filter's, as a share of the variance in feature space, from
+        1e-12 to 1e12. Default 0.1 if contaminated, else 0.1 / n.
     n_landmarks : int or None, default=None
-        Rows that span the model. Default 300 if contaminated, else 700; truncation uses all rows
-        up to 5000.
+        Rows that span the model. Default 300 if contaminated, else 700. Method "hoffmann" uses all
+        rows, up to 5,000 for a number of components and 2,000 for a share, else 1,000.
     calibration : {"auto", "leave-one-out", "split"}, default="auto"
         Clean: what the threshold is calibrated on. ``"split"`` holds half the rows back and has a
         finite-sample guarantee; leave-one-out uses all rows and holds approximately. Auto is
-        leave-one-out for a Tikhonov filter, split for truncation, which has no closed form.
+        leave-one-out for method "blocks", split for "hoffmann", which has no closed form.
     as_is : array-like of int or None, default=None
-        Columns that every view takes unscaled, such as indicators of categories.
+        Columns that are taken unscaled, such as indicators of categories.
     groups : sequence of sequences of int or None, default=None
         Columns made of one source, such as a date's day and hour: together they weigh as much as
         one column, and they are explained as one. Default: each column alone.
@@ -88,11 +90,11 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
     detector_ : Detector
         The fitted form: all that scores and explains new rows, and what a model file holds.
     novelty_scores_ : (n,) array
-        Score of each training row, higher = more novel: as if left out for a Tikhonov filter,
-        in-sample for rows that truncation was fitted on.
+        Score of each training row, higher = more novel: as if left out with method "blocks",
+        in-sample for rows that "hoffmann" was fitted on.
     novelty_p_values_ : (n,) array or None
         Calibrated p-values of the training rows; ``None`` if contaminated, NaN for rows whose
-        score is in-sample (those truncation was fitted on). They go with `threshold_`: a row is
+        score is in-sample (those "hoffmann" was fitted on). They go with `threshold_`: a row is
         at most `alpha` where it exceeds the threshold. A row that calibrates counts itself, so
         that its p-value is 2 / (c + 1) at least; among the other rows alone its rank is
         ((c + 1) p - 1) / c.
@@ -103,22 +105,20 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         not flagged. Infinite if too few rows can calibrate `alpha`.
     offset_ : float
         Minus `threshold_`, as in scikit-learn. Where that is infinite, minus a score that no row
-        exceeds (with `kernel` or `n_components`: no row as long in feature space as the
-        landmarks): `decision_function` stays finite and keeps the order of the scores.
+        exceeds (of errors alone: no row as long in feature space as the landmarks):
+        `decision_function` stays finite and keeps the order of the scores.
     calibration_ : str or None
         ``"leave-one-out"``, ``"split"``, or ``None`` where the threshold is a choice.
     calibration_scores_ : (c,) array
         Sorted scores the threshold was calibrated on; empty if contaminated.
     rarity_ : Rarity or None
-        Contaminated with a Tikhonov filter: ``rarity_.share(scores)`` says how rare scores are
-        among rows like those the model was fitted on. ``None`` otherwise: a clean reference has
-        p-values, and of truncation's rows only in-sample scores are known.
-    groups_ : list of int arrays
-        Columns that are explained together.
+        Contaminated with method "blocks": ``rarity_.share(scores)`` says how rare scores are among
+        rows like those the model was fitted on. ``None`` otherwise: a clean reference has p-values,
+        and of the rows of "hoffmann" only in-sample scores are known.
     subspace_ : KernelSubspace
         The fitted kernel PCA.
     combined_ : CombinedScore or None
-        What makes a score of errors and cells; ``None`` with `kernel` or `n_components`.
+        What makes a score of errors and cells; ``None`` where the score is the error alone.
     precision_ : {"float64", "float32"}
         Of kernel values when rows are scored: float32 for more than 2,000 training rows where it
         gave the scores to 1e-3 of each on some of them.
@@ -128,7 +128,7 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         Rows and columns seen in fit.
     landmark_miss_ : float or None
         Share of a training row's squared length in feature space that the landmarks miss, on
-        average and without the row itself; ``None`` for truncation.
+        average and without the row itself; ``None`` with method "hoffmann".
 
     Notes
     -----
@@ -158,9 +158,14 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         "contaminated": ["boolean"],
         "share": [Number(Real, 0, 1, closed="neither")],
         "alpha": [Number(Real, 0, 1, closed="neither")],
-        "n_components": [Number(Integral, 0, None, closed="left"), None],
-        "kernel": [StrOptions({"rbf"}), Kernel, callable, None],
-        "gamma": [Number(Real, 0, None, closed="neither"), None],
+        "method": [StrOptions({"blocks", "hoffmann"})],
+        "kernel": [Kernel, callable, None],
+        "sigma": [Number(Real, 0, None, closed="neither"), None],
+        "components": [
+            Number(Integral, 0, None, closed="left"),
+            Number(Real, 0, 1, closed="neither"),
+            None,
+        ],
         "ridge": [Number(Real, *RIDGES, closed="both"), None],
         "n_landmarks": [Number(Integral, 2, None, closed="left"), None],
         "calibration": [StrOptions({"auto", "leave-one-out", "split"})],
@@ -176,9 +181,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         contaminated: bool = True,
         share: float = 0.01,
         alpha: float = 0.05,
-        n_components: int | None = None,
-        kernel: Literal["rbf"] | Kernel | Callable[..., Any] | None = None,
-        gamma: float | None = None,
+        method: MethodName = "blocks",
+        kernel: OwnKernel | None = None,
+        sigma: float | None = None,
+        components: float | None = None,
         ridge: float | None = None,
         n_landmarks: int | None = None,
         calibration: CalibrationName = "auto",
@@ -190,9 +196,10 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.contaminated = contaminated
         self.share = share
         self.alpha = alpha
-        self.n_components = n_components
+        self.method = method
         self.kernel = kernel
-        self.gamma = gamma
+        self.sigma = sigma
+        self.components = components
         self.ridge = ridge
         self.n_landmarks = n_landmarks
         self.calibration = calibration
@@ -274,25 +281,19 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         normal: ArrayLike | None,
         large_groups: LargeGroups | None = None,
     ) -> Self:
-        found = fit_detector(
-            source,
-            Parameters(
-                contaminated=self.contaminated,
-                share=self.share,
-                alpha=self.alpha,
-                n_components=self.n_components,
-                gamma=self.gamma,
-                ridge=self.ridge,
-                n_landmarks=self.n_landmarks,
-                calibration=self.calibration,
-            ),
-            ColumnRoles.of(source.sample.shape[1], self.as_is, self.groups),
-            kernel=self.kernel,
-            normal=normal,
-            large_groups=large_groups,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
+        try:
+            found = fit_detector(
+                source,
+                Parameters(**{one.name: getattr(self, one.name) for one in fields(Parameters)}),
+                ColumnRoles.of(source.sample.shape[1], self.as_is, self.groups),
+                kernel=self.kernel,
+                normal=normal,
+                large_groups=large_groups,
+                n_jobs=self.n_jobs,
+                random_state=self.random_state,
+            )
+        except OptionError as error:
+            raise ValueError(in_keywords(str(error))) from None
         self._hold(found, normal)
         return self
 
@@ -311,10 +312,9 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         self.novelty_p_values_: FloatArray | None = None
         if self.calibration_ is not None:
             self.novelty_p_values_ = conformal_p_values(self.calibration_scores_, scores)
-            if self.n_components is not None:
+            if learned.parameters.truncates:
                 # In-sample errors of truncation are no sample of what new rows would score.
                 self.novelty_p_values_[found.in_use] = np.nan
-        self.groups_ = [np.array(group) for group in learned.groups]
         self.combined_, self.rarity_ = learned.combined, learned.rarity
         self.landmark_miss_, self.precision_ = learned.landmark_miss, learned.precision
         self.warnings_, self.n_samples_fit_ = learned.warnings, learned.n_samples_fit
@@ -376,17 +376,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
         """
         rows = self._check_rows(X)
         return self.detector_.scores(rows, n_jobs=self.n_jobs)
-
-    def row_scores(self) -> NoveltyScores:
-        """Return what scores new rows, higher = more novel, wherever they are.
-
-        Returns
-        -------
-        NoveltyScores
-            What scores rows.
-        """
-        check_is_fitted(self)
-        return self.detector_.row_scores()
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """`score_samples` minus `offset_`: negative = novel.
@@ -471,22 +460,6 @@ class KernelPCANovelty(OutlierMixin, BaseEstimator):
             )
         scores = self.detector_.scores(rows, n_jobs=self.n_jobs)
         return conformal_p_values(self.calibration_scores_, scores)
-
-    def map_components(self, X: ArrayLike) -> FloatArray:
-        """Coordinates of rows on the leading two kernel components, shape (r, 2).
-
-        Parameters
-        ----------
-        X : array-like of shape (r, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (r, 2)
-            The coordinates.
-        """
-        rows = self._check_rows(X)
-        return self.detector_.map_components(rows, n_jobs=self.n_jobs)
 
     def explain(
         self,

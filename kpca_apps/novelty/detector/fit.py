@@ -19,8 +19,9 @@ from kpca_apps.engine.fit import (
     fit_subspace,
     variance_share,
 )
+from kpca_apps.engine.kernels import Kernel
 from kpca_apps.engine.kernels.base import squared_lengths
-from kpca_apps.engine.kernels.by_name import KernelLike, resolved_kernel
+from kpca_apps.engine.kernels.by_name import resolved_kernel
 from kpca_apps.engine.landmarks import uniform_landmarks
 from kpca_apps.engine.nystroem import (
     CovarianceSums,
@@ -33,7 +34,9 @@ from kpca_apps.engine.rows import MAPPED, ArrayRows, RowSource, SampleRows, map_
 from kpca_apps.engine.seeding import Seed, seeded_generator
 from kpca_apps.engine.subspace import KernelSubspace, Resolved
 from kpca_apps.engine.tikhonov import TikhonovFilter, leave_row_out, without_direction
+from kpca_apps.errors import OptionError
 from kpca_apps.novelty.detector.detector import Detector, Learned, Parameters, StoredRows
+from kpca_apps.novelty.detector.hoffmann import MOST_EIGENVALUES, MOST_VARIANCE, StandardisedColumns
 from kpca_apps.novelty.detector.large_groups import LargeGroups
 from kpca_apps.novelty.detector.neighbours import rows_without_strays
 from kpca_apps.novelty.detector.rarity import Rarity
@@ -58,6 +61,7 @@ from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.system.blas import one_blas_thread
 
 Views = ViewScales | RawColumns
+OwnKernel = Kernel | Callable[..., Any]
 
 CONTAMINATED_LANDMARKS, CLEAN_LANDMARKS, HARD_LANDMARKS = 300, 700, 1000
 # A density is smooth: fewer landmarks tell the dense half of many rows from the sparse one, and
@@ -108,7 +112,7 @@ def fit_detector(
     parameters: Parameters,
     columns: ColumnRoles,
     *,
-    kernel: KernelLike | None = None,
+    kernel: OwnKernel | None = None,
     normal: ArrayLike | None = None,
     wrong: BoolArray | None = None,
     unsampled: Marked | None = None,
@@ -159,18 +163,16 @@ def _check_sample(sample: SampleRows) -> None:
         check_array(rows, dtype=np.float64, ensure_min_samples=3, estimator="KernelPCANovelty")
 
 
-def _refuse_contradictions(parameters: Parameters, kernel: KernelLike | None) -> None:
+def _refuse_contradictions(parameters: Parameters, kernel: OwnKernel | None) -> None:
     """Refuse parameters of which one would be ignored."""
-    gamma, ridge, calibration = parameters.gamma, parameters.ridge, parameters.calibration
-    if gamma is not None and kernel != "rbf":
-        raise ValueError(f"gamma={gamma} needs kernel='rbf', got kernel={kernel!r}.")
-    if ridge is not None and parameters.n_components is not None:
-        raise ValueError(
-            f"ridge={ridge} belongs to the Tikhonov filter; use n_components=None, or ridge out."
-        )
+    sigma, calibration = parameters.sigma, parameters.calibration
+    if sigma is not None and kernel is not None:
+        raise ValueError(f"sigma={sigma:g} is no width of kernel=: leave one of them out.")
     if calibration != "auto" and parameters.contaminated:
-        raise ValueError(
-            f"calibration={calibration!r} needs rows known to be normal: contaminated=False."
+        raise OptionError(
+            "calibration",
+            f"{calibration} needs a clean reference, rows known to be normal: give one, or leave "
+            "calibration out",
         )
 
 
@@ -216,7 +218,7 @@ class _Fitting:
     source: RowSource
     parameters: Parameters
     columns: ColumnRoles
-    kernel: KernelLike | None
+    kernel: OwnKernel | None
     is_normal: BoolArray
     is_wrong: BoolArray | None
     unsampled: Marked | None
@@ -233,7 +235,7 @@ class _Fitting:
         in_use = dense | self.is_normal
         # Scales stay those of the dense rows: one value far out would flatten its column for all.
         views = self._fit_views(np.flatnonzero(dense[index]))
-        truncates = parameters.n_components is not None
+        truncates = parameters.truncates
         model = self._truncated(views, in_use) if truncates else self._filtered(views, in_use)
         scores, warnings = model.scores, model.warnings
         neighbours = self._neighbours(views, scores, np.flatnonzero(in_use[index]))
@@ -281,7 +283,7 @@ class _Fitting:
         """Mark the rows (n,) that scales are learned from, those known to be normal left out."""
         source, rng, n = self.source, self.rng, self.source.n_rows
         dense = np.ones(n, dtype=bool)
-        if self.parameters.contaminated:
+        if self.parameters.contaminated and not self.parameters.truncates:
             # A first look at a table, in which nothing is known to be normal.
             sample, groups = source.sample[:], self.large_groups
             some = ordinary_rows(sample)
@@ -301,17 +303,20 @@ class _Fitting:
 
     def _fit_views(self, rows: IntArray) -> Views:
         """Learn from some rows of the sample what the kernel sees of a row."""
-        sample = self.source.sample[:]
+        sample, parameters = self.source.sample[:], self.parameters
+        if self.kernel is None and parameters.method == "hoffmann":
+            X, as_is = sample[rows], self.columns.as_is
+            return StandardisedColumns.of(X, as_is, self.rng, parameters.sigma)
         if self.kernel is None:
             seen, used = sample, rows
-            if self.parameters.calibrated_on == "split":
+            if parameters.calibrated_on == "split":
                 # Rows held back to calibrate must not lend a scale even to a constant column.
                 seen, used = sample[rows], np.arange(len(rows))
             return ViewScales.fit(seen, used, self.columns, self.rng)
         X = sample[rows]
         why = "whose squares no float can hold, and kernel= takes columns as they come"
         refuse_larger(X, LARGEST_TO_SQUARE, why)
-        kernel = resolved_kernel(self.kernel, X, self.rng, gamma=self.parameters.gamma)
+        kernel = resolved_kernel(self.kernel, X, self.rng)
         if not kernel.is_psd:
             raise ValueError(
                 f"kernel {kernel.describe()} is indefinite and has no reconstruction error; use "
@@ -456,29 +461,37 @@ class _Fitting:
         )
 
     def _truncated(self, views: Views, in_use: BoolArray) -> _Model:
-        """Fit Hoffmann's classic: keep some components, score by what they leave.
+        """Fit Hoffmann's method: keep some components, score by what they leave.
 
         No closed form of leave-one-out exists: scores of the training subset are in-sample.
         """
         rows = ViewedRows(self.source, views, in_use, n_jobs=self.n_jobs)
-        n_components = self.parameters.n_components
-        n_landmarks = self.parameters.n_landmarks
-        spanned = ValueError(
-            f"n_components={n_components} components span the {rows.n_rows} training rows: their "
-            "reconstruction errors are rounding noise. Choose fewer components."
+        asked, n_landmarks = self.parameters.components, self.parameters.n_landmarks
+        asked = MOST_VARIANCE if asked is None else asked
+        is_share = 0.0 < asked < 1.0
+        spanned = OptionError(
+            "components",
+            f"{asked:g} would span the {rows.n_rows:,} rows learned from and leave no error to "
+            "score by: choose fewer",
         )
-        if n_components is not None and n_components >= rows.n_rows:
+        if asked >= rows.n_rows:
             raise spanned
-        exact = n_landmarks is None and len(rows.sample) == rows.n_rows <= MAX_EXACT_ROWS
+        most = MOST_EIGENVALUES if is_share else MAX_EXACT_ROWS
+        exact = n_landmarks is None and len(rows.sample) == rows.n_rows <= most
         options = FitOptions(
-            n_components,
+            rows.n_rows if is_share else int(asked),
             method="exact" if exact else "nystroem",
             landmarks="residual",
             n_landmarks=n_landmarks or HARD_LANDMARKS,
             n_jobs=self.n_jobs,
         )
         fit = fit_subspace(rows, views.kernel, options, self.rng)
-        subspace = fit.subspace
+        subspace, warnings = fit.subspace, fit.warnings
+        if is_share:
+            total = float(subspace.kernel.diagonal(rows.sample[:]).mean()) - subspace.mean_norm
+            q = int(np.searchsorted(np.cumsum(subspace.variances), asked * total)) + 1
+            # At least one direction is left out, or no error remains; warnings are about others.
+            subspace, warnings = subspace.leading(max(min(q, subspace.n_components - 1), 0)), ()
         positions = rows.sample_index if fit.landmarks is None else fit.landmarks.index
         assert positions is not None
         landmarks = np.searchsorted(rows.sample_index, positions)
@@ -490,10 +503,10 @@ class _Fitting:
         )
         scores = self.source.map(NoveltyScores(views, subspace, precision))
         typical = subspace.kernel.diagonal(subspace.points).mean()
-        if np.median(scores[rows.sample_index]) < 1e-10 * typical:
+        if not is_share and np.median(scores[rows.sample_index]) < 1e-10 * typical:
             raise spanned
         points = rows.sample.rows[landmarks]
-        return _Model(subspace, points, None, positions, precision, scores, fit.warnings)
+        return _Model(subspace, points, None, positions, precision, scores, warnings)
 
     def _training_scores(
         self, views: Views, tikhonov: TikhonovFilter, drawn: DrawnBasis

@@ -10,11 +10,10 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kpca_apps.engine.kernels import Cosine, Kernel, Laplacian, Linear, Polynomial
 from kpca_apps.engine.rows import SAMPLE_ROWS, ArrayRows, RowSource
 from kpca_apps.errors import ConfigError, InputError, KpcaError, OptionError
 from kpca_apps.names import MISSING, listed, quoted, quoted_cell
@@ -100,10 +99,11 @@ def plan_fit(
 ) -> Planned:
     """Decide from a sample of a table what each column becomes; `resolve_columns` comes before."""
     rule = resolve_rule(options, clean=clean)
-    if options.columns.by and (options.kernel is not None or options.n_components is not None):
+    if options.columns.by and options.method == "hoffmann":
         raise OptionError(
-            "kernel" if options.n_components is None else "n_components",
-            "scores rows by an error whose scale differs from group to group: leave it or --by out",
+            "method",
+            "hoffmann scores rows by an error whose scale differs from group to group: leave it or "
+            "--by out",
         )
     sample = draw_sample(table, options.seed, execution)
     return Planned(options, clean, rule, sample, infer_plan(sample.table, options.columns))
@@ -130,8 +130,8 @@ def fit_planned(
         encoder, table, execution, sample=sample, n_jobs=n_jobs, accepted=accepted, is_own=True
     )
     rows = replace(rows, groups=(keys, codes))
-    parameters, kernel = _parameters(rule, options, rows.n_rows, rows.n_judged, clean)
-    fitted, large_groups = _fit_detector(rows, parameters, options, kernel, by)
+    parameters = _parameters(rule, options, rows.n_judged, clean)
+    fitted, large_groups = _fit_detector(rows, parameters, options, by)
     detector = fitted.detector
     if accepted is not None and accepted.is_known is not None and detector.calibration is None:
         # Rows that are known are no more chosen among than those that are fine.
@@ -197,7 +197,7 @@ def _fit_group(
         encoder, table, execution, sample=sample, n_jobs=n_jobs, checked=False, is_own=True
     )
     fine = None if is_fine is None else Accepted(is_fine, "", ())
-    fitted, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, None, ())
+    fitted, _ = _fit_detector(replace(rows, accepted=fine), parameters, options, ())
     return GroupModel(key, rows.n_rows, encoder, fitted.detector, fitted.scores)
 
 
@@ -212,7 +212,6 @@ def _fit_detector(
     rows: Encoded,
     parameters: Parameters,
     options: ScreeningOptions,
-    kernel: Literal["rbf"] | Kernel | None,
     by: Collection[str],
 ) -> tuple[_Fitted, list[Note]]:
     """Fit a detector, once more where a group too large to be odd fills the list; say so of each.
@@ -230,7 +229,6 @@ def _fit_detector(
         learned.source,
         parameters,
         roles,
-        kernel=kernel,
         normal=learned.is_fine,
         wrong=learned.is_wrong,
         unsampled=_marked_unsampled(rows),
@@ -359,13 +357,8 @@ def _running_note(plan: ColumnPlan) -> Iterator[str]:
         )
 
 
-def _parameters(
-    rule: Rule, options: ScreeningOptions, n_rows: int, n_judged: int, clean: bool
-) -> tuple[Parameters, Literal["rbf"] | Kernel | None]:
-    """Return the parameters and kernel that the options describe, if `n_rows` can bear them.
-
-    Of these `n_judged` may be flagged.
-    """
+def _parameters(rule: Rule, options: ScreeningOptions, n_judged: int, clean: bool) -> Parameters:
+    """Return the parameters that the options describe; of the rows `n_judged` may be flagged."""
     # With a clean reference a choice is about the tables scored later, not about this one.
     chosen = not rule.calibrated and not clean
     if chosen and rule.name == "count" and rule.setting >= n_judged:
@@ -373,43 +366,13 @@ def _parameters(
             "count", f"{rule.setting:g} would flag every one of the {n_judged} rows: choose fewer"
         )
     share = rule.setting / n_judged if rule.name == "count" else rule.setting
-    if options.calibration != "auto" and not clean:
-        raise OptionError(
-            "calibration",
-            f"{options.calibration} needs a clean reference: give one with --reference, or leave "
-            "calibration out",
-        )
-    # As many components as the rows can span would leave no error to score by. Truncation is
-    # fitted on half of a clean reference: the other half calibrates it.
-    n_used = max(2, n_rows // 2) if clean else n_rows
-    spanned = min(n_used, options.n_landmarks or n_used)
-    if options.n_components is not None and options.n_components >= spanned:
-        spanning = "training rows" if spanned == n_used else "landmarks"
-        raise OptionError(
-            "n_components",
-            f"{options.n_components} would span all that {spanned:,} {spanning} can: choose fewer",
-        )
-    gamma = options.gamma if options.sigma is None else 1.0 / (2.0 * options.sigma**2)
-    kernel: Literal["rbf"] | Kernel | None = None  # the mean over four views
-    if options.kernel == "rbf":
-        kernel = "rbf"
-    elif options.kernel == "laplacian" and gamma is not None:
-        kernel = Laplacian(gamma)
-    elif options.kernel == "poly":
-        kernel = Polynomial(degree=2, gamma=gamma or 1.0, coef0=1.0)
-    elif options.kernel in ("linear", "cosine"):
-        kernel = Linear() if options.kernel == "linear" else Cosine()
-    parameters = Parameters(
+    same = ("method", "sigma", "components", "ridge", "n_landmarks", "calibration")
+    return Parameters(
         contaminated=not clean,
         share=share if chosen else DEFAULT_SHARE,
         alpha=rule.setting if rule.name == "alpha" else DEFAULT_ALPHA,
-        n_components=options.n_components,
-        gamma=gamma if kernel == "rbf" else None,
-        ridge=options.ridge,
-        n_landmarks=options.n_landmarks,
-        calibration=options.calibration,
+        **{name: getattr(options, name) for name in same},
     )
-    return parameters, kernel
 
 
 def own_groups(

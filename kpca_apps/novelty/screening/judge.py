@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kpca_apps.engine.precision import evenly_drawn
 from kpca_apps.engine.rows import ArrayRows
-from kpca_apps.errors import InputError, ModelFileError, OptionError
+from kpca_apps.errors import ModelFileError, OptionError
 from kpca_apps.names import listed, one_line, quoted
 from kpca_apps.novelty.columns.encoded import (
     Encoded,
@@ -124,7 +124,6 @@ def judge(model: NoveltyModel, rows: Encoded, options: ScreeningOptions) -> Verd
     )
     keys, codes, pieces = _pieces(model, rows)
     raw = _raw_scores(pieces, rows, in_training=in_training)
-    _require_numbers(raw, rows.source.name)
     judged = np.s_[:] if is_accepted is None else ~is_accepted
     calibration = detector.calibration_scores if model.clean else None
     p_values = None if calibration is None else _p_values(calibration, pieces, raw)
@@ -246,17 +245,6 @@ def _raw_scores(pieces: Sequence[JudgedPiece], rows: Encoded, *, in_training: bo
         else:
             scores[positions] = _scores_of_some(model, rows, positions)
     return scores
-
-
-def _require_numbers(scores: FloatArray, name: str) -> None:
-    """Refuse rows that have no place among others, for a kernel overflows on them."""
-    for block in blocks_of(len(scores)):
-        if (is_nan := np.isnan(scores[block])).any():
-            raise InputError(
-                f"{one_line(name)}: row {block.start + int(is_nan.argmax()) + 1:,} has no score: "
-                "it holds numbers too large for the kernel; leave such rows out, or use the "
-                "default kernel."
-            )
 
 
 def _scores_of_some(

@@ -19,7 +19,8 @@ from kpca_apps.novelty.columns.encoding import TableEncoder
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.detector.detector import Detector
 from kpca_apps.novelty.detector.threshold import Rule
-from kpca_apps.options import CalibrationName, LearnFrom, NoveltyOptions, check_limits
+from kpca_apps.novelty.detector.views import RawColumns
+from kpca_apps.options import CalibrationName, LearnFrom, MethodName, NoveltyOptions, check_limits
 from kpca_apps.system.arrays import FloatArray
 from kpca_apps.system.files.model_files import load_model_file, save_model_file
 from kpca_apps.tables.source_info import SourceInfo
@@ -47,10 +48,9 @@ class ScreeningOptions:
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     positive: str | None = None
     explain: int = NoveltyOptions.explain
-    n_components: int | None = None
-    kernel: str | None = None
-    gamma: float | None = None
+    method: MethodName = NoveltyOptions.method
     sigma: float | None = None
+    components: float | None = None
     ridge: float | None = None
     n_landmarks: int | None = None
     calibration: CalibrationName = NoveltyOptions.calibration
@@ -69,36 +69,6 @@ class ScreeningOptions:
         check_limits(self)
         if self.positive is not None and self.columns.label is None:
             raise OptionError("positive", "names a value of the label column: give the --label too")
-        # Two widths, a width of no kernel, a kernel without the width it needs.
-        has_width = self.gamma is not None or self.sigma is not None
-        if self.gamma is not None and self.sigma is not None:
-            raise OptionError(
-                "gamma",
-                "and --sigma both set the width of the kernel: give one (gamma = 1/(2 sigma^2))",
-            )
-        if self.kernel is None and has_width:
-            raise OptionError(
-                "gamma",
-                "and --sigma set the width of a single kernel: name it too (--kernel rbf)",
-            )
-        if self.kernel == "laplacian" and not has_width:
-            raise OptionError("kernel", "laplacian needs a width: give --gamma")
-        if self.kernel in ("linear", "cosine") and has_width:
-            raise OptionError(
-                "kernel", f"{self.kernel} has no width: leave --gamma and --sigma out"
-            )
-        # What belongs to the Tikhonov filter only.
-        if self.n_components is not None and self.ridge is not None:
-            raise OptionError(
-                "ridge",
-                "belongs to the Tikhonov filter, --components to truncation: leave one out",
-            )
-        if self.n_components is not None and self.calibration == "leave-one-out":
-            raise OptionError(
-                "calibration",
-                "leave-one-out has a closed form for the Tikhonov filter only: use split with "
-                "--components, or leave --components out",
-            )
 
     @classmethod
     def of(cls, asked: NoveltyOptions) -> ScreeningOptions:
@@ -242,6 +212,8 @@ def _require_one_fit(model: AnyModel) -> None:
         raise ValueError("the encoder and the detector differ in their columns")
     if model.detector.n_samples_fit != model.n_rows:
         raise ValueError("the detector was fitted on other rows")
+    if type(model.detector.views) is RawColumns:
+        raise ValueError("the detector has a kernel that no method has")
 
 
 def library_versions() -> dict[str, str]:

@@ -40,6 +40,7 @@ from kpca_apps.report.novelty.text import (
     headline,
     index_headline,
     is_missing,
+    method_sentence,
     reason_shares,
     row_name,
     scores_text,
@@ -297,6 +298,7 @@ def _shared(
         ],
         "settings": [(key, setting_text(value)) for key, value in sorted(result.settings.items())],
         "versions": sorted(result.versions.items()),
+        "method": method_sentence(result.settings),
     }
 
 

@@ -18,6 +18,7 @@ from kpca_apps.novelty.result import (
     ScreenedTables,
     ScreeningDiff,
     ScreeningResult,
+    Settings,
 )
 from kpca_apps.report.text import (
     MAX_NAME,
@@ -37,6 +38,13 @@ MAX_NAMED = 3  # tables named in a sentence
 NOT_COMPARED = " (hidden columns are not compared)"
 REST = "(all other groups)"  # that have no model of their own
 LEAST_SHARE = 0.001  # of a row's score that is told as a number
+BLOCKS = (
+    "The score joins p-values of the whole row, of its cells, each given the others, and of the "
+    "relations between columns, as the logarithm of the sum of weight / p (Wilson 2019); a cell "
+    "rarer than one row in 150 has counts once more. The row's p is that of its kernel PCA error "
+    "with a soft cut, E(x) = r + rho (z - mean)' (C + rho I)^-1 (z - mean) (Hoffmann 2007; Rudi et "
+    "al. 2017), the cells' is that of the same error for a kernel that is a sum over columns."
+)
 WELL_BELOW_CHANCE = 0.4  # an area that asks whether the label is the right way round
 
 
@@ -288,6 +296,19 @@ def _place(name: str, evaluation: Evaluation, area: Area) -> str:
     others += [f"ahead of {in_prose(behind)}"] * bool(behind)
     own = f"{name} ({area.of(evaluation.methods[0]):.3f})"
     return f"{own} {': '.join(filter(None, [takes, ', '.join(others)]))}"
+
+
+def method_sentence(settings: Settings) -> str:
+    """Say what the score is and whose equations it has; empty where no method is named."""
+    if settings.get("method") == "hoffmann":
+        return (
+            "Method: hoffmann. The score is the reconstruction error of the whole row alone: p(x) "
+            f"= |phi(x) - mean|^2 - sum of t_a(x)^2 over {settings['components']} components, with "
+            f"the kernel {settings['kernel']} on standardised columns (H. Hoffmann, Kernel PCA for "
+            "novelty detection, Pattern Recognition 40, 2007). Odd cells and rules are no part of "
+            "it."
+        )
+    return "Method: blocks. " + BLOCKS if settings.get("method") == "blocks" else ""
 
 
 def oddest_row(result: ScreeningResult) -> str:

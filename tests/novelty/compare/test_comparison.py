@@ -8,8 +8,9 @@ from sklearn.metrics import auc, average_precision_score, roc_auc_score
 from kpca_apps.errors import ConfigError, InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions
 from kpca_apps.novelty.compare import comparison as of_tables
-from kpca_apps.novelty.compare.baselines import BASELINES, standardise
+from kpca_apps.novelty.compare.baselines import BASELINES
 from kpca_apps.novelty.compare.comparison import MAX_POINTS, OURS, Labels, compare_table, curves_of
+from kpca_apps.novelty.detector.hoffmann import StandardisedColumns
 from kpca_apps.novelty.redact import without_values
 from kpca_apps.novelty.screening.fit import fit_table
 from kpca_apps.novelty.screening.model import ScreeningOptions
@@ -25,7 +26,10 @@ def test_two_settings_with_ours_first_and_every_baseline() -> None:
     result = compare_table(correlated(120, odd=12), OPTIONS)
     everything, half = result.evaluations
     for evaluation in result.evaluations:
-        assert [m.name for m in evaluation.methods] == [OURS, *(b.name for b in BASELINES)]
+        assert [m.name for m in evaluation.methods] == [
+            OURS["blocks"],
+            *(b.name for b in BASELINES),
+        ]
         assert evaluation.n_positive == 12
     assert (everything.n_rows, half.n_rows) == (120, 120 - 54)
     assert "half of the normal rows (54)" in half.setting
@@ -47,7 +51,8 @@ def test_only_rows_with_a_label_are_judged() -> None:
     known = ~without
     assert (first.n_rows, first.n_positive) == (known.sum(), (known & outlier).sum())
     model, rows = fit_table(table, OPTIONS, clean=False)
-    fit, _ = standardise(rows.sample, rows.sample, model.encoder.as_is)
+    rng = np.random.default_rng(0)
+    fit = StandardisedColumns.of(rows.sample, model.encoder.as_is, rng).transform(rows.sample)
     for baseline, curves in zip(BASELINES, first.methods[1:], strict=True):
         scores = baseline.scores(fit, fit, 0)
         assert curves.auroc == pytest.approx(roc_auc_score(outlier[known], scores[known]))

@@ -13,6 +13,7 @@ from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from kpca_apps.engine.kernels import RBF
 from kpca_apps.errors import KpcaWarning
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from tests.engine.test_numerics import layouts
@@ -21,9 +22,9 @@ from tests.quick import examples
 OPTIONS = (
     {},
     {"contaminated": False},
-    {"kernel": "rbf"},
-    {"kernel": "rbf", "n_components": 1},
-    {"n_components": 1, "contaminated": False},
+    {"kernel": RBF(0.2)},
+    {"method": "hoffmann", "components": 1},
+    {"method": "hoffmann", "contaminated": False},
     {"n_landmarks": 5, "contaminated": False},
 )
 # What an error of magnitudes tells to do, or of how few rows are left.
@@ -77,8 +78,8 @@ def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> N
 def test_the_unit_of_each_column_is_of_no_influence(given_as, X, exponents):
     """To the last bit: powers of two are exact."""
     exponents = exponents[: X.shape[1]]
-    if given_as.get("kernel") or "n_components" in given_as:
-        exponents = [exponents[0] // 4] * X.shape[1]  # a kernel that sees columns as they come
+    if given_as.get("kernel"):
+        exponents = [0] * X.shape[1]  # a kernel that sees columns as they come
     unit, rows = 2.0 ** np.array(exponents), 1.5 * X[:4]
     assert_same(outcome(given_as, X * unit, rows * unit), outcome(given_as, X, rows))
 
@@ -114,7 +115,7 @@ def test_what_a_row_scores_depends_on_no_other_row_scored(given_as, X, seed):
 @given(tables(), seeds)
 def test_the_order_of_training_rows_is_of_no_influence_where_all_are_landmarks(X, seed):
     order = np.random.default_rng(seed).permutation(len(X))
-    given_as = {"contaminated": False, "kernel": "rbf", "gamma": 0.2, "ridge": 0.1}
+    given_as = {"contaminated": False, "kernel": RBF(0.2), "ridge": 0.1}
     one, other = (fitted(given_as, rows, 1.5 * X) for rows in (X, X[order]))
     # Kernel values to 1e-11, over the jitter on the landmarks' Gram matrix, 1e-7 of their size.
     bound = len(X) * 1e-11 / 1e-7

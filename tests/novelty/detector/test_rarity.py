@@ -158,7 +158,7 @@ def test_a_clean_reference_has_p_values_and_a_hard_cut_has_neither() -> None:
     assert clean.scale.name == "p-value"
     for mark in clean.scale.marks:
         assert (clean.scores > mark.score).mean() == pytest.approx(float(mark.words), abs=0.15)
-    hard = screen(correlated(60), options=ScreeningOptions(kernel="rbf", n_components=2))[0]
+    hard = screen(correlated(60), options=ScreeningOptions(method="hoffmann"))[0]
     assert (hard.rarities, hard.ranked[0].rarity, hard.scale) == (None, None, None)
 
 

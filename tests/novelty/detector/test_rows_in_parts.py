@@ -114,12 +114,14 @@ def test_rows_in_parts_are_fitted_like_rows_in_memory(rows, contaminated, kernel
     assert parted.threshold_ == pytest.approx(whole.threshold_, rel=1e-10)
     new = np.random.default_rng(2).normal(size=(20, 3))
     np.testing.assert_allclose(
-        ArrayRows(new).map(sent(parted.row_scores())), -whole.score_samples(new), rtol=1e-10
+        ArrayRows(new).map(sent(parted.detector_.row_scores())),
+        -whole.score_samples(new),
+        rtol=1e-10,
     )
 
 
 def test_what_a_row_gets_does_not_depend_on_the_part_it_is_in(rows):
-    scores = KernelPCANovelty(random_state=0).fit(rows).row_scores()
+    scores = KernelPCANovelty(random_state=0).fit(rows).detector_.row_scores()
     with one_blas_thread():
         together = ArrayRows(rows).map(scores)
     for part in row_parts(len(rows), 256):

@@ -59,7 +59,7 @@ def archives(table: Table, tmp_path_factory: pytest.TempPathFactory) -> list[tup
     """Documents of a soft and a hard model, and of one by groups."""
     path = tmp_path_factory.mktemp("sound") / "m.kpca"
     found = []
-    for options in (ScreeningOptions(), ScreeningOptions(kernel="rbf", n_components=3)):
+    for options in (ScreeningOptions(), ScreeningOptions(method="hoffmann")):
         save_model(fit_table(table, options)[0], path)
         found.append(read_parts(path))
     by = ScreeningOptions(columns=ColumnOptions(by=("sick",)))

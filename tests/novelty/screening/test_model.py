@@ -19,15 +19,16 @@ from kpca_apps.tables.frames import table_from_frame
 from tests.novelty.tables import correlated
 from tests.system.model_parts import from_file, read_parts, write_parts
 
+HARD: dict[str, Any] = {"method": "hoffmann"}
+
 
 @pytest.mark.parametrize(
     "options",
     [
         ScreeningOptions(alpha=0.1),
         ScreeningOptions(share=0.05, calibration="split"),
-        ScreeningOptions(kernel="rbf", sigma=30.0, n_components=4),
-        ScreeningOptions(kernel="linear"),
-        ScreeningOptions(kernel="laplacian", gamma=0.01),
+        ScreeningOptions(method="hoffmann"),
+        ScreeningOptions(method="hoffmann", sigma=2.0, components=4),
     ],
     ids=str,
 )
@@ -55,20 +56,17 @@ def test_the_same_fit_saves_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_sigma_and_gamma_name_the_same_width() -> None:
-    by_sigma = ScreeningOptions(kernel="rbf", sigma=50.0)
-    by_gamma = ScreeningOptions(kernel="rbf", gamma=1 / 5000)
-    a, b = (fit_table(correlated(40), options)[0] for options in (by_sigma, by_gamma))
-    np.testing.assert_allclose(a.training_scores, b.training_scores, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("n", "options", "clean", "message"),
     [
-        (40, {"n_components": 20}, True, "--components 20 would span all that 20 training rows"),
-        (40, {"n_components": 9, "n_landmarks": 9}, True, "would span all that 9 landmarks can"),
+        (40, HARD | {"components": 20}, True, "^--components 20 would span the 20 rows learned"),
         (40, {"count": 40}, False, "every one of the 40 rows"),
-        (40, {"calibration": "split"}, False, "needs a clean reference: give one with --reference"),
+        (
+            40,
+            {"calibration": "split"},
+            False,
+            "--calibration split needs a clean reference, rows known",
+        ),
         (2, {}, True, "birds: 2 rows"),
     ],
 )
@@ -117,15 +115,6 @@ def test_every_missing_part_is_one_line_of_damage(tmp_path: Path) -> None:
         write_parts(tmp_path / "bad.kpca", meta, kept_arrays)
         with pytest.raises(ModelFileError):
             load_model(tmp_path / "bad.kpca")
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_row_too_large_for_the_kernel_is_no_bug() -> None:
-    model = fit_table(correlated(40), ScreeningOptions(kernel="poly"), clean=True)[0]
-    table = correlated(20, seed=1)
-    huge = table.frame.with_columns(mass=pl.lit("1e99"))
-    with pytest.raises(InputError):
-        score(model, replace(table, frame=huge))
 
 
 @pytest.mark.release
@@ -186,7 +175,8 @@ def test_two_rules_exclude_each_other() -> None:
     ("options", "message"),
     [
         ({"explain": -1}, "--explain must be at least 0"),
-        ({"n_components": -1}, "--components must be at least 0"),
+        (HARD | {"components": -1}, "--components must be at least 0"),
+        (HARD | {"components": 2.5}, "--components must be a whole number, or a share .* got 2.5"),
         ({"n_landmarks": 1}, "--landmarks must be at least 2"),
         ({"seed": -1}, "--seed must be at least 0"),
         ({"seed": 2**32}, "--seed must be at most 4,294,967,295"),
@@ -199,20 +189,13 @@ def test_two_rules_exclude_each_other() -> None:
         ({"ridge": float("inf")}, "--ridge must be at most"),
         ({"ridge": float("nan")}, "--ridge must be a number, got nan"),
         ({"ridge": "x"}, "--ridge must be a number, got 'x'"),
-        ({"kernel": "rbf", "gamma": 0.0}, "--gamma must be at least 1e-200"),
-        ({"kernel": "rbf", "gamma": float("inf")}, "--gamma must be at most"),
-        ({"kernel": "rbf", "sigma": 1e-200}, "--sigma must be at least"),
-        ({"kernel": "rbf", "sigma": 1e200}, "--sigma must be at most"),
-        ({"kernel": "rbf", "gamma": 1.0, "sigma": 1.0}, "--gamma and --sigma both"),
-        ({"kernel": "rfb"}, '--kernel must be rbf, .* Did you mean "rbf"'),
-        ({"kernel": "laplacian"}, "needs a width"),
-        ({"kernel": "linear", "gamma": 1.0}, "has no width"),
-        (
-            {"kernel": "rbf", "n_components": 3, "ridge": 0.1},
-            "--ridge belongs to the Tikhonov filter",
-        ),
-        ({"n_components": 3, "calibration": "leave-one-out"}, "Tikhonov filter only"),
-        ({"gamma": 1.0}, "name it too"),
+        (HARD | {"sigma": 1e-200}, "--sigma must be at least"),
+        (HARD | {"sigma": 1e200}, "--sigma must be at most"),
+        ({"method": "hofman"}, '--method must be blocks, hoffmann, .* Did you mean "hoffmann"'),
+        ({"sigma": 1.0}, "--sigma is for --method hoffmann: give that, or leave sigma out"),
+        ({"components": 3}, "--components is for --method hoffmann: give that, or leave"),
+        (HARD | {"ridge": 0.1}, "--ridge is for --method blocks: give that, or leave ridge out"),
+        (HARD | {"calibration": "leave-one-out"}, "--calibration leave-one-out is for --method bl"),
         ({"calibration": "loo"}, "--calibration must be auto, leave-one-out, split"),
         ({"positive": "x"}, "give the --label too"),
     ],

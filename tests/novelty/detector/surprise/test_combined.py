@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpca_apps.engine.kernels import RBF
 from kpca_apps.novelty.detector.estimator import KernelPCANovelty
 from kpca_apps.novelty.detector.surprise.combined import (
     APART,
@@ -157,6 +158,6 @@ def test_an_absurd_cell_counts_more_among_rows_that_may_be_anything():
 
 def test_where_the_error_is_asked_for_cells_add_nothing():
     X, as_is, groups = mixed(8)
-    for parameters in ({"kernel": "rbf"}, {"n_components": 3}):
+    for parameters in ({"kernel": RBF(0.1)}, {"method": "hoffmann"}):
         assert detector_of(X, as_is, groups, **parameters).combined_ is None
     assert detector_of(X, as_is, groups).combined_ is not None
