@@ -227,8 +227,8 @@ def test_a_hard_cut_of_huge_numbers_is_refused(
         ("combined.cells.usual", np.zeros_like),
         ("combined.cells.map.scale", np.zeros_like),
         ("combined.cells.map.moments", np.zeros_like),
-        ("combined.cells.residuals.deviation", lambda a: np.full_like(a, 1e-308)),
-        ("combined.cells.residuals.factor", lambda a: np.full_like(a, 1e150)),
+        ("combined.cells.columns.deviation", lambda a: np.full_like(a, 1e-308)),
+        ("combined.cells.columns.factor", lambda a: np.full_like(a, 1e150)),
         ("combined.cells.alone.exponents", lambda a: np.full_like(a, 1e308)),
         ("combined.cells.given_others.knots", lambda a: a[:, ::-1].copy()),
         ("combined.error.0.surprise", lambda a: a - 1e308),
@@ -259,11 +259,11 @@ def test_features_without_columns_get_no_memory(
     bad = {**arrays}
     for name, more in (
         ("map.group", last),
-        ("residuals.mean", np.zeros(added)),
-        ("residuals.deviation", np.ones(added)),
+        ("columns.mean", np.zeros(added)),
+        ("columns.deviation", np.ones(added)),
     ):
         bad[f"{part}.{name}"] = np.r_[arrays[f"{part}.{name}"], more]
-    bad[f"{part}.residuals.factor"] = np.zeros((0, len(bad[f"{part}.map.group"])))
+    bad[f"{part}.columns.factor"] = np.zeros((0, len(bad[f"{part}.map.group"])))
     write_parts(tmp_path / "bad.kpca", document, bad)
     with pytest.raises(ModelFileError, match=r"bad\.kpca"):
         load_model(tmp_path / "bad.kpca")
