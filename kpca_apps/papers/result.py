@@ -13,46 +13,24 @@ from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.figures import Figure, Table
 
 Verdict = Literal["reproduced", "reproduced with a condition", "not reproduced", "not run"]
-Origin = Literal["the paper", "quoted from memory", "another implementation"]
-
-# What is assumed of a claim, by the origin of its value.
-_CONDITION_OF: dict[Origin, str] = {
-    "the paper": "",
-    "quoted from memory": "the paper could not be opened: its value is quoted from memory",
-    "another implementation": "the paper's own value could not be had: this one is an independent "
-    "implementation's, written beforehand for comparison",
-}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One number or statement of a paper beside ours.
-
-    A value that is not read in the paper itself is never plainly "reproduced".
-    """
+    """One number or statement of a paper beside ours; its value is read in the paper."""
 
     what: str
     paper: float | str  # the value to come near
     ours: float | str  # as measured here
     tolerance: float | None  # the difference that counts as the same; None for statements
     verdict: Verdict
-    why: str = ""  # the condition, or the reason, where the origin does not say it
-    origin: Origin = "the paper"  # where the value to come near is from
+    why: str = ""  # the condition, or the reason why it does not hold
     source: str = ""  # which text, "1996 report, B.2", where not the one the experiment is of
 
     def __post_init__(self) -> None:
-        """Hold to what the class says of origins and conditions."""
-        if self.verdict == "reproduced" and self.origin != "the paper":
-            raise ValueError(f"{self.what}: not the paper's value, so not plainly reproduced.")
-        if self.verdict == "reproduced with a condition" and not self.reasons:
+        """Require the condition of a claim that is reproduced with one."""
+        if self.verdict == "reproduced with a condition" and not self.why:
             raise ValueError(f"{self.what}: which condition?")
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """What stands beside the verdict: `why`, then the condition that the origin makes."""
-        conditional = self.verdict == "reproduced with a condition"
-        assumed = _CONDITION_OF[self.origin] if conditional else ""
-        return tuple(part for part in (self.why, assumed) if part)
 
 
 def close_to(what: str, paper: float, ours: float, tolerance: float, **about: Any) -> Claim:
@@ -69,7 +47,6 @@ def stated(
     *,
     condition: str = "",
     reason: str = "",
-    origin: Origin = "the paper",
     source: str = "",
 ) -> Claim:
     """Judge a statement that is no number.
@@ -79,10 +56,10 @@ def stated(
     verdict: Verdict = "reproduced"
     if not holds:
         verdict = "not reproduced"
-    elif condition or origin != "the paper":
+    elif condition:
         verdict = "reproduced with a condition"
     why = condition if holds else reason or condition
-    return Claim(what, paper, ours, None, verdict, why, origin, source)
+    return Claim(what, paper, ours, None, verdict, why, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,14 +146,6 @@ class GalleryResult:
     def untried(self) -> tuple[Reproduction, ...]:
         """Those that were run, and of which no claim could be tried."""
         return tuple(one for one in self.reproductions if one.is_untried)
-
-    @property
-    def n_without_paper(self) -> int:
-        """Number of claims with a condition whose value to come near is not the paper's own."""
-        claims = (claim for one in self.reproductions for claim in one.outcome.claims)
-        return sum(
-            c.verdict == "reproduced with a condition" and c.origin != "the paper" for c in claims
-        )
 
     def count(self, verdict: Verdict) -> int:
         """Return how many claims came out so."""

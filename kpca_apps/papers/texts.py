@@ -30,7 +30,7 @@ REFERENCES: tuple[Reference, ...] = (
         "H. Hoffmann",
         "2007",
         "Kernel PCA for novelty detection",
-        "Pattern Recognition 40, 863-874",
+        "Pattern Recognition 40, 863-874; read in the author's preprint of the accepted text",
     ),
     Reference(
         "C. Aguilera and J. Antonanzas",

@@ -34,7 +34,9 @@ def test_the_published_page_is_what_comes_out(name: str, repository: Path) -> No
             data.require(needed)
     except KpcaError as error:
         pytest.skip(str(error))
-    page = render_gallery(gathered([reproduce(experiment, data)]))
+    found = reproduce(experiment, data)
+    assert all(claim.why or claim.verdict == "reproduced" for claim in found.outcome.claims)
+    page = render_gallery(gathered([found]))
     published = (repository / "reports" / "papers.html").read_text(encoding="utf-8")
     assert words_of(published, name) == words_of(page, name), "run reports/make.py"
 

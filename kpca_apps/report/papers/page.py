@@ -154,13 +154,13 @@ class ClaimLine(NamedTuple):
 
     what: str
     paper: str
-    origin: str
+    source: str
     ours: str
     tolerance: str
     mark: str
     verdict: str
     why: str  # of the condition or the reason, what no note under the table says
-    note: str  # letters of the notes there with the rest
+    note: str  # letter of the note there with the rest
 
 
 def claim_lines(
@@ -170,19 +170,19 @@ def claim_lines(
 
     The notes are letter and text of what more than one claim has for a condition or reason.
     """
-    often = [why for why, n in Counter(r for one in claims for r in one.reasons).items() if n > 1]
+    often = [why for why, n in Counter(one.why for one in claims if one.why).items() if n > 1]
     letters = dict(zip(often, ascii_lowercase, strict=False))
     lines = tuple(
         ClaimLine(
             one.what,
             cell(one.paper, one.tolerance, known=True),
-            "; ".join(filter(None, ("" if one.origin == "the paper" else one.origin, one.source))),
+            one.source,
             cell(one.ours, one.tolerance),
             tolerance(one),
             MARKS[one.verdict],
             one.verdict,
-            "; ".join(why for why in one.reasons if why not in letters),
-            ", ".join(letters[why] for why in one.reasons if why in letters),
+            "" if one.why in letters else one.why,
+            letters.get(one.why, ""),
         )
         for one in claims
     )

@@ -190,7 +190,7 @@ def test_numbers_are_there_for_programs() -> None:
     assert told["kind"] == "papers"
     assert first["claims"][0] | {"what": "", "why": ""} == {
         "what": "", "paper": 0.038, "ours": 0.0381, "tolerance": 0.005, "verdict": "reproduced",
-        "why": "", "origin": "the paper", "source": "1998 journal",
+        "why": "", "source": "1998 journal",
     }  # fmt: skip
     assert "figures" not in first and first["tables"][0]["rows"] == [["linear", "0.038", "0.0381"]]
     assert told["references"][0]["title"] == "On everything"
@@ -235,17 +235,6 @@ def test_where_most_of_the_rest_stands_is_told() -> None:
     assert '4 of the 5 that do not come out stand under <a href="#many">Slips</a>' in html
 
 
-def test_values_that_are_not_the_papers_are_counted_apart() -> None:
-    claims = (
-        close_to("c", 1.0, 1.0, 0.1, condition="smoothed"),
-        close_to("c", 1.0, 1.0, 0.1, origin="another implementation"),
-        Claim("c", 1.0, 2.0, 0.1, "not reproduced", origin="quoted from memory"),
-    )
-    result = GalleryResult((Reproduction("one", "p", "One", Outcome(claims)),))
-    assert result.n_without_paper == 1
-    assert "Of those with a condition, 1 agrees with another" in render_gallery(result)
-
-
 @pytest.mark.parametrize(
     ("n", "sizes"), [(1, [1]), (2, [2]), (3, [3]), (4, [4]), (5, [3, 2]), (6, [3, 3]), (8, [4, 4])]
 )
@@ -276,22 +265,23 @@ def test_figures_that_would_stand_alone_stand_together() -> None:
 
 def test_a_condition_of_several_claims_is_told_once() -> None:
     claim = close_to("a", 1.0, 1.0, 0.1, condition="images smoothed")
-    other = close_to("a", 1.0, 1.0, 0.1, origin="quoted from memory", source="Table 9")
-    both = close_to("a", 1.0, 1.0, 0.1, condition="images smoothed", origin="quoted from memory")
-    lines, notes = claim_lines((claim, other, both))
-    assert notes == (("a", "images smoothed"), ("b", other.reasons[0]))
-    assert [(line.note, line.why) for line in lines] == [("a", ""), ("b", ""), ("a, b", "")]
-    assert [line.origin for line in lines] == [
-        "",
-        "quoted from memory; Table 9",
-        "quoted from memory",
+    other = close_to("a", 1.0, 1.0, 0.1, condition="C = 10", source="Table 9")
+    plain = close_to("a", 1.0, 1.0, 0.1)
+    lines, notes = claim_lines((claim, other, claim, plain))
+    assert notes == (("a", "images smoothed"),)
+    assert [(line.note, line.why) for line in lines] == [
+        ("a", ""),
+        ("", "C = 10"),
+        ("a", ""),
+        ("", ""),
     ]
-    one = Reproduction("one", "p", "One", Outcome((claim, other, both)), method="By hand.")
+    assert [line.source for line in lines] == ["", "Table 9", "", ""]
+    one = Reproduction("one", "p", "One", Outcome((claim, other, claim)), method="By hand.")
     text = Page(render_gallery(GalleryResult((one,)))).text
-    assert text.count("images smoothed") == 1 and text.count(other.reasons[0]) == 1
+    assert text.count("images smoothed") == 1 and text.count("C = 10") == 1
     assert "Table 9" in text and "By hand." in text
-    (line,), notes = claim_lines((both,))
-    assert line.why == "; ".join(both.reasons) and notes == ()
+    (line,), notes = claim_lines((claim,))
+    assert line.why == "images smoothed" and notes == ()
 
 
 def test_columns_that_would_be_empty_are_left_out() -> None:

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 
 from kpca_apps.papers.data import PaperData
 from kpca_apps.papers.experiments.scholkopf_1996 import usps
-from kpca_apps.papers.experiments.scholkopf_1996.usps import Digits, errors, smoothed_digits
+from kpca_apps.papers.experiments.scholkopf_1996.usps import Digits, errors
+from kpca_apps.papers.measuring import smoothed_digits
 
 from .digit_errors import errors_by_scikit_learn
 

@@ -1,0 +1,79 @@
+"""Noise around shapes of the plane: our score, its parts, Hoffmann's detector and others.
+
+    python tests/benchmarks/shapes.py [--data FOLDER]
+
+AUROC of the rows labelled as noise; all rows are fitted and scored. Our own draw after Hoffmann's
+ring-line-square, with noise added, is ``datasets/ring_line_square.csv``. His two sets with noise
+follow where FOLDER holds them (``kpca papers fetch FOLDER``). His method runs with sigma and
+components of his paper, and as ``kpca novelty compare`` sets it; the others run as in ``compare``.
+Needs what ``pip install ".[test]"`` installs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+from modern_peers import OURS, FloatArray
+from outlier_kinds import knn
+from real_tables import PARTS
+from sklearn.metrics import roc_auc_score
+
+from kpca_apps import screen_table
+from kpca_apps.engine.kernels import RBF
+from kpca_apps.novelty.compare.baselines import BASELINES, standardise
+from kpca_apps.novelty.detector.surprise import combined
+from kpca_apps.papers.data import PaperData
+from kpca_apps.papers.experiments.hoffmann_2007.sets import SETS
+from kpca_apps.papers.measuring import components
+
+OWN = Path(__file__).resolve().parents[2] / "datasets" / "ring_line_square.csv"
+
+
+def read_shapes(folder: Path | None) -> dict[str, tuple[FloatArray, FloatArray, float, int]]:
+    """Return points, which are noise, and sigma and components of the paper, by name."""
+    own = pd.read_csv(OWN)
+    is_noise = (own["noise"] == "yes").to_numpy(float)
+    known = SETS["ring-line-square"]
+    found = {OWN.stem: (own[["x", "y"]].to_numpy(), is_noise, known.sigma, known.q)}
+    for name, known in SETS.items():
+        if folder is not None and known.noise_rows:
+            X = PaperData(folder).hoffmann(name)
+            is_noise = (np.arange(len(X)) >= len(X) - known.noise_rows).astype(float)
+            found[name] = X, is_noise, known.sigma, known.q
+    return found
+
+
+def scores_of_all(X: FloatArray, sigma: float, q: int) -> dict[str, FloatArray]:
+    """Return the scores of every method, higher for odder rows."""
+    found = {}
+    for name, weights in {OURS: combined.CONTAMINATED, **PARTS}.items():
+        with mock.patch.object(combined, "CONTAMINATED", weights):
+            found[name] = screen_table(pd.DataFrame(X, columns=["x", "y"])).scores
+    hoffmann = components(RBF.from_sigma(sigma), X, q)
+    found["Hoffmann (2007), as published"] = hoffmann.reconstruction_error(X)
+    Z, _ = standardise(X, X, ())
+    found |= {one.name: one.run(Z, Z, 0)[0] for one in BASELINES}
+    return found | {"5th nearest neighbour": knn(Z, None, 0)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder that kpca papers fetch filled")
+    areas = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a weight of 0 has no logarithm
+        for name, (X, is_noise, sigma, q) in read_shapes(parser.parse_args().data).items():
+            scores = scores_of_all(X, sigma, q)
+            areas[name] = {
+                method: roc_auc_score(is_noise, found) for method, found in scores.items()
+            }
+    print(pd.DataFrame(areas).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
