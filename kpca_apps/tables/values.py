@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -59,12 +59,33 @@ CLOCK_SHAPE = (
 )
 # An amount in brackets is below 0; "(3,7)" is a pair, "(3,7 EUR)" is none.
 AMOUNT = (
-    r"(?:\s*(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?\s*"
-    rf"|[^-()]*{UNIT}[^-()]*)"
+    r"(?:(?:\d+|\d{1,3}(?:[.,' ]\d{3})+)?(?:[.,]\d{2}|\.\d+)?"
+    rf"|[^-()]*{UNIT}(?:[^-()]*[^-()\s])?)"
 )
+BRACKETS = rf"^(?:{UNIT}\s*)?\(\s*({AMOUNT})\s*\)$"
 _NO_PAIR = rf"{UNIT}|\d[.,' ]\d{{3}}[.,]\d"  # "(43,95)" may be one, "(1.043,95)" is none
 DASHES = r"[\x{2012}\x{2013}\x{2212}\x{FE63}\x{FF0D}]"
 SPACES = r"[\x{00A0}\x{2007}\x{2009}\x{202F}]"
+# Marks beside a number, and the replacements that take them off. Credit is below 0; a comparison
+# sign stands before the limit of a censored value; a guard stops spreadsheets from running a cell.
+_NUMBER_END = r"^([^+-]*\d[.,]?)\s*"
+_FLAG = "(?:[*#\u2020\u2021\u00a7]+|\\([A-Za-z]{1,2}\\)|\\[[A-Za-z0-9]{1,2}\\])"
+MARKS: dict[str, tuple[tuple[str, str], ...]] = {
+    "a guard against formulas": (('^(?:\'|\\+(-)|="([^"]*)"$)', "$1$2"),),
+    "a flag": ((rf"(\d[.,]?)\s*{_FLAG}$", "$1"), (rf"^{_FLAG}\s*([\d.,+-])", "$1")),
+    "CR or DR": ((rf"{_NUMBER_END}(?:CR|Cr)$", "-$1"), (r"(\d[.,]?)\s*(?:DR|Dr)$", "$1")),
+    "H or S": ((rf"{_NUMBER_END}H$", "-$1"), (r"(\d[.,]?)\s*S$", "$1")),
+    "a minus behind": ((rf"{_NUMBER_END}-$", "-$1"),),
+    "a comparison sign": (("^[<>\u2264\u2265]=?\\s*([\\d.,+-])", "$1"), (r"(\d)\s*\+$", "$1")),
+    '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
+}
+FLAG_LETTERS = re.compile("[A-Za-z]{1,2}")
+_LONGEST_MARKED = 40  # characters of a cell that is looked through for marks
+# Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
+_MIN_NUMBERS = 10
+MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
+MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
+READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
 _MANY_CELLS = 20_000
@@ -94,6 +115,11 @@ _PARTS = (
 )
 # What a library reads many times faster than the shapes above.
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?Z?)?$"
+# Numbers that are dates beside dates or under a name that says so: YYYYMMDD, or the days of
+# spreadsheets, from 1954 to 2119, perhaps with a time of day.
+DATE_NUMBER = r"^(?:(?:19|20)[0-9]{6}|[2-7][0-9]{4}(?:\.[0-9]+)?)$"
+PART_OF_DATE = r"^[0-9xX?]{1,4}(?:[-/.][0-9xX?]{1,4}){0,2}$"
+SERIAL_1970, LAST_SERIAL = 25_569, 80_000
 PIVOT = 69  # two-digit years 69-99 are 1969-1999, 00-68 are 2000-2068 (POSIX)
 
 
@@ -107,6 +133,8 @@ class NumberFormat:
     units: tuple[str, ...] = ("",)  # signs taken off, most frequent first; "" for none
     word: str = ""  # a unit behind the numbers that is a word, as most of them have it
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
+    marks: tuple[str, ...] = ()  # beside numbers: of `MARKS`, or the letters of a flag behind
+    tokens: tuple[str, ...] = ()  # texts for a missing value
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
@@ -131,14 +159,15 @@ def infer_number_format(
     behind most of the numbers is their unit; numbers with another word are not read.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
-    cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
+    cells = pl.DataFrame({"text": texts.rename("text"), "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
     if _are_pairs(cells["text"], cells["n"]):
         return None
-    words = unit_words(cells["text"], cells["n"].to_numpy())
+    marks = _infer_marks(cells["text"])
+    words = unit_words(_without_marks(cells["text"], marks), cells["n"].to_numpy())
     word = next((word for word, n in words.items() if 2 * n > cells["n"].sum()), "")
-    cells = cells.with_columns(_bare(cells["text"], word).alias("bare"))
+    cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
     reads = [cells["bare"].str.contains(number_pattern(*pair)) for pair in _CANDIDATES]
     n_read = [int(cells["n"].filter(hit).sum()) for hit in reads]
     best = max(n_read)
@@ -155,6 +184,17 @@ def infer_number_format(
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
+    letters = _infer_letters(
+        cells, is_read, NumberFormat(decimal, thousands, word=word, marks=marks), words
+    )
+    if letters:
+        marks = (*marks, *letters)
+        bare = _bare(cells["text"], word, marks)
+        cells, is_read = (
+            cells.with_columns(bare=bare),
+            bare.str.contains(number_pattern(decimal, thousands)),
+        )
+    tokens = _infer_tokens(cells, is_read)
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
     unit = cells["text"].str.extract(f"({UNIT})").fill_null("").alias("unit")
@@ -173,7 +213,84 @@ def infer_number_format(
         ambiguous=ambiguous and (thousands == "," or prefer_comma),
         units=tuple(units["unit"]),
         word=word,
+        marks=marks,
+        tokens=tokens,
     )
+
+
+def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
+    """Find the marks that must be taken off stripped distinct cells to read them as numbers."""
+    short = texts.filter(texts.str.len_chars() <= _LONGEST_MARKED)
+    short = _alike(short.filter(np.isnan(finite(short))))
+    hits = {mark: short.str.contains("|".join(one for one, _ in MARKS[mark])) for mark in MARKS}
+    bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
+    is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
+    found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
+    # "2+" and "2-" are grades; seconds may end in S, and a number of one letter in H.
+    if short.str.contains(r"\d\+$").any() and "a minus behind" in found:
+        found = [mark for mark in found if mark not in ("a minus behind", "a comparison sign")]
+    if "H or S" in found and not all(short.str.contains(rf"\d\s*{one}$").any() for one in "HS"):
+        found.remove("H or S")
+    return tuple(found)
+
+
+def _infer_letters(
+    cells: pl.DataFrame, is_read: pl.Series, format: NumberFormat, words: dict[str, int]
+) -> tuple[str, ...]:
+    """Find flags of one or two letters behind numbers ("79.6 p"): the numbers are as the others.
+
+    Of a unit that only some cells have, "2 h" among minutes, they would not be.
+    """
+    values = read_numbers(cells["text"].filter(is_read), format)
+    found = []
+    for word in words if len(values) >= _MIN_NUMBERS else ():
+        if not FLAG_LETTERS.fullmatch(word) or word == format.word:
+            continue
+        marked = cells["text"].filter(cells["text"].str.contains(rf"\d\s+{word}$"))
+        if len(marked) < 2:
+            continue
+        flagged = read_numbers(marked, replace(format, marks=(*format.marks, word)))
+        low, high = np.quantile(values, [0.01, 0.99])
+        if np.mean((flagged >= low) & (flagged <= high)) >= READS_AS:
+            found.append(word)
+    return tuple(found)
+
+
+def _infer_tokens(cells: pl.DataFrame, is_read: pl.Series) -> tuple[str, ...]:
+    """Find the few texts that stand again and again where the other cells hold numbers."""
+    n_cells, n_read = int(cells["n"].sum()), int(cells["n"].filter(is_read).sum())
+    if is_read.sum() < _MIN_NUMBERS or n_read < (1 - READS_AS) * n_cells:
+        return ()
+    others = cells.filter(~is_read & ~cells["text"].str.contains(r"^[^#]*\d"))
+    few = max(MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD * n_cells)
+    # Texts in few cells are rather slips, unless they would make the column one of text.
+    for least in (few + 1, 2):
+        tokens = others.filter(others["n"] >= least).sort("n", "text", descending=[True, False])
+        if n_read >= READS_AS * (n_cells - int(tokens["n"].sum())):
+            return tuple(tokens["text"]) if len(tokens) <= MOST_TOKENS else ()
+    return ()
+
+
+def _alike(texts: pl.Series) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe."""
+    return (
+        texts.str.replace_all(DASHES, "-")
+        .str.replace_all(SPACES, " ")
+        .str.replace_all(r"\x{2019}", "'")
+    )
+
+
+def replacements(marks: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the patterns that take marks off a number, and what replaces them."""
+    of_letters = [[(rf"(\d[.,]?)\s+{mark}$", "$1")] for mark in marks if mark not in MARKS]
+    named = [MARKS[mark] for mark in MARKS if mark in marks]
+    return [pair for of_mark in (*of_letters, *named) for pair in of_mark]
+
+
+def _without_marks(texts: pl.Series, marks: tuple[str, ...]) -> pl.Series:
+    for pattern, by in replacements(marks):
+        texts = texts.str.replace(pattern, by)
+    return texts
 
 
 def unit_words(texts: pl.Series, counts: NDArray[np.int64]) -> dict[str, int]:
@@ -203,11 +320,11 @@ def _are_pairs(texts: pl.Series, counts: pl.Series) -> bool:
 
     Their shapes tell; where all cells stand in brackets, these are no sign.
     """
-    in_brackets = texts.str.contains(r"^\(.*\)$")
+    in_brackets = texts.str.contains(r"^\(.*\d.*\)$")
     n_cells, n_inside = int(counts.sum()), int(counts.filter(in_brackets).sum())
     if 10 * n_inside <= n_cells:
         return False
-    amounts = in_brackets & texts.str.contains(rf"^\({AMOUNT}\)$")
+    amounts = in_brackets & texts.str.contains(BRACKETS)
     if 10 * int(counts.filter(amounts).sum()) < 9 * n_inside:
         return True
     is_sign = 10 * n_inside <= 9 * n_cells
@@ -229,7 +346,7 @@ def read_numbers(texts: pl.Series, format: NumberFormat) -> FloatArray:
     """Read stripped cells; NaN where one is missing, does not fit the format, or is not finite."""
     if format.clock:
         return _clock_seconds(texts)
-    bare = _bare(texts, format.word)
+    bare = _bare(texts, format.word, format.marks)
     fits = bare.str.contains(number_pattern(format.decimal, format.thousands)).fill_null(False)
     bare = bare.str.replace_all(thousands_mark(format), "", literal=True)
     if format.decimal == ",":
@@ -280,15 +397,13 @@ def _clock_seconds(texts: pl.Series) -> FloatArray:
     return np.where(possible, hours * 3600 + minute * 60 + np.nan_to_num(second), np.nan)
 
 
-def _bare(texts: pl.Series, word: str) -> pl.Series:
-    """Cells with one kind of minus, space and apostrophe, and without signs and words of units."""
+def _bare(texts: pl.Series, word: str, marks: tuple[str, ...] = ()) -> pl.Series:
+    """Cells with one kind of minus, space and apostrophe, and without marks and units."""
+    texts = _without_marks(_alike(texts), marks)
     if word:
         texts = texts.str.replace(unit_ending(word), "$1")
     return (
-        texts.str.replace_all(DASHES, "-")
-        .str.replace_all(SPACES, " ")
-        .str.replace_all(r"\x{2019}", "'")
-        .str.replace(rf"^\(({AMOUNT})\)$", "-$1")
+        texts.str.replace(BRACKETS, "-$1")
         .str.replace(rf"^([+-]?)\s*{UNIT}\s*([+-]?)", "$1$2")
         .str.replace(rf"\s*{UNIT}$", "")
     )
@@ -316,10 +431,12 @@ def thousands_mark(format: NumberFormat) -> str:
 class DateFormat:
     """How the dates of one column are written."""
 
-    day_first: bool = False  # 03/04/2008 is the 3rd of April
+    # 03/04/2008 is the 3rd of April. So is 03.04.2008, unless the cells say that it is not.
+    day_first: bool = False
     decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
+    dots_day_first: bool = True
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
@@ -332,7 +449,7 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
 
     Where the cells leave it open and nobody says whether the day is first, it is so if dots
-    separate the parts: nobody writes the month first so.
+    separate the parts: nobody writes the month first so. Numbers alone are no dates.
     """
     distinct = texts.drop_nulls().unique(maintain_order=True)
     is_iso = np.isfinite(_iso_seconds(distinct))
@@ -340,16 +457,22 @@ def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFo
     if not is_iso.any() and not np.isfinite(parts["year"]).any():
         return None
     timed = np.isfinite(parts["hour"]).any() or distinct.filter(is_iso).str.contains(":").any()
-    rest = bool(timed), bool((parts["short"] > 0).any())
-    first, second = parts["first"], parts["second_part"]
+    first, second, dotted = parts["first"], parts["second_part"], parts["dots"] > 0
+    format = DateFormat(
+        bool(day_first),
+        has_time=bool(timed),
+        short_years=bool((parts["short"] > 0).any()),
+        dots_day_first=day_first is not False
+        and bool((first[dotted] > 12).sum() >= (second[dotted] > 12).sum()),
+    )
     if not np.isfinite(first).any():
-        return DateFormat(False, "", *rest)
+        return format
     n_day_first, n_month_first = int((first > 12).sum()), int((second > 12).sum())
     if n_day_first != n_month_first:
-        return DateFormat(n_day_first > n_month_first, "cells", *rest)
+        return replace(format, day_first=n_day_first > n_month_first, decided_by="cells")
     if day_first is not None:
-        return DateFormat(day_first, "option", *rest)
-    return DateFormat(bool(np.nanmax(parts["dots"]) > 0), "default", *rest)
+        return replace(format, decided_by="option")
+    return replace(format, day_first=bool(dotted.any()), decided_by="default")
 
 
 def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -361,9 +484,20 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
     shaped = np.isfinite(seconds)
     rest = np.flatnonzero(~shaped)
     if rest.size:
-        parts = _parts(texts.gather(rest))
-        shaped[rest], seconds[rest] = np.isfinite(parts["year"]), _seconds(parts, format.day_first)
+        parts, days = _parts(texts.gather(rest)), _days_of_numbers(texts.gather(rest))
+        is_number = np.isfinite(days)
+        shaped[rest] = np.isfinite(parts["year"]) | is_number
+        seconds[rest] = np.where(is_number, days * 86400, _seconds(parts, format))
     return seconds, shaped
+
+
+def _days_of_numbers(texts: pl.Series) -> FloatArray:
+    """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else."""
+    numbers = finite(pl.select(pl.when(texts.str.contains(DATE_NUMBER)).then(texts)).to_series())
+    is_serial = numbers <= LAST_SERIAL
+    compact = pl.select(pl.when(pl.Series(~is_serial)).then(texts)).to_series()
+    days = compact.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Float64)
+    return np.where(is_serial, numbers - SERIAL_1970, days.fill_null(np.nan).to_numpy())
 
 
 def date_text(seconds: float, has_time: bool = True) -> str:
@@ -442,13 +576,15 @@ def _as_numbers(name: str, text: pl.Series) -> dict[str, pl.Series]:
     return {name: text.str.replace(",", ".", literal=True).cast(pl.Float64)}
 
 
-def _seconds(parts: dict[str, FloatArray], day_first: bool) -> FloatArray:
+def _seconds(parts: dict[str, FloatArray], format: DateFormat) -> FloatArray:
     """Seconds since 1970-01-01 UTC, NaN for what is no date or no possible one."""
     year, half = parts["year"], parts["half"]
-    pair = (parts["second_part"], parts["first"])
-    ordered = np.isfinite(parts["first"])
-    month = np.where(ordered, pair[0] if day_first else pair[1], parts["month"])
-    day = np.where(ordered, pair[1] if day_first else pair[0], parts["day"])
+    ordered, day_first = np.isfinite(parts["first"]), np.full(len(year), format.day_first)
+    if format.dots_day_first:
+        day_first |= parts["dots"] > 0
+    month = np.where(day_first, parts["second_part"], parts["first"])
+    day = np.where(day_first, parts["first"], parts["second_part"])
+    month, day = np.where(ordered, month, parts["month"]), np.where(ordered, day, parts["day"])
     on_clock = np.isnan(half) | ((parts["hour"] >= 1) & (parts["hour"] <= 12))
     hour = np.where(np.isnan(half), parts["hour"], parts["hour"] % 12 + 12 * half)
     hour, minute, second, offset = map(
@@ -479,6 +615,11 @@ class Readings:
     # (n,), something else that is no value, or larger than 1e100 (infinity too): no measurement,
     # and its square would leave the range of floats.
     unreadable: BoolArray
+
+    @property
+    def share_read(self) -> float:
+        """Share of the cells that are not missing which can be read."""
+        return 1 - float(self.unreadable.sum()) / max(float((~self.missing).sum()), 1.0)
 
     @property
     def rounded(self) -> BoolArray:
@@ -576,12 +717,13 @@ class Column:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""
         key: object = None
         if isinstance(format, DateFormat):
-            key = format.day_first
+            key = format.day_first, format.dots_day_first
         elif format is not None:
-            key = (format.decimal, format.thousands, format.word, format.clock)
+            key = replace(format, units=(), ambiguous=False)
         if key in self._read:
             return self._read[key]
-        if (typed := _typed(self.cells)) is not None:
+        of_numbers = isinstance(format, DateFormat) and self.cells.dtype.is_integer()
+        if not of_numbers and (typed := _typed(self.cells)) is not None:
             values, is_date = typed
             missing = np.isnan(values)
             if format is None or is_date != isinstance(format, DateFormat):
@@ -595,13 +737,16 @@ class Column:
         elif format is not None and format.decimal == "." and not format.clock:
             values, missing, places, texts = self._plain
             if len(places):
-                values = values.copy()
+                values, missing = values.copy(), missing.copy()
                 values[places] = read_numbers(texts, format)
+                missing[places] = texts.is_in(list(format.tokens)).to_numpy()
         else:
-            missing = self.texts.is_null().to_numpy()
+            texts = self.texts
+            missing = texts.is_null().to_numpy()
             values = np.full(len(missing), np.nan)
             if format is not None:
-                values = read_numbers(self.texts, format)
+                values = read_numbers(texts, format)
+                missing = missing | texts.is_in(list(format.tokens)).fill_null(False).to_numpy()
         large = np.abs(values) > _LARGEST
         if large.any():
             values = np.where(large, np.nan, values)
@@ -627,6 +772,19 @@ class Column:
         if self.cells.dtype in (pl.Date, pl.Datetime):
             return date_text(float(_epoch_seconds(self.cells.slice(row, 1))[0]))
         return str(value)
+
+    def beside(self, format: ValueFormat) -> dict[str, int]:
+        """Count the cells with each mark and token of a format, or numbers among dates."""
+        texts, counts = _alike(self.levels.texts), self.levels.counts
+        found = {"a number (YYYYMMDD, or days of a spreadsheet)": texts.str.contains(DATE_NUMBER)}
+        if isinstance(format, NumberFormat):
+            patterns = {
+                mark: "|".join(pattern for pattern, _ in replacements((mark,)))
+                for mark in format.marks
+            }
+            found = {mark: texts.str.contains(pattern) for mark, pattern in patterns.items()}
+            found |= {token: self.levels.texts == token for token in format.tokens}
+        return {name: n for name, hit in found.items() if (n := int(counts[hit.to_numpy()].sum()))}
 
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""

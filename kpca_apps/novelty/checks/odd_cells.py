@@ -26,7 +26,7 @@ from kpca_apps.novelty.relations.relations import Contradiction
 from kpca_apps.novelty.result import CONTRADICTED, OddCell
 from kpca_apps.system.arrays import BoolArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import Column
+from kpca_apps.tables.values import MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD, Column
 
 # What a column allows, by each check that learned something of it.
 CellRule = tuple[CellCheck, ...]
@@ -38,7 +38,6 @@ Learn = Callable[[Table, ColumnSpec, ColumnPlan, int, KnownNumbers | None], Cell
 CHECKS: tuple[Learn, ...] = (learn_numbers, learn_spelling)
 # Of a column with more, and of a table, the clearest: nobody mends so many one by one.
 MAX_CELLS, MAX_CELLS_OF_TABLE = 20_000, 100_000
-MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01
 
 
 def cell_rules(

@@ -33,7 +33,7 @@ import polars as pl
 from msgspec import Meta
 
 from kpca_apps.errors import ConfigError, InputError
-from kpca_apps.names import listed, one_line, quoted
+from kpca_apps.names import in_prose, listed, one_line, quoted
 from kpca_apps.novelty.columns.kinds import KINDS
 from kpca_apps.novelty.magnitudes import varies
 from kpca_apps.novelty.rank_correlation import rank_correlation
@@ -43,6 +43,11 @@ from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
     DECIMAL_MARKS,
     EXACT,
+    FLAG_LETTERS,
+    MARKS,
+    MOST_TOKENS,
+    PART_OF_DATE,
+    READS_AS,
     THOUSANDS_MARKS,
     Column,
     DateFormat,
@@ -50,16 +55,17 @@ from kpca_apps.tables.values import (
     NumberFormat,
     Readings,
     ValueFormat,
+    read_dates,
     unit_words,
 )
 
 UNUSED_ROLES = ("identifier", "constant", "duplicate", "empty", "excluded", "label", "id")
 
 _MIN_ROWS = 3
-_READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 _MOSTLY = 0.5  # above this share, a note says that it is not numeric
 _MANY_WORDS = 3.0  # words on average from which such a column is prose, not names
 _ONE_WORD = 1.5  # words on average below which it holds codes
+_DATES = {"date", "dates", "datum", "dato", "fecha", "dob", "birthdate"}
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
 _LONGEST_WORD = 40  # of a unit
@@ -117,6 +123,9 @@ class ColumnSpec:
                 raise ValueError(f"no numbers are written with {marks!r:.40}")
             if len(self.format.word) > _LONGEST_WORD:
                 raise ValueError(f"no unit is {self.format.word!r:.40}")
+            for mark in self.format.marks:
+                if mark not in MARKS and not FLAG_LETTERS.fullmatch(mark):
+                    raise ValueError(f"no number is marked {mark!r:.40}")
 
     @property
     def used(self) -> bool:
@@ -274,33 +283,52 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
         format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
-        if cells.dtype != pl.String or (format is not None and read >= _READS_AS):
+        if _DATES & {*name_words(name)} and not cells.dtype.is_float():
+            dates = column.date_format(dayfirst) or DateFormat()
+            of_dates = column.read(dates)
+            if of_dates.share_read >= READS_AS and of_dates.ordered.size:
+                return _valued(column, of_dates, "datetime", dates, "dates")
+        if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
         notes = _mixed_units(column)
         if format is not None and read > _MOSTLY and not notes:
-            spec = _of_text(column)
-            note = (
-                f"Column {quoted(name)}: {read:.0%} of the cells read as numbers, too few to take "
-                f"the others for typing errors, so it is taken as {spec.role}; --numeric overrides "
-                "this."
-            )
-            return replace(spec, notes=(note,))
+            notes = (_note_of_text(column, read, "number"),)
     if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if (dates := column.date_format(dayfirst)) is not None:
         readings = column.read(dates)
         # Impossible dates count here: they are errors in a column of dates, not another kind.
-        shaped = 1.0 if is_date else column.n_like_dates(dates) / column.levels.counts.sum()
-        if shaped >= _READS_AS and (is_date or _share_read(readings) > _MOSTLY):
-            return _valued(column, readings, "datetime", dates, "dates")
+        n_shaped = len(column) if is_date else column.n_like_dates(dates)
+        if readings.share_read > _MOSTLY:
+            n_other = int((~readings.missing).sum()) - n_shaped
+            if n_other <= (1 - READS_AS) * len(column) or _are_gaps(column, dates):
+                return _valued(column, readings, "datetime", dates, "dates")
+            notes = (_note_of_text(column, readings.share_read, "date"),)
     return replace(_of_text(column), notes=notes)
+
+
+def _note_of_text(column: Column, read: float, noun: str) -> str:
+    """Say that a column is taken as text though most of its cells are numbers or dates."""
+    name = column.name
+    overrides = "; --numeric overrides this" if noun == "number" else ""
+    return (
+        f"Column {quoted(name)}: {read:.0%} of the cells read as {noun}s, too few to take the "
+        f"others for typing errors, so it is taken as {_of_text(column).role}{overrides}."
+    )
+
+
+def _are_gaps(column: Column, dates: DateFormat) -> bool:
+    """Whether the cells beside dates are a few words or parts of dates ("XX/05/2024")."""
+    texts = column.levels.texts
+    others = texts.filter(pl.Series(~read_dates(texts, dates)[1]))
+    return len(others.filter(~others.str.contains(PART_OF_DATE))) <= MOST_TOKENS
 
 
 def _as_numbers(column: Column, prefer_comma: bool) -> tuple[NumberFormat | None, Readings, float]:
     """Read a column as numbers, if it can be, and say what share of its cells is."""
     format = column.number_format(prefer_comma)
     readings = column.read(format)
-    return format, readings, 0.0 if format is None else _share_read(readings)
+    return format, readings, 0.0 if format is None else readings.share_read
 
 
 def _mixed_units(column: Column) -> tuple[str, ...]:
@@ -312,7 +340,7 @@ def _mixed_units(column: Column) -> tuple[str, ...]:
     # Classes and houses are counted on by letters: 7a, 7b.
     if sorted(words) == [*ascii_lowercase[: len(words)]]:
         return ()
-    if sum(words.values()) < _READS_AS * column.levels.counts.sum():
+    if sum(words.values()) < READS_AS * column.levels.counts.sum():
         return ()
     start = f"Column {quoted(column.name)}: numbers with different units"
     rest = "are not converted into each other, and used as text; written in one unit they are"
@@ -331,11 +359,6 @@ def least_level_count(n_cells: int) -> int:
     return min(5, max(2, -(-n_cells // 20)))
 
 
-def _share_read(readings: Readings) -> float:
-    """Share of the cells that are not missing which can be read."""
-    return 1 - float(readings.unreadable.sum()) / max(float((~readings.missing).sum()), 1.0)
-
-
 def _valued(
     column: Column,
     readings: Readings,
@@ -352,6 +375,7 @@ def _valued(
     spec = ColumnSpec(name, role, why, len(column) - values.size, n_distinct)
     if values.size == 0:
         return replace(spec, role="empty", why="no value at all")
+    marked = _marked_notes(column, format)
     if isinstance(format, NumberFormat) and not declared:
         if reason := why_identifier(column, values, format):
             # A note says so, for a mistake would take a measure out of the model.
@@ -359,7 +383,7 @@ def _valued(
             if varies(distinct):
                 note += f"; --numeric {shlex.quote(one_line(name))} keeps it in"
                 reason += "; --numeric keeps it"
-            notes = () if reason.startswith(COUNTING) else (f"{note}.",)
+            notes = marked if reason.startswith(COUNTING) else (*marked, f"{note}.")
             return replace(spec, role="identifier", why=reason, notes=notes)
     if not varies(distinct):
         why = "one value only" if n_distinct == 1 else "values that differ by rounding only"
@@ -367,7 +391,7 @@ def _valued(
     in_order = readings.values[~np.isnan(readings.values)]
     running = runs_on(in_order, is_date=isinstance(format, DateFormat))
     why = f"{why}, in the order of the rows" if running else why
-    said = _format_notes(name, format, in_order)
+    said = marked + _format_notes(name, format, in_order)
     if lost := _lost(distinct.size, n_distinct):
         said = (*said, f"Column {quoted(name)}: whole numbers are rounded; {lost}.")
     is_text = column.cells.dtype == pl.String
@@ -403,6 +427,24 @@ def _of_text(column: Column) -> ColumnSpec:
         why = f"{n_distinct} distinct {'strings' if differ else 'codes'} in {n_cells} cells"
         return replace(spec, role="identifier", why=why)
     return replace(spec, role="text", why=f"{n_distinct} distinct strings, too many for categories")
+
+
+def _marked_notes(column: Column, format: ValueFormat) -> tuple[str, ...]:
+    """Say how many cells of a column have marks, or texts that stand for a missing value."""
+    if column.cells.dtype.is_temporal() or not (counts := column.beside(format)):
+        return ()
+    tokens = format.tokens if isinstance(format, NumberFormat) else ()
+    shown, hidden = [], []
+    for name, n in counts.items():
+        cells = f"{n:,} {'cell' if n == 1 else 'cells'} with "
+        cites, count = (
+            name in tokens or FLAG_LETTERS.fullmatch(name),
+            " (missing)" * (name in tokens),
+        )
+        shown.append(f"{cells}{quoted(name) if cites else name}{count}")
+        hidden.append(f"{cells}{'a text' if cites else name}{count}")
+    note, bare = (f"Column {quoted(column.name)}: {in_prose(part)}." for part in (shown, hidden))
+    return (Note(note, bare, (column.name,)),)
 
 
 def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[str, ...]:

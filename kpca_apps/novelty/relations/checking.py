@@ -32,11 +32,10 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
+from kpca_apps.tables.values import EXACT, READS_AS, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
 
-_READS_AS = 0.9  # share of the cells that read as numbers or dates where the plan does not say
 _SPARSE = 8  # so many codes for each row are counted as they are, not made dense
 _LEFT_OUT = ("excluded", "label", "empty")
 
@@ -298,6 +297,6 @@ def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
         if format is None:
             continue
         read = column.read(format)
-        if not read.rounded.any() and read.unreadable.sum() <= (1 - _READS_AS) * known:
+        if not read.rounded.any() and read.unreadable.sum() <= (1 - READS_AS) * known:
             return format
     return None
