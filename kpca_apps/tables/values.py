@@ -80,7 +80,8 @@ MARKS: dict[str, tuple[tuple[str, str], ...]] = {
     '"ca."': (("^(?:[Cc]a\\.?|[Cc]irca|[Aa]pprox\\.?|[Aa]bout|[~\u2248])\\s*(\\d)", "$1"),),
 }
 FLAG_LETTERS = re.compile("[A-Za-z]{1,2}")
-_LONGEST_MARKED = 40  # characters of a cell that is looked through for marks
+# A cell with one number, to be looked through for marks; that spares free text.
+_ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])?$"
 # Fewer distinct numbers are a scale beside whose steps a word is one more ("don't know").
 _MIN_NUMBERS = 10
 MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
@@ -138,7 +139,7 @@ class NumberFormat:
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
-        parts = ["decimal comma"] if self.decimal == "," else []
+        parts = [self.order] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
         if self.clock:
@@ -147,6 +148,11 @@ class NumberFormat:
         if signs:
             parts.append("written with " + " or ".join(signs))
         return ", ".join(parts)
+
+    @property
+    def order(self) -> str:
+        """Name the decimal mark."""
+        return "decimal comma" if self.decimal == "," else "decimal point"
 
 
 def infer_number_format(
@@ -159,7 +165,7 @@ def infer_number_format(
     behind most of the numbers is their unit; numbers with another word are not read.
     """
     n = np.ones(len(texts), dtype=np.int64) if counts is None else counts
-    cells = pl.DataFrame({"text": texts.rename("text"), "n": n}).drop_nulls("text")
+    cells = pl.DataFrame({"text": texts, "n": n}).drop_nulls("text")
     if not prefer_comma and np.isfinite(finite(cells["text"])).all():
         return NumberFormat() if cells.height else None
     if _are_pairs(cells["text"], cells["n"]):
@@ -220,7 +226,7 @@ def infer_number_format(
 
 def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     """Find the marks that must be taken off stripped distinct cells to read them as numbers."""
-    short = texts.filter(texts.str.len_chars() <= _LONGEST_MARKED)
+    short = texts.filter(texts.str.contains(_ONE_NUMBER))
     short = _alike(short.filter(np.isnan(finite(short))))
     hits = {mark: short.str.contains("|".join(one for one, _ in MARKS[mark])) for mark in MARKS}
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
@@ -433,16 +439,21 @@ class DateFormat:
 
     # 03/04/2008 is the 3rd of April. So is 03.04.2008, unless the cells say that it is not.
     day_first: bool = False
-    decided_by: str = ""  # "cells" (some part above 12), "option", "default"; "": it never mattered
+    # "cells" (some part above 12), "option", "table" (its other dates), "default"; "": no matter
+    decided_by: str = ""
     has_time: bool = False  # of day, in some cell
     short_years: bool = False  # some year has two digits
     dots_day_first: bool = True
 
     def describe(self) -> str:
         """Name what had to be decided, for a report; ``""`` where nothing had."""
-        order = "day before month" if self.day_first else "month before day"
-        parts = [order] if self.decided_by else []
+        parts = [self.order] if self.decided_by else []
         return ", ".join([*parts, "two-digit years"] if self.short_years else parts)
+
+    @property
+    def order(self) -> str:
+        """Name the order of day and month."""
+        return "day before month" if self.day_first else "month before day"
 
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
@@ -493,7 +504,10 @@ def read_dates(texts: pl.Series, format: DateFormat) -> tuple[FloatArray, NDArra
 
 def _days_of_numbers(texts: pl.Series) -> FloatArray:
     """Days since 1970 of YYYYMMDD and of the serial numbers of spreadsheets; NaN for all else."""
-    numbers = finite(pl.select(pl.when(texts.str.contains(DATE_NUMBER)).then(texts)).to_series())
+    is_number = texts.str.contains(DATE_NUMBER).fill_null(False)
+    if not is_number.any():
+        return np.full(len(texts), np.nan)
+    numbers = finite(pl.select(pl.when(is_number).then(texts)).to_series())
     is_serial = numbers <= LAST_SERIAL
     compact = pl.select(pl.when(pl.Series(~is_serial)).then(texts)).to_series()
     days = compact.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Float64)
@@ -709,9 +723,62 @@ class Column:
             return DateFormat(has_time=self.cells.dtype != pl.Date)
         return infer_date_format(self.levels.texts, day_first)
 
-    def n_like_dates(self, format: DateFormat) -> int:
-        """Count the cells with the shape of a date, possible or not."""
-        return int(self.levels.counts[read_dates(self.levels.texts, format)[1]].sum())
+    def inferred_format(self, prefer_comma: bool = False) -> ValueFormat | None:
+        """Infer the format of numbers or dates, where nearly all cells are."""
+        for format in (self.number_format(prefer_comma), self.date_format()):
+            if format is not None and self.read(format).share_read >= READS_AS:
+                return format
+        return None
+
+    def contradicts(self, known: ValueFormat) -> ValueFormat | None:
+        """Return the format of this column if a known one differs and reads fewer cells."""
+        if self.cells.dtype != pl.String:
+            return None
+        own, like = self._own_and_like(known)
+        if own is None or like is None or own.order == known.order:
+            return None
+        n_more = int((self.read(like).unreadable & ~self.read(own).unreadable).sum())
+        return own if n_more > max(1, MAX_SHARE_OF_A_WORD * len(self)) else None
+
+    def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
+        """Infer the format, and return it with the order of a known one."""
+        if isinstance(known, NumberFormat):
+            own = self.number_format(known.decimal == ",")
+            marks = known.decimal, known.thousands
+            return own, own and replace(own, decimal=marks[0], thousands=marks[1])
+        dates, orders = self.date_format(), (known.day_first, known.dots_day_first)
+        return dates, dates and replace(dates, day_first=orders[0], dots_day_first=orders[1])
+
+    def decided_format(self) -> ValueFormat | None:
+        """Return the format of cells of text that can be read in one order only."""
+        format = self.inferred_format() if self.cells.dtype == pl.String else None
+        if isinstance(format, NumberFormat):
+            other: ValueFormat = NumberFormat("," if format.decimal == "." else ".")
+        elif format is not None:
+            other = DateFormat(not format.day_first, dots_day_first=not format.day_first)
+        return format if format is not None and self.contradicts(other) else None
+
+    def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
+        """Write the cells that one format reads in another one; dates in ISO 8601."""
+        values, texts = self.read(own).values, self.texts
+        if isinstance(own, NumberFormat) and isinstance(other, NumberFormat):
+            texts = texts.str.replace_all(thousands_mark(own), "", literal=True)
+            texts = texts.str.replace(own.decimal, other.decimal, literal=True)
+            other = replace(own, decimal=other.decimal, thousands="")
+        else:
+            days = [None if np.isnan(value) else date_text(value) for value in values.tolist()]
+            texts = pl.Series(days, dtype=pl.String)
+        is_same = pl.Series(Column(texts).read(other).values == values)
+        return texts.zip_with(is_same, self.cells).alias(self.name)
+
+    def leaves_open(self, known: ValueFormat) -> bool:
+        """Whether no cell tells the decimal mark, or the order of dates, where one is known."""
+        format, _ = self._own_and_like(known)
+        if self.cells.dtype != pl.String or format is None:
+            return False
+        if isinstance(format, NumberFormat):
+            return format.ambiguous
+        return format.decided_by == "default" and not format.day_first
 
     def read(self, format: ValueFormat | None) -> Readings:
         """Read the cells by a format, inferred here or on another table; ``None`` for text."""
@@ -722,7 +789,7 @@ class Column:
             key = replace(format, units=(), ambiguous=False)
         if key in self._read:
             return self._read[key]
-        of_numbers = isinstance(format, DateFormat) and self.cells.dtype.is_integer()
+        of_numbers = isinstance(format, DateFormat) and self.cells.dtype.is_numeric()
         if not of_numbers and (typed := _typed(self.cells)) is not None:
             values, is_date = typed
             missing = np.isnan(values)

@@ -208,6 +208,15 @@ def infer_plan(
     ):
         # A column can only be read with a decimal comma: then so are doubtful ones.
         specs = [judged(column, prefer_comma=True) for column in columns]
+    orders = {
+        spec.format.day_first
+        for spec in specs
+        if isinstance(spec.format, DateFormat) and spec.format.decided_by == "cells"
+    }
+    if len(orders) == 1:
+        specs = [
+            _in_order(column, spec, *orders) for column, spec in zip(columns, specs, strict=True)
+        ]
     specs = [
         replace(spec, role="excluded", why=OF_FILES, format=None, notes=())
         if spec.name == table.source.file_column and spec.used and spec.name not in declared
@@ -229,6 +238,16 @@ def infer_plan(
             "exclude fewer columns, or declare some with --numeric or --categorical."
         )
     return plan
+
+
+def _in_order(column: Column, spec: ColumnSpec, day_first: bool) -> ColumnSpec:
+    """Read dates that leave their order open in that of the table's other dates."""
+    format = spec.format
+    if not isinstance(format, DateFormat) or format.decided_by != "default":
+        return spec
+    format = replace(format, day_first=day_first, decided_by="table")
+    judged = _valued(column, column.read(format), spec.role, format, "dates")
+    return replace(judged, hidden=spec.hidden)
 
 
 def _content(column: Column, spec: ColumnSpec) -> object:
@@ -283,25 +302,22 @@ def inferred_spec(column: Column, dayfirst: bool | None, prefer_comma: bool) -> 
     is_date = cells.dtype in (pl.Date, pl.Datetime)
     if not is_date and cells.dtype != pl.Boolean:
         format, readings, read = _as_numbers(column, prefer_comma and cells.dtype == pl.String)
-        if _DATES & {*name_words(name)} and not cells.dtype.is_float():
-            dates = column.date_format(dayfirst) or DateFormat()
-            of_dates = column.read(dates)
+        if _DATES & {*name_words(name)}:
+            written = column.date_format(dayfirst) or DateFormat()
+            of_dates = column.read(written)
             if of_dates.share_read >= READS_AS and of_dates.ordered.size:
-                return _valued(column, of_dates, "datetime", dates, "dates")
+                return _valued(column, of_dates, "datetime", written, "dates")
         if cells.dtype != pl.String or (format is not None and read >= READS_AS):
             return _valued(column, readings, "numeric", format or NumberFormat(), "numbers")
-        notes = _mixed_units(column)
+        notes = _mixed_units(column) or _mixed_marks(column, format, readings)
         if format is not None and read > _MOSTLY and not notes:
             notes = (_note_of_text(column, read, "number"),)
     if not is_date and not len(column.levels.texts):
         return ColumnSpec(name, "empty", "no value at all", cells.len())
     if (dates := column.date_format(dayfirst)) is not None:
         readings = column.read(dates)
-        # Impossible dates count here: they are errors in a column of dates, not another kind.
-        n_shaped = len(column) if is_date else column.n_like_dates(dates)
         if readings.share_read > _MOSTLY:
-            n_other = int((~readings.missing).sum()) - n_shaped
-            if n_other <= (1 - READS_AS) * len(column) or _are_gaps(column, dates):
+            if is_date or _are_dates(column, dates):
                 return _valued(column, readings, "datetime", dates, "dates")
             notes = (_note_of_text(column, readings.share_read, "date"),)
     return replace(_of_text(column), notes=notes)
@@ -317,10 +333,33 @@ def _note_of_text(column: Column, read: float, noun: str) -> str:
     )
 
 
-def _are_gaps(column: Column, dates: DateFormat) -> bool:
-    """Whether the cells beside dates are a few words or parts of dates ("XX/05/2024")."""
-    texts = column.levels.texts
-    others = texts.filter(pl.Series(~read_dates(texts, dates)[1]))
+def _mixed_marks(
+    column: Column, format: NumberFormat | None, readings: Readings
+) -> tuple[str, ...]:
+    """Say that numbers are written with decimal points and with decimal commas, and where."""
+    if format is None:
+        return ()
+    other = NumberFormat("," if format.decimal == "." else ".")
+    rows = 1 + np.flatnonzero(readings.unreadable & np.isfinite(column.read(other).values))
+    known = int((~readings.missing).sum())
+    if int(readings.unreadable.sum()) - len(rows) > (1 - READS_AS) * known:
+        return ()
+    first = ", ".join(map(str, rows[:3].tolist()))
+    return (
+        f"Column {quoted(column.name)}: {len(rows):,} of {known:,} numbers are written with a "
+        f"{other.order} (first in row {first}), the others with a {format.order}, "
+        "so it is taken as text; write all alike.",
+    )
+
+
+def _are_dates(column: Column, dates: DateFormat) -> bool:
+    """Whether cells are dates, but for a few words or parts of dates ("XX/05/2024")."""
+    texts, counts = column.levels.texts, column.levels.counts
+    # Impossible dates are errors in a column of dates, not another kind.
+    is_other = ~read_dates(texts, dates)[1]
+    if counts[is_other].sum() <= (1 - READS_AS) * counts.sum():
+        return True
+    others = texts.filter(pl.Series(is_other))
     return len(others.filter(~others.str.contains(PART_OF_DATE))) <= MOST_TOKENS
 
 
@@ -452,12 +491,12 @@ def _format_notes(name: str, format: ValueFormat, values: FloatArray) -> tuple[s
     if isinstance(format, DateFormat):
         years = f"Column {quoted(name)}: years of two digits are read as 1969 to 2068."
         notes = [years] if format.short_years and np.ptp(values) > _OF_ONE_CENTURY else []
-        if format.decided_by in ("default", "option"):
-            order = "day before month" if format.day_first else "month before day"
-            asked = "as asked" if format.decided_by == "option" else "--dayfirst decides otherwise"
-            if format.day_first and format.decided_by == "default":
-                asked = "as dates with dots are written"
-            tells = f"no date tells day from month; read as {order} ({asked})"
+        if format.decided_by in ("default", "option", "table"):
+            reasons = {"option": "as asked", "table": "as in the other columns"}
+            dots = "as dates with dots are written"
+            open_order = dots if format.day_first else "--dayfirst decides otherwise"
+            asked = reasons.get(format.decided_by, open_order)
+            tells = f"no date tells day from month; read as {format.order} ({asked})"
             notes.append(f"Column {quoted(name)}: {tells}.")
         return tuple(notes)
     notes = []

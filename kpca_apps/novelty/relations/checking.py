@@ -32,7 +32,7 @@ from kpca_apps.novelty.relations.rule import (
 )
 from kpca_apps.system.arrays import BoolArray, FloatArray, IntArray
 from kpca_apps.tables.table import Table
-from kpca_apps.tables.values import EXACT, READS_AS, Column, NumberFormat, ValueFormat
+from kpca_apps.tables.values import EXACT, Column, NumberFormat, ValueFormat
 
 LISTED_ROWS = 1_000
 
@@ -292,11 +292,5 @@ def _one_of(texts: pl.Series, values: tuple[str, ...]) -> BoolArray:
 
 def _format(column: Column, prefer_comma: bool) -> ValueFormat | None:
     """Infer how a column is read that the model does not see."""
-    known = len(column) - int(column.texts.null_count())
-    for format in (column.number_format(prefer_comma), column.date_format()):
-        if format is None:
-            continue
-        read = column.read(format)
-        if not read.rounded.any() and read.unreadable.sum() <= (1 - READS_AS) * known:
-            return format
-    return None
+    format = column.inferred_format(prefer_comma)
+    return None if format is None or column.read(format).rounded.any() else format

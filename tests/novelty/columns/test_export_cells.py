@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kpca_apps.api import Screening, screen_table
+from kpca_apps.api import Screening, fit_model, score_table, screen_table
+from kpca_apps.errors import InputError
 from kpca_apps.novelty.columns.plan import ColumnOptions, infer_plan, inferred_spec
 from kpca_apps.novelty.redact import visible_notes
 from kpca_apps.tables.frames import table_from_frame
@@ -58,9 +59,9 @@ def test_dates_stay_dates_beside_other_cells(
 
 
 @pytest.mark.parametrize("write", [serial, lambda day: f"{day:%Y%m%d}"])
-@pytest.mark.parametrize("typed", [str, int])
+@pytest.mark.parametrize("typed", [str, int, float])
 def test_numbers_are_dates_under_a_name_that_says_so(
-    write: Callable[[date], str], typed: type
+    write: Callable[[date], str], typed: Callable[[str], str | float]
 ) -> None:
     cells = [typed(write(day)) for day in DAYS]
     role, values, notes = spec_and_values(cells, "order_date")
@@ -120,3 +121,94 @@ def test_the_error_is_found_in_columns_of_an_export(tmp_path: Path) -> None:
     assert {one.role for one in result.columns} == {"numeric"}
     assert {(one.column, one.row) for one in result.odd_cells} == {("net", 71), ("lead", 31)}
     assert {one.row for one in result.ranked[:2]} == {71, 31}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_column_settles_the_order_of_all_dates_of_a_table(is_first: bool) -> None:
+    pattern = "%d/%m/%Y" if is_first else "%m/%d/%Y"
+    early = [day.replace(day=1 + day.day % 12) for day in DAYS]
+    frame = pl.DataFrame(
+        {
+            "a": [day.strftime(pattern) for day in early],
+            "b": [day.strftime(pattern) for day in DAYS],
+        }
+    )
+    table = table_from_frame(frame)
+    spec = infer_plan(table).specs[0]
+    found = table.column("a").read(spec.format).values
+    assert found.tolist() == [(day - date(1970, 1, 1)).days * 86400.0 for day in early]
+    assert "as in the other columns" in spec.notes[0]
+
+
+ISO, DOTS, DAY, MONTH, NAME = "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%b-%Y"
+AUTUMN = [date(2024, 10, 1) + timedelta(37 * k % 92) for k in range(120)]
+DECEMBER = [date(2024, 12, 1 + k % 12) for k in range(60)]
+
+
+def dated(days: list[date], pattern: str) -> pl.DataFrame:
+    size = np.random.default_rng(len(days)).normal(100, 8, len(days)).round(1)
+    return pl.DataFrame({"date": [day.strftime(pattern) for day in days], "size": size})
+
+
+@pytest.mark.parametrize("reference", [ISO, DOTS, NAME, MONTH])
+@pytest.mark.parametrize("later", [ISO, DOTS, NAME])
+def test_dates_of_a_later_table_are_those_it_says(reference: str, later: str) -> None:
+    model = fit_model(dated(AUTUMN, reference))
+    result = score_table(model, dated(DECEMBER, later))
+    assert not result.moved
+    (spec,) = (one for one in model.encoder.plan.specs if one.name == "date")
+    cells = pl.Series([day.strftime(later) for day in DECEMBER])
+    found = Column(cells).read(spec.format).values.astype("datetime64[s]").tolist()
+    assert [one.date() for one in found] == DECEMBER
+
+
+def test_a_later_table_that_would_be_misread_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(1300, 150, 120).round(2)
+    plain = [f"{k:.2f}" for k in size]
+    comma = [f"{k:,.2f}".translate(str.maketrans(".,", ",.")) for k in size]
+    later = [*DECEMBER, date(2024, 12, 25), date(2024, 12, 24)] * 2
+    for reference, table, words in (
+        (dated(AUTUMN, MONTH), dated(later, DAY), "day before month, .* month before day as in"),
+        (dated(AUTUMN, ISO), dated(later * 2, DAY), 'column "date" is written with day before'),
+        (pl.DataFrame({"a": plain}), pl.DataFrame({"a": comma}), 'column "a" .* decimal comma'),
+        (pl.DataFrame({"a": comma}), pl.DataFrame({"a": plain}), 'column "a" .* decimal point'),
+    ):
+        with pytest.raises(InputError, match=words):
+            score_table(fit_model(reference), table)
+        with pytest.raises(InputError, match=words):
+            screen_table(table, reference=reference)
+    result = score_table(fit_model(dated(AUTUMN, ISO)), dated(DECEMBER, DAY))
+    words = "no cell tells whether it has month before day; it is read so, as in the reference"
+    assert any(words in note for note in result.warnings)
+    whole = [f"{k}" for k in rng.integers(100, 900, 50)] + ["n.d."] * 10 + ["250-"] * 5
+    result = score_table(fit_model(pl.DataFrame({"a": comma})), pl.DataFrame({"a": whole}))
+    assert not any("it is read so" in note for note in result.warnings)
+
+
+def test_rows_are_accepted_however_their_list_is_written() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(1300, 150, 100).round(2)
+    table = pl.DataFrame({"size": [f"{k:.2f}" for k in size], "date": [f"{d}" for d in DAYS[:100]]})
+    fine = pl.DataFrame(
+        {
+            "size": [f"{k:,.2f}".translate(str.maketrans(".,", ",.")) for k in size[:20]],
+            "date": [f"{d:%d/%m/%Y}" for d in DAYS[:20]],
+        }
+    )
+    assert screen_table(table, accept=fine).is_accepted.sum() == 20
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_a_file_that_mixes_decimal_marks_is_said_with_its_rows(share: float) -> None:
+    numbers = np.random.default_rng(0).normal(1500, 200, 40).round(2)
+    has_comma = np.random.default_rng(1).random(40) < share
+    swapped = str.maketrans(",.", ".,")
+    cells = [
+        f"{number:,.2f}".translate(swapped) if comma else f"{number:.2f}"
+        for number, comma in zip(numbers, has_comma, strict=True)
+    ]
+    (note,) = spec_and_values(cells)[2]
+    fewer = has_comma if 2 * has_comma.sum() <= 40 else ~has_comma
+    rows = ", ".join(map(str, np.flatnonzero(fewer)[:3] + 1))
+    assert f"{fewer.sum()} of 40 numbers are" in note and f"(first in row {rows})" in note
