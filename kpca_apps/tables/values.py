@@ -86,6 +86,7 @@ _ONE_NUMBER = r"^\D{0,12}\d[\d.,'\s\x{2019}]*(?:[eE][+-]?\d+)?\D{0,12}(?:\[\d\])
 _MIN_NUMBERS = 10
 MOST_TOKENS = 5  # distinct texts beside numbers that stand for a missing value
 MAX_OF_A_WORD, MAX_SHARE_OF_A_WORD = 5, 0.01  # a text in more cells is no slip
+_LONGEST_UNIT = 40
 READS_AS = 0.9  # share of the cells that must read as numbers (dates) to make the column so
 # From so many cells on, arrow's reader of numbers is worth its import (.1 s): it takes 28 ns a cell
 # where polars takes 95, and gives up at the first cell that is none.
@@ -136,6 +137,16 @@ class NumberFormat:
     clock: bool = False  # times of day or durations, 14:05 or 14:05:30, read as seconds
     marks: tuple[str, ...] = ()  # beside numbers: of `MARKS`, or the letters of a flag behind
     tokens: tuple[str, ...] = ()  # texts for a missing value
+
+    def validate(self) -> None:
+        """Refuse what no column leads to."""
+        thousands = [mark for mark in ("", *THOUSANDS_MARKS) if mark != self.decimal]
+        if self.decimal not in DECIMAL_MARKS or self.thousands not in thousands:
+            raise ValueError("no numbers are written with its marks")
+        if max(map(len, (self.word, *self.units))) > _LONGEST_UNIT:
+            raise ValueError("no unit is so long")
+        if not all(mark in MARKS or FLAG_LETTERS.fullmatch(mark) for mark in self.marks):
+            raise ValueError("no numbers are marked so")
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""

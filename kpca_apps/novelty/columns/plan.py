@@ -41,14 +41,11 @@ from kpca_apps.novelty.redact import VALUES_HIDDEN, Note, visible_notes
 from kpca_apps.system.arrays import FloatArray, IntArray
 from kpca_apps.tables.table import Table
 from kpca_apps.tables.values import (
-    DECIMAL_MARKS,
     EXACT,
     FLAG_LETTERS,
-    MARKS,
     MOST_TOKENS,
     PART_OF_DATE,
     READS_AS,
-    THOUSANDS_MARKS,
     Column,
     DateFormat,
     Levels,
@@ -68,7 +65,6 @@ _ONE_WORD = 1.5  # words on average below which it holds codes
 _DATES = {"date", "dates", "datum", "dato", "fecha", "dob", "birthdate"}
 _TRUTH = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _MOST_UNITS = 5  # that one note names
-_LONGEST_WORD = 40  # of a unit
 # Seconds. Dates that lie no farther apart hardly mix centuries: bookings, not births.
 _OF_ONE_CENTURY = 15 * 365.25 * 86_400
 
@@ -117,15 +113,6 @@ class ColumnSpec:
             raise ValueError(f"a {self.role} column of another format")
         if self.runs_on and self.format is None:
             raise ValueError(f"a {self.role} column that runs on")
-        if isinstance(self.format, NumberFormat):
-            marks = self.format.decimal, self.format.thousands
-            if marks[0] not in DECIMAL_MARKS or marks[1] not in ("", *THOUSANDS_MARKS):
-                raise ValueError(f"no numbers are written with {marks!r:.40}")
-            if len(self.format.word) > _LONGEST_WORD:
-                raise ValueError(f"no unit is {self.format.word!r:.40}")
-            for mark in self.format.marks:
-                if mark not in MARKS and not FLAG_LETTERS.fullmatch(mark):
-                    raise ValueError(f"no number is marked {mark!r:.40}")
 
     @property
     def used(self) -> bool:
