@@ -150,7 +150,7 @@ class NumberFormat:
 
     def describe(self) -> str:
         """Name what is unusual about the format, for a report; ``""`` for plain numbers."""
-        parts = [self.order] if self.decimal == "," else []
+        parts = ["decimal comma"] if self.decimal == "," else []
         if self.thousands:
             parts.append(f'thousands separated by "{self.thousands}"')
         if self.clock:
@@ -163,7 +163,7 @@ class NumberFormat:
     @property
     def order(self) -> str:
         """Name the decimal mark."""
-        return "decimal comma" if self.decimal == "," else "decimal point"
+        return "decimal commas" if self.decimal == "," else "decimal points"
 
 
 def infer_number_format(
@@ -201,16 +201,11 @@ def infer_number_format(
     if ambiguous and prefer_comma:
         decimal, thousands = next(pair for pair in readers if pair[0] == ",")
     is_read = reads[_CANDIDATES.index((decimal, thousands))]
-    letters = _infer_letters(
-        cells, is_read, NumberFormat(decimal, thousands, word=word, marks=marks), words
-    )
-    if letters:
+    format = NumberFormat(decimal, thousands, word=word, marks=marks)
+    if letters := _infer_letters(cells["text"], is_read, format, words):
         marks = (*marks, *letters)
-        bare = _bare(cells["text"], word, marks)
-        cells, is_read = (
-            cells.with_columns(bare=bare),
-            bare.str.contains(number_pattern(decimal, thousands)),
-        )
+        cells = cells.with_columns(_bare(cells["text"], word, marks).alias("bare"))
+        is_read = cells["bare"].str.contains(number_pattern(decimal, thousands))
     tokens = _infer_tokens(cells, is_read)
     read = cells["bare"].filter(is_read)
     separated = read.str.contains(thousands, literal=True).any()
@@ -252,23 +247,22 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
 
 
 def _infer_letters(
-    cells: pl.DataFrame, is_read: pl.Series, format: NumberFormat, words: dict[str, int]
+    texts: pl.Series, is_read: pl.Series, format: NumberFormat, words: dict[str, int]
 ) -> tuple[str, ...]:
     """Find flags of one or two letters behind numbers ("79.6 p"): the numbers are as the others.
 
     Of a unit that only some cells have, "2 h" among minutes, they would not be.
     """
-    values = read_numbers(cells["text"].filter(is_read), format)
+    letters = [word for word in words if FLAG_LETTERS.fullmatch(word) and word != format.word]
+    values = read_numbers(texts.filter(is_read), format)
+    if len(values) < _MIN_NUMBERS:
+        return ()
+    low, high = np.quantile(values, [0.01, 0.99])
     found = []
-    for word in words if len(values) >= _MIN_NUMBERS else ():
-        if not FLAG_LETTERS.fullmatch(word) or word == format.word:
-            continue
-        marked = cells["text"].filter(cells["text"].str.contains(rf"\d\s+{word}$"))
-        if len(marked) < 2:
-            continue
+    for word in letters:
+        marked = texts.filter(texts.str.contains(rf"\d\s+{word}$"))
         flagged = read_numbers(marked, replace(format, marks=(*format.marks, word)))
-        low, high = np.quantile(values, [0.01, 0.99])
-        if np.mean((flagged >= low) & (flagged <= high)) >= READS_AS:
+        if len(marked) > 1 and np.mean((flagged >= low) & (flagged <= high)) >= READS_AS:
             found.append(word)
     return tuple(found)
 
@@ -777,8 +771,9 @@ class Column:
             texts = texts.str.replace(own.decimal, other.decimal, literal=True)
             other = replace(own, decimal=other.decimal, thousands="")
         else:
-            days = [None if np.isnan(value) else date_text(value) for value in values.tolist()]
-            texts = pl.Series(days, dtype=pl.String)
+            moments = (pl.Series(values).fill_nan(None) * 1e6).round().cast(pl.Int64)
+            texts = moments.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%d %H:%M:%S%.f")
+            texts = texts.str.strip_suffix(" 00:00:00")
         is_same = pl.Series(Column(texts).read(other).values == values)
         return texts.zip_with(is_same, self.cells).alias(self.name)
 
@@ -867,20 +862,6 @@ class Column:
     def take(self, rows: IntArray) -> Column:
         """Return some of the cells."""
         return Column(self.cells.gather(rows))
-
-    def why_unreadable(self, format: ValueFormat) -> str:
-        """Say what keeps cells that are all unreadable from being read, where it is one thing."""
-        is_number = self.cells.dtype.is_numeric()
-        if isinstance(format, DateFormat) or not (is_number or self.cells.dtype == pl.String):
-            return ""
-        if is_number or not np.isnan(read_numbers(self.texts, format)).any():
-            return "larger than 1e100"
-        marks = {".": "point", ",": "comma"}
-        other = "," if format.decimal == "." else "."
-        if not np.isnan(read_numbers(self.texts, NumberFormat(other, format.decimal))).any():
-            mark, expected = marks[other], marks[format.decimal]
-            return f"written with a {mark} where the decimal mark is a {expected}"
-        return ""
 
     @cached_property
     def _plain(self) -> tuple[FloatArray, BoolArray, IntArray, pl.Series]:

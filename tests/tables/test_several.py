@@ -265,7 +265,7 @@ def test_each_file_is_read_by_its_own_formats(tmp_path: Path) -> None:
     assert same == ["1,5", "x", "", "2"] * 9
     notes = [note for note in table.source.notes if "own format" in note]
     assert [note.split(";")[0] for note in notes] == [
-        'Column "amount": c.csv has decimal comma and b.csv decimal point',
+        'Column "amount": c.csv has decimal commas and b.csv decimal points',
         'Column "day": c.csv has day before month and b.csv month before day',
     ]
     table = open_table(tmp_path, in_memory_rows=2, part_rows=5)

@@ -4,8 +4,9 @@ The rules, in the order they are tried on a column nobody declared anything abou
 
 1. no value at all: *empty*; one value only: *constant*;
 2. whole numbers that were handed out, not measured (`why_identifier`): an *identifier*, kept out;
-3. at least 90 % of the cells read as numbers: *numeric*; as dates: *datetime*. The rest of such a
-   column is typing errors: they count as missing, and the encoder says how many and where;
+3. at least 90 % of the cells read as numbers, without their marks and a few texts for a missing
+   value: *numeric*; as dates, beside a few words: *datetime*. The rest of such a column is typing
+   errors: they count as missing, and the encoder says how many and where;
 4. yes/no in some spelling: *boolean*;
 5. text of which half the cells hold a string seen at least 5 times: *categorical*;
 6. other text: *text* where it runs to words; an *identifier* where it hardly ever repeats, is
@@ -333,8 +334,8 @@ def _mixed_marks(
         return ()
     first = ", ".join(map(str, rows[:3].tolist()))
     return (
-        f"Column {quoted(column.name)}: {len(rows):,} of {known:,} numbers are written with a "
-        f"{other.order} (first in row {first}), the others with a {format.order}, "
+        f"Column {quoted(column.name)}: {len(rows):,} of {known:,} numbers are written with "
+        f"{other.order} (first in row {first}), the others with {format.order}, "
         "so it is taken as text; write all alike.",
     )
 
