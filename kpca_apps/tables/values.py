@@ -238,11 +238,13 @@ def _infer_marks(texts: pl.Series) -> tuple[str, ...]:
     bare = _bare(short, "", tuple(mark for mark, hit in hits.items() if hit.any()))
     is_number = np.any([bare.str.contains(number_pattern(*pair)) for pair in _CANDIDATES], axis=0)
     found = [mark for mark, hit in hits.items() if (hit & pl.Series(is_number)).any()]
-    # "2+" and "2-" are grades; seconds may end in S, and a number of one letter in H.
+    # "2+" and "2-" are grades; without the other side, H and S are units, and Cr ten millions.
     if short.str.contains(r"\d\+$").any() and "a minus behind" in found:
         found = [mark for mark in found if mark not in ("a minus behind", "a comparison sign")]
-    if "H or S" in found and not all(short.str.contains(rf"\d\s*{one}$").any() for one in "HS"):
-        found.remove("H or S")
+    for mark, sides in (("H or S", ("H", "S")), ("CR or DR", ("Cr", "Dr"))):
+        n_sides = sum(short.str.contains(rf"\d\s*{side}$").any() for side in sides)
+        if n_sides == 1 and mark in found:
+            found.remove(mark)
     return tuple(found)
 
 

@@ -247,3 +247,9 @@ def test_a_text_that_stands_again_and_again_among_numbers_is_a_missing_value(
 def test_what_is_no_mark_keeps_a_cell_from_being_a_number(cells: list[str]) -> None:
     column = Column(pl.Series(cells))
     assert column.read(column.number_format()).share_read < 0.9
+
+
+@pytest.mark.parametrize("side", ["Cr", "Dr", "H", "S"])
+def test_one_side_of_an_account_alone_is_no_sign(side: str) -> None:
+    column = Column(pl.Series([f"{k} {side}" if k % 3 else f"{k}" for k in range(90, 130)]))
+    assert np.nanmin(column.read(column.number_format()).values) > 0
