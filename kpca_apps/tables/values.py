@@ -745,7 +745,7 @@ class Column:
         if own is None or like is None or own.order == known.order:
             return None
         n_more = int((self.read(like).unreadable & ~self.read(own).unreadable).sum())
-        return own if n_more > max(1, MAX_SHARE_OF_A_WORD * len(self)) else None
+        return own if n_more > 1 else None  # one cell may be a slip
 
     def _own_and_like(self, known: ValueFormat) -> tuple[ValueFormat | None, ValueFormat | None]:
         """Infer the format, and return it with the order of a known one."""
