@@ -304,13 +304,20 @@ UnlikeFormats: TypeAlias = "dict[str, dict[str, tuple[ValueFormat, ValueFormat]]
 def unlike_formats(tables: Mapping[str, Table]) -> tuple[UnlikeFormats, list[str]]:
     """Find the columns that some files write in another format, and say so."""
     found: UnlikeFormats = {label: {} for label in tables}
-    known: dict[str, tuple[str, ValueFormat]] = {}
-    notes = []
-    for label, table in tables.items():
-        for name in table.columns:
+    notes: list[str] = []
+    heads = [
+        table.frame.head(max(1_000, ROWS_IN_MEMORY // len(tables))) for table in tables.values()
+    ]
+    for name in heads[0].columns:
+        cells = [head[name] for head in heads if head.schema[name] == pl.String]
+        # One look at all files, for they seldom differ.
+        if len(cells) < len(heads) or not Column(pl.concat(cells)).mixes_orders:
+            continue
+        known: tuple[str, ValueFormat] | None = None
+        for label, table in tables.items():
             if (own := table.column(name).decided_format()) is None:
                 continue
-            first, format = known.setdefault(name, (label, own))
+            first, format = known = known or (label, own)
             if type(own) is type(format) and own.order != format.order:
                 found[label][name] = own, format
                 notes.append(

@@ -165,6 +165,11 @@ class NumberFormat:
         """Name the decimal mark."""
         return "decimal commas" if self.decimal == "," else "decimal points"
 
+    @property
+    def swapped(self) -> NumberFormat:
+        """The format with the other decimal mark."""
+        return NumberFormat("." if self.decimal == "," else ",")
+
 
 def infer_number_format(
     texts: pl.Series, prefer_comma: bool = False, counts: NDArray[np.int64] | None = None
@@ -462,6 +467,11 @@ class DateFormat:
         """Name the order of day and month."""
         return "day before month" if self.day_first else "month before day"
 
+    @property
+    def swapped(self) -> DateFormat:
+        """The format with the other order of day and month."""
+        return DateFormat(not self.day_first, dots_day_first=not self.day_first)
+
 
 def infer_date_format(texts: pl.Series, day_first: bool | None = None) -> DateFormat | None:
     """Infer how dates are written in stripped cells; ``None`` where none has the shape of a date.
@@ -696,6 +706,7 @@ class Column:
     def __init__(self, cells: pl.Series) -> None:
         self.cells, self.name = cells, cells.name
         self._read: dict[object, Readings] = {}
+        self._numbers: dict[bool, NumberFormat | None] = {}
 
     def __len__(self) -> int:
         return self.cells.len()
@@ -722,7 +733,12 @@ class Column:
             return NumberFormat() if self.cells.null_count() < len(self) else None
         if not prefer_comma and not len(self._plain[2]):
             return None if self._plain[1].all() else NumberFormat()
-        return infer_number_format(self.levels.texts, prefer_comma, self.levels.counts)
+        if prefer_comma not in self._numbers:
+            levels = self.levels
+            self._numbers[prefer_comma] = infer_number_format(
+                levels.texts, prefer_comma, levels.counts
+            )
+        return self._numbers[prefer_comma]
 
     def date_format(self, day_first: bool | None = None) -> DateFormat | None:
         """Infer how dates are written (see `infer_date_format`)."""
@@ -759,11 +775,17 @@ class Column:
     def decided_format(self) -> ValueFormat | None:
         """Return the format of cells of text that can be read in one order only."""
         format = self.inferred_format() if self.cells.dtype == pl.String else None
-        if isinstance(format, NumberFormat):
-            other: ValueFormat = NumberFormat("," if format.decimal == "." else ".")
-        elif format is not None:
-            other = DateFormat(not format.day_first, dots_day_first=not format.day_first)
-        return format if format is not None and self.contradicts(other) else None
+        return format if format is not None and self.contradicts(format.swapped) else None
+
+    def reads_otherwise(self, format: ValueFormat) -> BoolArray:
+        """Tell which cells (n,) only the other order of a format reads."""
+        return self.read(format).unreadable & ~self.read(format.swapped).unreadable
+
+    @property
+    def mixes_orders(self) -> bool:
+        """Whether several cells are read in one order only, and several in the other."""
+        formats = (self.number_format(), self.date_format())
+        return any(one is not None and self.reads_otherwise(one).sum() > 1 for one in formats)
 
     def in_format(self, own: ValueFormat, other: ValueFormat) -> pl.Series:
         """Write the cells that one format reads in another one; dates in ISO 8601."""

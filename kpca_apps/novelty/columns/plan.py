@@ -327,15 +327,14 @@ def _mixed_marks(
     """Say that numbers are written with decimal points and with decimal commas, and where."""
     if format is None:
         return ()
-    other = NumberFormat("," if format.decimal == "." else ".")
-    rows = 1 + np.flatnonzero(readings.unreadable & np.isfinite(column.read(other).values))
+    rows = 1 + np.flatnonzero(column.reads_otherwise(format))
     known = int((~readings.missing).sum())
     if int(readings.unreadable.sum()) - len(rows) > (1 - READS_AS) * known:
         return ()
     first = ", ".join(map(str, rows[:3].tolist()))
     return (
         f"Column {quoted(column.name)}: {len(rows):,} of {known:,} numbers are written with "
-        f"{other.order} (first in row {first}), the others with {format.order}, "
+        f"{format.swapped.order} (first in row {first}), the others with {format.order}, "
         "so it is taken as text; write all alike.",
     )
 
